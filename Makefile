@@ -1,0 +1,35 @@
+# Every target sets up what it needs: a fresh clone, Python 3.11 and make do.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: venv demo test test-all lint bench clean
+
+venv: $(STAMP)
+
+$(STAMP): setup.cfg constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+demo: venv
+	$(BIN)/swe demo --output_dir=runs/demo
+
+test: venv
+	$(BIN)/python -m pytest -m 'not slow' $(ARGS)
+
+test-all: venv
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: venv
+	$(BIN)/ruff check swe_tf tests benchmarks
+
+bench: venv
+	$(BIN)/python -m benchmarks.step_time
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,31 @@
+"""Sharing Weights and then Unsharing (SWE) for TensorFlow Model Garden.
+
+The names below are the public contract. They are looked up on first use, so
+that a command that needs no TensorFlow (`swe theory`, `swe score`) starts in a
+fraction of a second.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "SharingPlan": "swe_tf.sharing.plan",
+    "SharedWeightsOptimizer": "swe_tf.sharing.optimizer",
+    "SharedWeightsTrainer": "swe_tf.sharing.trainer",
+    "UntieCallback": "swe_tf.sharing.callback",
+    "UntieRule": "swe_tf.sharing.schedule",
+    "UntieAtStep": "swe_tf.sharing.schedule",
+}
+
+__all__ = ["__version__", *_EXPORTS]
+
+
+def __getattr__(name):
+  if name not in _EXPORTS:
+    raise AttributeError(f"module 'swe_tf' has no attribute {name!r}")
+  return getattr(importlib.import_module(_EXPORTS[name]), name)
+
+
+def __dir__():
+  return sorted(__all__)

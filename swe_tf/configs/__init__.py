@@ -1,0 +1,1 @@
+"""Experiment configs; `swe_tf.registry` registers them."""

@@ -1,0 +1,49 @@
+"""An experiment config that is consistent and checked before anything runs.
+
+Model Garden's drivers call `validate()` once, after all overrides and before
+they touch `model_dir`: whatever raises there leaves no trace on disk.
+"""
+
+import dataclasses
+
+from official.core import config_definitions as cfg
+from swe_tf.sharing import plan
+from swe_tf.tasks import sharing
+
+# The paper warms up for 10k of 0.5M steps.
+_WARMUP_FRACTION = 0.02
+
+
+@dataclasses.dataclass
+class SharingExperimentConfig(cfg.ExperimentConfig):
+  """An experiment with `task.sharing` whose schedules follow `train_steps`."""
+
+  def validate(self):
+    """Fills in what follows `trainer.train_steps`, then checks everything."""
+    super().validate()
+    check_train_steps(self)
+    follow_train_steps(self)
+    sharing.check_sharing(self.task.sharing, self.trainer.train_steps)
+    num_layers = getattr(self.task.model.encoder.get(), "num_layers", None)
+    if num_layers is not None:
+      plan.check_unit_size(self.task.sharing.unit_size, num_layers)
+
+
+def check_train_steps(config: cfg.ExperimentConfig) -> None:
+  if config.trainer.train_steps < 1:
+    raise sharing.errors.UsageError(
+        f"trainer.train_steps ({config.trainer.train_steps}) must be at least "
+        "1: the learning rate and the untie step follow it."
+    )
+
+
+def follow_train_steps(config: cfg.ExperimentConfig) -> None:
+  """Sets decay and warm-up from `trainer.train_steps` where they are unset."""
+  steps = config.trainer.train_steps
+  optimizer_config = config.trainer.optimizer_config
+  decay = optimizer_config.learning_rate.get()
+  if getattr(decay, "decay_steps", 0) is None:
+    decay.decay_steps = steps
+  warmup = optimizer_config.warmup.get()
+  if warmup is not None and warmup.warmup_steps is None:
+    warmup.warmup_steps = round(_WARMUP_FRACTION * steps)

@@ -1,0 +1,8 @@
+"""Registers every experiment and task of this package by being imported.
+
+A gin file does it for the stock driver: `import swe_tf.registry`.
+"""
+
+# pylint: disable=unused-import
+from swe_tf.configs import bert_pretraining
+from swe_tf.sharing import trainer

@@ -1,0 +1,1 @@
+"""The method: which weights share, when they untie, how an update runs."""

@@ -1,0 +1,67 @@
+"""Sharing in plain Keras: unties in the middle of `model.fit`.
+
+For Model Garden experiments see `trainer.py` instead.
+"""
+
+from absl import logging
+import tf_keras
+
+from swe_tf import errors
+from swe_tf.sharing import optimizer as optimizer_lib
+
+
+class UntieCallback(tf_keras.callbacks.Callback):
+  """Unties the model's `SharedWeightsOptimizer` at its `untie_step`.
+
+  It also copies the stems to their branches before the first update, and has
+  Keras compile the train step anew when the phase changes.
+
+  Example:
+
+  >>> optimizer = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=100)
+  >>> model.compile(optimizer=optimizer, loss="mse")
+  >>> model.fit(dataset, callbacks=[swe_tf.UntieCallback()])
+  """
+
+  def on_train_begin(self, logs=None):
+    del logs
+    self._optimizer = optimizer_lib.find_shared_weights_optimizer(
+        self.model.optimizer
+    )
+    if self._optimizer is None:
+      raise errors.UsageError(
+          "UntieCallback needs a model that was compiled with a "
+          "SharedWeightsOptimizer, got "
+          f"{type(self.model.optimizer).__name__}."
+      )
+    if self._optimizer.untie_step is None:
+      raise errors.UsageError(
+          "UntieCallback needs an untie_step: "
+          "SharedWeightsOptimizer(inner, plan, untie_step=...)."
+      )
+    if self._optimizer.phase != optimizer_lib.SHARED:
+      return
+    step = int(self._optimizer.iterations.numpy())
+    if step == 0:
+      self._optimizer.plan.tie_weights()
+    stride = int(self.model._steps_per_execution.numpy())  # pylint: disable=protected-access
+    if (self._optimizer.untie_step - step) % stride:
+      raise errors.UsageError(
+          f"untie_step ({self._optimizer.untie_step}) must be a multiple of "
+          f"steps_per_execution ({stride}) away from the current step ({step}), "
+          "since Keras hands back control only there."
+      )
+    self._untie_if_due()
+
+  def on_train_batch_end(self, batch, logs=None):
+    del batch, logs
+    self._untie_if_due()
+
+  def _untie_if_due(self):
+    if self._optimizer.phase != optimizer_lib.SHARED:
+      return
+    step = int(self._optimizer.iterations.numpy())
+    if step >= self._optimizer.untie_step:
+      self._optimizer.untie()
+      self.model.make_train_function(force=True)
+      logging.info("Untied the weights after step %d.", step)

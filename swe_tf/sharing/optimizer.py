@@ -1,0 +1,328 @@
+"""How one update runs: share the weights, then the stock update, op for op.
+
+`SharedWeightsOptimizer` wraps any Model Garden or TF-Keras optimizer. While
+shared, on each replica (Algorithm 1, lines 4 to 6):
+
+  1. the mean gradient over each tie is taken locally;
+  2. only stems and untied variables are all-reduced and updated;
+  3. the new stem is copied to its branches.
+
+Unshared, the call goes to the inner optimizer as it came. Which of the two is
+fixed when a step is traced: `phase` never is a tensor, so there is no `cond`
+in either program, and whoever compiles steps (`trainer.py`, `callback.py`)
+must compile anew after `untie()`.
+
+Not for: deciding when to untie (`schedule.py`).
+"""
+
+from typing import Optional
+
+import tensorflow as tf
+import tf_keras
+
+from official.modeling import optimization
+from swe_tf import errors
+from swe_tf.sharing import gradients
+from swe_tf.sharing import plan as plan_lib
+from swe_tf.sharing import slots
+
+SHARED = "shared"
+UNSHARED = "unshared"
+_NOT_YET = -1
+
+
+def _check_inner(optimizer) -> None:
+  """Raises unless `optimizer` can be the innermost of the stack."""
+  if not slots.is_legacy(optimizer):
+    plan_lib.require_tf_keras(
+        optimizer, tf_keras.optimizers.Optimizer, "inner_optimizer"
+    )
+  for wrapper in (
+      tf_keras.mixed_precision.LossScaleOptimizer,
+      optimization.ExponentialMovingAverage,
+  ):
+    if isinstance(optimizer, wrapper):
+      raise TypeError(
+          f"inner_optimizer is a {wrapper.__name__}. Wrap the other way round: "
+          f"{wrapper.__name__}(SharedWeightsOptimizer(inner, plan))."
+      )
+  if getattr(optimizer, "gradient_transformers", None):
+    raise errors.UsageError(
+        "inner_optimizer has gradient_transformers. They would see each tie "
+        "once, not once for each of its variables, and train another model "
+        "than Algorithm 1. Transform the gradients in the train step instead."
+    )
+
+
+def find_shared_weights_optimizer(
+    optimizer,
+) -> Optional["SharedWeightsOptimizer"]:
+  """Returns the SharedWeightsOptimizer inside of `optimizer`'s wrappers."""
+  while optimizer is not None:
+    if isinstance(optimizer, SharedWeightsOptimizer):
+      return optimizer
+    # LossScaleOptimizer and ExponentialMovingAverage both keep it here.
+    optimizer = getattr(optimizer, "_optimizer", None)
+  return None
+
+
+class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
+  """Updates the variables of a tie alike until `untie()`, then each by itself.
+
+  Weights and slots equal those of the literal Algorithm 1 (the inner optimizer
+  on all variables, each tied gradient replaced by the mean over its tie), and
+  the variables of a tie are bit-identical while shared. Branches have no slots
+  of their own until they are untied, if the inner optimizer is a legacy one;
+  a new one makes all slots at once.
+
+  Global-norm clipping counts a tied gradient once for each variable of the tie.
+  `AdamWeightDecay.gradient_clip_norm` clips per replica, before the all-reduce,
+  as it does in Model Garden; it also clips under a LossScaleOptimizer, where
+  Model Garden silently does not.
+
+  Attributes:
+    inner_optimizer: The optimizer that makes the updates.
+    plan: The ties.
+    untie_step: Tau, or None if only `untie()` ends the shared phase.
+  """
+
+  def __init__(
+      self,
+      inner_optimizer,
+      plan: plan_lib.SharingPlan,
+      untie_step: Optional[int] = None,
+      *,
+      cosine_interval: Optional[int] = None,
+      name: str = "SharedWeightsOptimizer",
+  ):
+    """Initializes the optimizer in its shared phase, or unshared if tau is 0.
+
+    Args:
+      inner_optimizer: A legacy or new TF-Keras optimizer. It is used as it is,
+        never cloned.
+      plan: The ties. Call `plan.tie_weights()` before the first update.
+      untie_step: Tau. This class only keeps it: the trainer or the callback
+        calls `untie()` there. 0 starts unshared.
+      cosine_interval: Measure `gradient_cosine` every so many updates while
+        shared; None never does.
+      name: The name of the optimizer.
+    """
+    _check_inner(inner_optimizer)
+    if untie_step is not None and untie_step < 0:
+      raise errors.UsageError(f"untie_step ({untie_step}) must not be negative.")
+    self._inner_optimizer = inner_optimizer
+    super().__init__(name=name, jit_compile=False)
+    self.plan = self._no_dependency(plan)
+    self.untie_step = untie_step
+    self._multiplicity = self._no_dependency(
+        {plan_lib.variable_key(tie[0]): len(tie) for tie in plan.ties}
+    )
+    with tf.init_scope():
+      self._untied_at = tf.Variable(
+          0 if untie_step == 0 else _NOT_YET,
+          dtype=tf.int64,
+          trainable=False,
+          aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+          name="untied_at",
+      )
+    self._cosine_interval = cosine_interval if plan.num_units > 1 else None
+    self._gradient_cosine = None
+    if self._cosine_interval:
+      # A measurement, not state: left out of the checkpoint.
+      self._gradient_cosine = self._no_dependency(
+          tf.Variable(
+              float("nan"),
+              trainable=False,
+              synchronization=tf.VariableSynchronization.ON_READ,
+              aggregation=tf.VariableAggregation.MEAN,
+              name="gradient_cosine",
+          )
+      )
+
+  @property
+  def inner_optimizer(self):
+    return self._inner_optimizer
+
+  @property
+  def untied_at(self) -> Optional[int]:
+    """The number of updates made when the weights were untied, or None."""
+    with tf.init_scope():  # The truth is the variable, also after a restore.
+      step = int(self._untied_at.numpy())
+    return None if step == _NOT_YET else step
+
+  @property
+  def phase(self) -> str:
+    """`"shared"` or `"unshared"`: what a step traced now will do."""
+    return SHARED if self.untied_at is None else UNSHARED
+
+  @property
+  def gradient_cosine(self) -> float:
+    """Mean pairwise cosine of the tied gradients, averaged over replicas.
+
+    It is taken from each replica's own gradients, before the all-reduce: the
+    all-reduced gradient of a single layer never exists while shared.
+    """
+    if self._gradient_cosine is None:
+      return float("nan")
+    return float(self._gradient_cosine.numpy())
+
+  def untie(self) -> None:
+    """Ends the shared phase: copies the stems' slots, flips the phase.
+
+    Runs eagerly in the cross-replica context. Steps that were compiled before
+    still share: compile them anew.
+    """
+    if self.phase == UNSHARED:
+      return
+    slots.copy_slots(
+        self.inner_optimizer,
+        ((stem, branch) for stem, *rest in self.plan.ties for branch in rest),
+    )
+    self._untied_at.assign(tf.cast(self.iterations, tf.int64))
+
+  def build(self, var_list) -> None:
+    """Makes the slots of a new inner optimizer, which wants all at once."""
+    if not slots.is_legacy(self.inner_optimizer):
+      self.inner_optimizer.build(var_list)
+    self._built = True
+
+  def aggregate_gradients(self, grads_and_vars):
+    """Reduces the gradients over the replicas: while shared, means only.
+
+    Args:
+      grads_and_vars: Pairs for every variable of the model, of this replica.
+
+    Returns:
+      The all-reduced pairs; while shared, without the branches.
+    """
+    if self.phase == SHARED:
+      if self._cosine_interval:
+        self._measure_cosine(grads_and_vars)
+      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self.plan)
+    grads_and_vars = [(g, v) for g, v in grads_and_vars if g is not None]
+    # AdamWeightDecay leaves this clip out when it does not aggregate.
+    clip_norm = getattr(self.inner_optimizer, "gradient_clip_norm", 0.0)
+    if clip_norm > 0.0:
+      grads_and_vars = gradients.clip_by_global_norm(
+          grads_and_vars, clip_norm, self._multiplicity_now()
+      )
+    inner = self.inner_optimizer
+    if slots.is_legacy(inner):
+      return inner._aggregate_gradients(grads_and_vars)  # pylint: disable=protected-access
+    return inner.aggregate_gradients(grads_and_vars)
+
+  def apply_gradients(
+      self,
+      grads_and_vars,
+      name: Optional[str] = None,
+      skip_gradients_aggregation: bool = False,
+      **kwargs,
+  ):
+    """Makes one update. See the base class."""
+    aggregate = not skip_gradients_aggregation and kwargs.pop(
+        "experimental_aggregate_gradients", True
+    )
+    grads_and_vars = list(grads_and_vars)
+    if self.phase == UNSHARED:
+      if aggregate:
+        return self.inner_optimizer.apply_gradients(grads_and_vars, name=name)
+      return self._apply_aggregated(grads_and_vars, name)
+    with tf.init_scope():
+      self.build([v for _, v in grads_and_vars])
+    if aggregate:
+      grads_and_vars = self.aggregate_gradients(grads_and_vars)
+    else:
+      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self.plan)
+    result = self._apply_aggregated(self._clip_aggregated(grads_and_vars), name)
+    self._copy_stems_to_branches()
+    return result
+
+  def _apply_aggregated(self, grads_and_vars, name):
+    return self.inner_optimizer.apply_gradients(
+        grads_and_vars, name=name, experimental_aggregate_gradients=False
+    )
+
+  def _multiplicity_now(self):
+    return self._multiplicity if self.phase == SHARED else {}
+
+  def _clip_aggregated(self, grads_and_vars):
+    """Applies the inner optimizer's `global_clipnorm` with ties counted.
+
+    What the inner optimizer then clips itself is within its norm already, since
+    it counts every tie only once.
+    """
+    inner = self.inner_optimizer
+    if not getattr(inner, "global_clipnorm", None) or self.plan.num_units == 1:
+      return grads_and_vars
+    if slots.is_legacy(inner) and inner.clipvalue is not None:
+      grads_and_vars = inner._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
+    return gradients.clip_by_global_norm(
+        grads_and_vars, inner.global_clipnorm, self._multiplicity
+    )
+
+  def _copy_stems_to_branches(self) -> None:
+    """Assigns every branch its stem, on each replica."""
+
+    def copy_tie(stem, branches):
+      value = stem.read_value()
+      for branch in branches:
+        branch.assign(value)
+
+    def copy_all(strategy):
+      for stem, *branches in self.plan.ties:
+        if branches:
+          strategy.extended.update(
+              stem, copy_tie, args=(branches,), group=False
+          )
+
+    tf.__internal__.distribute.interim.maybe_merge_call(
+        copy_all, tf.distribute.get_strategy()
+    )
+
+  def _measure_cosine(self, grads_and_vars) -> None:
+    """Assigns `gradient_cosine` in the last step of every interval."""
+
+    def measure():
+      tied = gradients.gradients_by_tie(grads_and_vars, self.plan)
+      self._gradient_cosine.assign(gradients.mean_pairwise_cosine(tied))
+
+    step = tf.cast(self.iterations, tf.int64) + 1
+    tf.cond(
+        tf.equal(step % self._cosine_interval, 0), measure, lambda: None
+    )
+
+  # The rest makes the wrapper look like the optimizer that it wraps.
+
+  def _create_iteration_variable(self) -> None:
+    self._iterations = None  # `iterations` is the inner optimizer's.
+
+  @property
+  def iterations(self):
+    return self.inner_optimizer.iterations
+
+  @iterations.setter
+  def iterations(self, variable):
+    self.inner_optimizer.iterations = variable
+
+  @property
+  def learning_rate(self):
+    return self.inner_optimizer.learning_rate
+
+  @learning_rate.setter
+  def learning_rate(self, value):
+    self.inner_optimizer.learning_rate = value
+
+  @property
+  def variables(self):
+    return slots.all_variables(self.inner_optimizer) + [self._untied_at]
+
+  def finalize_variable_values(self, var_list) -> None:
+    if not slots.is_legacy(self.inner_optimizer):
+      self.inner_optimizer.finalize_variable_values(var_list)
+
+  def get_config(self):
+    raise NotImplementedError(
+        "A SharedWeightsOptimizer names variables of its model, so it cannot "
+        "be made from a config. Save weights or a tf.train.Checkpoint, or call "
+        "model.save(..., include_optimizer=False)."
+    )

@@ -1,0 +1,90 @@
+"""The slots (momenta and the like) that an optimizer keeps for a variable.
+
+TF-Keras has two families of optimizers. A legacy one (Model Garden's AdamW and
+LAMB) keeps a dictionary by variable and makes a slot when it is first needed.
+A new one keeps lists in the order of the variables, all made by `build`. This
+file is the only place that knows the difference.
+"""
+
+from typing import Dict, Iterable, Sequence, Tuple
+
+import tensorflow as tf
+import tf_keras
+
+from swe_tf import errors
+
+
+def is_legacy(optimizer) -> bool:
+  return isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer)
+
+
+def all_variables(optimizer) -> Sequence[tf.Variable]:
+  """Returns every variable of the optimizer, `iterations` among them."""
+  variables = optimizer.variables
+  return list(variables() if callable(variables) else variables)
+
+
+def slots_of(optimizer, variable: tf.Variable) -> Dict[str, tf.Variable]:
+  """Returns the slots of `variable` by name. They must exist."""
+  if is_legacy(optimizer):
+    return {
+        name: optimizer.get_slot(variable, name)
+        for name in optimizer.get_slot_names()
+    }
+  index = optimizer._index_dict[optimizer._var_key(variable)]  # pylint: disable=protected-access
+  return {name: slots[index] for name, slots in _slot_lists(optimizer).items()}
+
+
+def _slot_lists(optimizer) -> Dict[str, Sequence[tf.Variable]]:
+  """Returns the lists of a new optimizer that hold one slot a variable."""
+  num_variables = len(optimizer._index_dict)  # pylint: disable=protected-access
+  lists = {
+      name: value
+      for name, value in vars(optimizer).items()
+      if isinstance(value, (list, tuple))
+      and name != "_variables"
+      and len(value) == num_variables
+      and all(isinstance(slot, tf.Variable) for slot in value)
+  }
+  known = {id(slot) for slots in lists.values() for slot in slots}
+  known.add(id(optimizer.iterations))
+  strangers = [
+      v.name
+      for v in all_variables(optimizer)
+      if id(v) not in known and v.shape.rank
+  ]
+  if strangers:
+    raise errors.UsageError(
+        f"{type(optimizer).__name__} keeps {strangers[0]} outside of its lists "
+        "of slots, so it cannot be copied when the weights are untied. Use a "
+        "tf_keras optimizer that keeps one list for each kind of slot."
+    )
+  return lists
+
+
+def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
+  """Makes the slots of `variables` where they are missing."""
+  if is_legacy(optimizer):
+    optimizer._create_all_weights(list(variables))  # pylint: disable=protected-access
+  else:
+    optimizer.build(list(variables))
+
+
+def copy_slots(
+    optimizer, pairs: Iterable[Tuple[tf.Variable, tf.Variable]]
+) -> None:
+  """Copies the slots of each source to its target. Runs eagerly.
+
+  Args:
+    optimizer: The optimizer that owns the slots.
+    pairs: `(source, target)` variables of the model.
+  """
+  pairs = list(pairs)
+  if is_legacy(optimizer):
+    create_slots(optimizer, [v for pair in pairs for v in pair])
+  elif not getattr(optimizer, "_built", False):
+    return  # Nothing was ever applied, so every slot still is to be made.
+  for source, target in pairs:
+    targets = slots_of(optimizer, target)
+    for name, slot in slots_of(optimizer, source).items():
+      targets[name].assign(slot.read_value())

@@ -1,0 +1,1 @@
+"""Model Garden tasks that can share block weights."""

@@ -1,0 +1,74 @@
+"""Masked language modelling with shared block weights.
+
+Thin over Model Garden's task: the same model, loss and metrics.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+from official.core import task_factory
+from official.nlp.tasks import masked_lm
+from swe_tf import data
+from swe_tf import errors
+from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import stack
+from swe_tf.tasks import sharing as sharing_lib
+
+
+@dataclasses.dataclass
+class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
+  """Model Garden's config, with sharing.
+
+  Attributes:
+    sharing: How block weights are shared.
+    seed: Seeds the initial weights and dropout. The order of the data and the
+      masks have a seed of their own, `train_data.seed`.
+  """
+
+  sharing: sharing_lib.SharingConfig = dataclasses.field(
+      default_factory=sharing_lib.SharingConfig
+  )
+  seed: int = 0
+
+
+@task_factory.register_task_cls(SharedMaskedLMConfig)
+class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
+  """Model Garden's masked LM task, with sharing, resumable input, real fp16."""
+
+  def build_inputs(self, params, input_context=None, start_step: int = 0):
+    """Returns the batches from global step `start_step` on."""
+    if params.input_path == "dummy":
+      return super().build_inputs(params, input_context)
+    return data.build_dataset(params, input_context, start_step=start_step)
+
+  def train_step(self, inputs, model, optimizer, metrics):
+    """Model Garden's step; under float16, with the loss really scaled."""
+    if (
+        self.task_config.sharing.mode != sharing_lib.NONE
+        and optimizer_lib.find_shared_weights_optimizer(optimizer) is None
+    ):
+      raise errors.UsageError(
+          "task.sharing is set, but the trainer does not know it, so nothing "
+          "would be shared. Run `python -m swe_tf.train`, or give the stock "
+          "driver --gin_file=gin/swe.gin."
+      )
+    scaler = stack.loss_scaling_of(optimizer)
+    if scaler is None:
+      return super().train_step(inputs, model, optimizer, metrics)
+    with tf.GradientTape() as tape:
+      outputs = model(inputs, training=True)
+      loss = self.build_losses(
+          labels=inputs,
+          model_outputs=outputs,
+          metrics=metrics,
+          aux_losses=model.losses,
+      )
+      replicas = tf.distribute.get_strategy().num_replicas_in_sync
+      share = loss / replicas if self.task_config.scale_loss else loss
+      scaled_loss = scaler.get_scaled_loss(share)
+    variables = model.trainable_variables
+    grads = scaler.get_unscaled_gradients(tape.gradient(scaled_loss, variables))
+    optimizer.apply_gradients(list(zip(grads, variables)))
+    self.process_metrics(metrics, inputs, outputs)
+    return {self.loss: loss}

@@ -1,0 +1,44 @@
+"""`official.nlp.train` with the swe experiments registered: the same flags.
+
+    python -m swe_tf.train --experiment=swe/bert_pretraining \
+      --mode=train_and_eval --model_dir=DIR --params_override=...
+
+All it adds to the stock driver is what `gin/swe.gin` adds, and an error without
+a stack trace when the input is at fault.
+"""
+
+import sys
+
+from absl import app
+from absl import flags
+import gin
+
+from official.common import flags as tfm_flags
+from official.nlp import train as stock_driver
+from swe_tf import errors
+from swe_tf import registry  # pylint: disable=unused-import
+from swe_tf.sharing import trainer
+
+
+def define_flags() -> None:
+  """Defines the stock driver's flags, once a process."""
+  if "experiment" not in flags.FLAGS:
+    tfm_flags.define_flags()
+    flags.mark_flags_as_required(["experiment", "mode", "model_dir"])
+
+
+def main(argv) -> None:
+  """Runs the stock driver's `main` with our trainer."""
+  with gin.unlock_config():
+    gin.bind_parameter(
+        "train_utils.create_trainer.trainer_cls", trainer.SharedWeightsTrainer
+    )
+  try:
+    stock_driver.main(argv)
+  except errors.UsageError as error:
+    sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+  define_flags()
+  app.run(main)

@@ -1,0 +1,238 @@
+"""The optimizer against the literal Algorithm 1 (`toy.run_algorithm_1`)."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+import swe_tf
+from swe_tf import errors
+from swe_tf.sharing import slots
+from tests.sharing import toy
+
+_UNITS = (1, 2, toy.NUM_LAYERS)
+
+
+def _train_shared_then_unshared(
+    make_optimizer, unit_size, num_replicas, compiled=False, wrap=None
+):
+  """Trains across tau; returns the state and what was seen while shared."""
+  strategy = toy.strategy_of(num_replicas)
+  with strategy.scope():
+    model = toy.make_stack()
+    plan = swe_tf.SharingPlan.from_layers(model.blocks, unit_size)
+    plan.tie_weights()
+    inner = make_optimizer()
+    sharing = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=toy.TAU)
+    optimizer = wrap(sharing) if wrap else sharing
+
+  def step(x, y):
+    grads = toy.gradients_of(model, x, y)
+    optimizer.apply_gradients(list(zip(grads, model.trainable_variables)))
+
+  data = toy.batches()
+  identical = []
+  for batch in data[:toy.TAU]:
+    toy.run_steps(strategy, tf.function(step) if compiled else step, [batch])
+    identical += [
+        np.array_equal(tie[0].numpy(), branch.numpy())
+        for tie in plan.ties
+        for branch in tie[1:]
+    ]
+  sharing.untie()
+  toy.run_steps(
+      strategy, tf.function(step) if compiled else step, data[toy.TAU:]
+  )
+  return toy.state_of(model, inner), identical
+
+
+class OracleTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.product(
+      optimizer=list(toy.OPTIMIZERS),
+      unit_size=_UNITS,
+      num_replicas=(1, 2, 4),
+  )
+  def test_equals_algorithm_1(self, optimizer, unit_size, num_replicas):
+    make = toy.OPTIMIZERS[optimizer]
+    ours, identical = _train_shared_then_unshared(make, unit_size, num_replicas)
+    oracle = toy.run_algorithm_1(make, unit_size, num_replicas)
+    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
+    self.assertTrue(all(identical), "a tie differs within while shared")
+
+  @parameterized.parameters(1, 2)
+  def test_compiled_step_equals_algorithm_1(self, num_replicas):
+    make = toy.OPTIMIZERS["adamw_clip"]
+    ours, _ = _train_shared_then_unshared(make, 1, num_replicas, compiled=True)
+    oracle = toy.run_algorithm_1(make, 1, num_replicas)
+    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
+
+  @parameterized.parameters(1, 2)
+  def test_clips_under_loss_scaling(self, num_replicas):
+    # Model Garden's AdamW silently does not clip there.
+    make = toy.OPTIMIZERS["adamw_clip"]
+    ours, _ = _train_shared_then_unshared(
+        make, 1, num_replicas, wrap=tf_keras.mixed_precision.LossScaleOptimizer
+    )
+    oracle = toy.run_algorithm_1(make, 1, num_replicas)
+    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
+
+
+class PhaseTest(tf.test.TestCase):
+
+  def _optimizer(self, inner, untie_step=None, **kwargs):
+    self.model = toy.make_stack()
+    plan = swe_tf.SharingPlan.from_layers(self.model.blocks)
+    return swe_tf.SharedWeightsOptimizer(inner, plan, untie_step, **kwargs)
+
+  def _step(self, optimizer):
+    (x, y), = toy.batches(1)
+    grads = toy.gradients_of(self.model, x, y)
+    optimizer.apply_gradients(zip(grads, self.model.trainable_variables))
+    return dict(zip([v.name for v in self.model.trainable_variables], grads))
+
+  def test_untie_flips_the_phase_once(self):
+    optimizer = self._optimizer(toy.OPTIMIZERS["momentum"]())
+    self._step(optimizer)
+    self.assertEqual(optimizer.phase, "shared")
+    self.assertIsNone(optimizer.untied_at)
+    optimizer.untie()
+    self._step(optimizer)
+    optimizer.untie()
+    self.assertEqual(optimizer.phase, "unshared")
+    self.assertEqual(optimizer.untied_at, 1)
+
+  def test_tau_zero_starts_unshared(self):
+    optimizer = self._optimizer(tf_keras.optimizers.SGD(0.1), untie_step=0)
+    self.assertEqual(optimizer.phase, "unshared")
+
+  def test_branches_have_no_slots_while_shared(self):
+    inner = toy.OPTIMIZERS["adamw_clip"]()
+    optimizer = self._optimizer(inner)
+    self._step(optimizer)
+    untied = 4  # Kernel and bias of the first and the last layer.
+    self.assertLen(inner.weights, 1 + 2 * (untied + len(optimizer.plan.ties)))
+    optimizer.untie()
+    everything = len(self.model.trainable_variables)
+    self.assertLen(inner.weights, 1 + 2 * everything)
+
+  def test_gradient_cosine_is_the_mean_over_all_pairs(self):
+    optimizer = self._optimizer(
+        tf_keras.optimizers.SGD(0.1), cosine_interval=1
+    )
+    self.assertTrue(np.isnan(optimizer.gradient_cosine))
+    grads = self._step(optimizer)
+    flat = [
+        np.concatenate([
+            grads[v.name].numpy().ravel()
+            for v in block.trainable_variables
+        ])
+        for block in self.model.blocks
+    ]
+    pairs = [
+        a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+        for i, a in enumerate(flat)
+        for b in flat[:i]
+    ]
+    self.assertAllClose(optimizer.gradient_cosine, np.mean(pairs), rtol=1e-5)
+
+  def test_refuses_what_it_cannot_wrap(self):
+    import keras  # Keras 3.
+
+    plan = swe_tf.SharingPlan.from_layers(toy.make_stack().blocks)
+    wrap = swe_tf.SharedWeightsOptimizer
+    with self.assertRaisesRegex(TypeError, "Keras 3.*tf_keras"):
+      wrap(keras.optimizers.SGD(), plan)
+    with self.assertRaisesRegex(TypeError, "the other way round"):
+      wrap(
+          tf_keras.mixed_precision.LossScaleOptimizer(
+              tf_keras.optimizers.SGD()
+          ),
+          plan,
+      )
+    with self.assertRaisesRegex(errors.UsageError, "gradient_transformers"):
+      wrap(
+          tf_keras.optimizers.legacy.SGD(gradient_transformers=[lambda x: x]),
+          plan,
+      )
+
+
+class CompiledStepTest(tf.test.TestCase):
+
+  def test_unshared_step_has_the_ops_of_the_stock_step(self):
+    def histogram(wrap):
+      model = toy.make_stack()
+      plan = swe_tf.SharingPlan.from_layers(model.blocks)
+      optimizer = wrap(toy.OPTIMIZERS["adamw_clip"](), plan)
+
+      @tf.function
+      def step(x, y):
+        grads = toy.gradients_of(model, x, y)
+        optimizer.apply_gradients(zip(grads, model.trainable_variables))
+
+      graph = step.get_concrete_function(*toy.batches(1)[0]).graph
+      ops = {}
+      for op in graph.get_operations():
+        ops[op.type] = ops.get(op.type, 0) + 1
+      return ops
+
+    def untied(inner, plan):
+      optimizer = swe_tf.SharedWeightsOptimizer(inner, plan)
+      optimizer.untie()
+      return optimizer
+
+    stock = histogram(lambda inner, plan: inner)
+    self.assertEqual(histogram(untied), stock)
+    self.assertNotEqual(histogram(swe_tf.SharedWeightsOptimizer), stock)
+
+  def test_only_means_are_reduced_while_shared(self):
+    strategy = toy.strategy_of(2)
+    with strategy.scope():
+      model = toy.make_stack()
+      plan = swe_tf.SharingPlan.from_layers(model.blocks)
+      optimizer = swe_tf.SharedWeightsOptimizer(
+          toy.OPTIMIZERS["adamw_clip"](), plan
+      )
+
+    def step(x, y):
+      grads = toy.gradients_of(model, x, y)
+      optimizer.apply_gradients(zip(grads, model.trainable_variables))
+
+    def bytes_of_a_step():
+      compiled = tf.function(lambda x, y: strategy.run(step, args=(x, y)))
+      graph = compiled.get_concrete_function(*toy.batches(1)[0]).graph
+      reduced = [
+          op.inputs[0]
+          for op in graph.get_operations()
+          if op.type == "CollectiveReduceV2"
+      ]
+      total = sum(t.dtype.size * int(np.prod(t.shape)) for t in reduced)
+      return total // strategy.num_replicas_in_sync
+
+    everything = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+    tied = plan.parameters_per_unit * plan.num_units
+    shared = bytes_of_a_step()
+    optimizer.untie()
+    unshared = bytes_of_a_step()
+    self.assertEqual(shared, 4 * (everything - tied + plan.parameters_per_unit))
+    self.assertEqual(unshared, 4 * everything)
+
+
+class SlotsTest(tf.test.TestCase):
+
+  def test_an_optimizer_that_hides_a_slot_is_refused(self):
+    class Hides(tf_keras.optimizers.SGD):
+
+      def build(self, var_list):
+        super().build(var_list)
+        self.hidden = self.add_variable([3], name="hidden")
+
+    inner = Hides(0.1, momentum=0.9)
+    model = toy.make_stack()
+    inner.build(model.trainable_variables)
+    with self.assertRaisesRegex(errors.UsageError, "hidden"):
+      slots.slots_of(inner, model.trainable_variables[0])
+
+
+if __name__ == "__main__":
+  tf.test.main()
