@@ -2,7 +2,13 @@
 
 import os
 
+from absl import flags
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def pytest_configure():
+  flags.FLAGS.mark_as_parsed()  # absl's and TensorFlow's tests read them.
 
 
 def pytest_collection_modifyitems():

@@ -118,6 +118,9 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
         {plan_lib.variable_key(tie[0]): len(tie) for tie in plan.ties}
     )
     with tf.init_scope():
+      # A legacy optimizer makes this variable when it is first asked for it,
+      # which must not happen inside of a compiled step.
+      _ = inner_optimizer.iterations
       self._untied_at = tf.Variable(
           0 if untie_step == 0 else _NOT_YET,
           dtype=tf.int64,

@@ -25,8 +25,8 @@ STEPS, TAU = 5, 3
 _EPSILON = 1e-3
 
 OPTIMIZERS = {
-    "sgd": lambda: tf_keras.optimizers.legacy.SGD(0.05),
-    "momentum": lambda: tf_keras.optimizers.SGD(0.05, momentum=0.9),
+    "sgd": lambda: tf_keras.optimizers.legacy.SGD(0.01),
+    "momentum": lambda: tf_keras.optimizers.SGD(0.01, momentum=0.9),
     "adamw_clip": lambda: legacy_adamw.AdamWeightDecay(
         0.02,
         epsilon=_EPSILON,

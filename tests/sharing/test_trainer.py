@@ -1,0 +1,210 @@
+"""The trainer: phases, interruption and resumption, wrappers, checkpoints."""
+
+import os
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from official.modeling import performance
+from swe_tf import errors
+from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import schedule
+from swe_tf.sharing import stack
+from tests import tiny
+from tests.sharing import toy
+
+_EMA = {"trainer": {"optimizer_config": {"ema": {"average_decay": 0.9}}}}
+_FLOAT16 = {"runtime": {"mixed_precision_dtype": "float16", "loss_scale": 512.}}
+_BFLOAT16 = {"runtime": {"mixed_precision_dtype": "bfloat16"}}
+_UNITS_OF_TWO = {
+    "task": {
+        "sharing": {"unit_size": 2},
+        "model": {"encoder": {"any": {"num_layers": 4}}},
+    }
+}
+_NEW_ADAM = {
+    "trainer": {
+        "optimizer_config": {"optimizer": {"type": "adam_experimental"}}
+    }
+}
+
+
+class TrainerTest(tf.test.TestCase, parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    directory = os.path.join(cls.get_temp_dir_of_class(), "records")
+    os.makedirs(directory)
+    cls.base = tiny.overrides(tiny.write_records(directory))
+
+  @classmethod
+  def get_temp_dir_of_class(cls):
+    return tf.compat.v1.test.get_temp_dir()
+
+  @classmethod
+  def tearDownClass(cls):
+    tf.io.gfile.rmtree(os.path.join(cls.get_temp_dir_of_class(), "records"))
+    super().tearDownClass()
+
+  def tearDown(self):
+    tf_keras.mixed_precision.set_global_policy("float32")
+    super().tearDown()
+
+  def _runner(self, *layers, name="run", **kwargs):
+    config = tiny.config_of(self.base, *layers)
+    if config.runtime.mixed_precision_dtype:
+      performance.set_mixed_precision_policy(
+          config.runtime.mixed_precision_dtype
+      )
+    return tiny.make_runner(
+        config, os.path.join(self.create_tempdir().full_path, name), **kwargs
+    )
+
+  def assert_same_state(self, ours, theirs):
+    self.assertEqual(ours.keys(), theirs.keys())
+    differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
+    self.assertEmpty(differ, f"{len(differ)} of {len(ours)} tensors differ")
+
+  def test_unties_after_exactly_tau_updates_for_any_steps_per_loop(self):
+    states = []
+    for steps_per_loop in (1, 5, tiny.STEPS):
+      runner = self._runner(
+          {"trainer": {
+              "steps_per_loop": steps_per_loop,
+              "summary_interval": steps_per_loop,
+          }}
+      )
+      runner.controller.train(tiny.STEPS)
+      self.assertEqual(runner.trainer._sharing.untied_at, tiny.TAU)  # pylint: disable=protected-access
+      states.append(tiny.final_state(runner.trainer))
+    self.assert_same_state(states[1], states[0])
+    self.assert_same_state(states[2], states[0])
+
+  @parameterized.named_parameters(
+      ("adamw", {}, 1),
+      ("two_replicas", {}, 2),
+      ("units_of_two", _UNITS_OF_TWO, 1),
+      ("new_optimizer", _NEW_ADAM, 1),
+      ("ema", _EMA, 1),
+      ("bfloat16", _BFLOAT16, 1),
+      ("float16_and_ema", {**_EMA, **_FLOAT16}, 1),
+      ("none", {"task": {"sharing": {"mode": "none"}}}, 1),
+      ("reparameterize", {"task": {"sharing": {"mode": "reparameterize"}}}, 1),
+  )
+  def test_resumed_equals_straight(self, override, num_replicas):
+    strategy = toy.strategy_of(num_replicas)
+    straight = self._runner(override, strategy=strategy)
+    with strategy.scope():
+      straight.controller.train(tiny.STEPS)
+    expected = tiny.final_state(straight.trainer)
+    directory = self.create_tempdir().full_path
+    config = tiny.config_of(self.base, override)
+    # While shared (slots only on the stem), at tau, after it.
+    stops = (3, tiny.TAU, 10) if override == {} else (5,)
+    for stop in (*stops, tiny.STEPS):
+      resumed = tiny.make_runner(config, directory, strategy=strategy)
+      with strategy.scope():
+        resumed.controller.train(stop)
+    self.assertEqual(
+        resumed.trainer._sharing.untied_at,  # pylint: disable=protected-access
+        tiny.TAU if config.task.sharing.mode == "swe" else 0,
+    )
+    self.assert_same_state(tiny.final_state(resumed.trainer), expected)
+
+  def test_float16_scales_the_loss_and_clips(self):
+    runner = self._runner(_FLOAT16)
+    trainer = runner.trainer
+    scaler = stack.loss_scaling_of(trainer.optimizer)
+    self.assertEqual(float(scaler.loss_scale), 512.0)
+    runner.controller.train(1)
+    self.assertTrue(scaler._loss_has_been_scaled)  # pylint: disable=protected-access
+    self.assertTrue(scaler._gradients_have_been_unscaled)  # pylint: disable=protected-access
+
+  def test_checkpoints_hold_an_ordinary_bert_in_either_phase(self):
+    runner = self._runner()
+    for stop in (4, tiny.STEPS):
+      runner.controller.train(stop)
+      path = runner.checkpoint_manager.latest_checkpoint
+      task = runner.trainer.task
+      fresh = task.build_model()
+      plain = tf.train.Checkpoint(**fresh.checkpoint_items)
+      plain.read(path).expect_partial().assert_existing_objects_matched()
+      for ours, theirs in zip(fresh.variables, runner.trainer.model.variables):
+        self.assertAllEqual(ours, theirs)
+
+  def test_branches_start_as_copies_of_an_init_checkpoint(self):
+    source = self._runner()
+    source.controller.train(2)
+    path = source.checkpoint_manager.latest_checkpoint
+    runner = self._runner({"task": {"init_checkpoint": path}})
+    blocks = runner.trainer.model.encoder_network.transformer_layers
+    trained = source.trainer.model.encoder_network.transformer_layers
+    for block in blocks:
+      for ours, stem in zip(block.variables, trained[0].variables):
+        self.assertAllEqual(ours, stem)
+
+  def test_logs_show_the_method_at_work(self):
+    runner = self._runner()
+    shared = runner.trainer.train(tf.constant(5))
+    self.assertEqual(shared["sharing/phase"], 0.0)
+    self.assertEqual(shared["sharing/untie_step"], tiny.TAU)
+    self.assertBetween(shared["sharing/gradient_cosine"], -1.0, 1.0)
+    unshared = runner.trainer.train(tf.constant(5))
+    self.assertEqual(unshared["sharing/phase"], 1.0)
+    self.assertGreater(unshared["sharing/distance_from_mean"], 0.0)
+
+  def test_a_custom_rule_decides(self):
+    class Rule(schedule.UntieRule):
+      seen = []
+
+      def next_decision(self, step):
+        return step + 1
+
+      def should_untie(self, step, gradient_cosine):
+        self.seen.append((step, gradient_cosine))
+        return step >= 6
+
+    runner = self._runner(untie_rule=Rule())
+    runner.controller.train(8)
+    self.assertEqual(runner.trainer._sharing.untied_at, 6)  # pylint: disable=protected-access
+    cosines = dict(Rule.seen)
+    self.assertTrue(np.isnan(cosines[0]))
+    self.assertBetween(cosines[5], -1.0, 1.0)  # Measured every 5 steps.
+
+  def test_a_checkpoint_of_another_architecture_is_refused(self):
+    directory = self.create_tempdir().full_path
+    runner = tiny.make_runner(tiny.config_of(self.base), directory)
+    runner.controller.train(1)
+    wider = {"task": {"model": {"encoder": {"any": {"hidden_size": 12}}}}}
+    with self.assertRaisesRegex(
+        errors.UsageError, r"(?s)another architecture.*shapes that differ"
+    ):
+      tiny.make_runner(tiny.config_of(self.base, wider), directory)
+    for layers, says in ((1, "only in the checkpoint"), (3, "only in the mod")):
+      deeper = {"task": {"model": {"encoder": {"any": {"num_layers": layers}}}}}
+      with self.assertRaisesRegex(errors.UsageError, says):
+        tiny.make_runner(tiny.config_of(self.base, deeper), directory)
+
+  def test_no_repeated_blocks(self):
+    class Encoder(tf_keras.Model):
+      pass
+
+    model = tf_keras.Model()
+    model.encoder_network = Encoder()
+    task = self._runner().trainer.task
+    with self.assertRaisesRegex(errors.UsageError, "Encoder has no .*blocks"):
+      task.build_sharing_plan(model)
+
+  def test_the_stock_trainer_is_refused(self):
+    runner = self._runner()
+    inner = runner.trainer._sharing.inner_optimizer  # pylint: disable=protected-access
+    self.assertIsNone(optimizer_lib.find_shared_weights_optimizer(inner))
+    with self.assertRaisesRegex(errors.UsageError, "gin/swe.gin"):
+      runner.trainer.task.train_step({}, None, inner, [])
+
+
+if __name__ == "__main__":
+  tf.test.main()

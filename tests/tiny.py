@@ -1,0 +1,135 @@
+"""A BERT and a data set so small that an experiment takes seconds."""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from official.core import exp_factory
+from official.core import task_factory
+from official.core import train_lib
+from official.core import train_utils
+from swe_tf import registry  # pylint: disable=unused-import
+from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import slots
+from swe_tf.sharing import stack
+from swe_tf.sharing import trainer as trainer_lib
+
+VOCAB, LENGTH, PREDICTIONS = 50, 16, 3
+LAYERS, TAU, STEPS = 2, 7, 12
+
+
+def write_records(directory: str, num_files: int = 3, per_file: int = 40):
+  """Writes random masked examples; returns their glob."""
+  rng = np.random.default_rng(0)
+
+  def ints(values):
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+  for i in range(num_files):
+    path = os.path.join(directory, f"records-{i}.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+      for _ in range(per_file):
+        positions = rng.choice(LENGTH - 2, PREDICTIONS, replace=False) + 1
+        features = {
+            "input_ids": ints(rng.integers(5, VOCAB, LENGTH)),
+            "input_mask": ints([1] * LENGTH),
+            "segment_ids": ints([0] * LENGTH),
+            "masked_lm_positions": ints(positions),
+            "masked_lm_ids": ints(rng.integers(5, VOCAB, PREDICTIONS)),
+            "masked_lm_weights": tf.train.Feature(
+                float_list=tf.train.FloatList(value=[1.0] * PREDICTIONS)
+            ),
+        }
+        example = tf.train.Example(features=tf.train.Features(feature=features))
+        writer.write(example.SerializeToString())
+  return os.path.join(directory, "records-*.tfrecord")
+
+
+def overrides(records: str) -> dict:
+  """Returns what makes `swe/bert_pretraining` tiny, as nested dicts."""
+  data = {
+      "input_path": records,
+      "global_batch_size": 8,
+      "seq_length": LENGTH,
+      "max_predictions_per_seq": PREDICTIONS,
+  }
+  return {
+      "task": {
+          "model": {
+              "encoder": {
+                  "any": {
+                      "vocab_size": VOCAB,
+                      "hidden_size": 8,
+                      "num_layers": LAYERS,
+                      "num_attention_heads": 2,
+                      "intermediate_size": 16,
+                      "max_position_embeddings": LENGTH,
+                      "initializer_range": 0.3,
+                      "dropout_rate": 0.0,
+                      "attention_dropout_rate": 0.0,
+                  }
+              }
+          },
+          "train_data": dict(data),
+          "validation_data": dict(data),
+          "sharing": {"untie_step": TAU},
+      },
+      "trainer": {
+          "train_steps": STEPS,
+          "steps_per_loop": 5,
+          "summary_interval": 5,
+          "checkpoint_interval": 1,
+          "validation_interval": STEPS,
+          "validation_steps": 2,
+          "optimizer_config": {
+              "learning_rate": {"polynomial": {"initial_learning_rate": 0.01}}
+          },
+      },
+  }
+
+
+def config_of(*layers: dict, experiment: str = "swe/bert_pretraining"):
+  """Returns the validated config of an experiment with overrides applied."""
+  config = exp_factory.get_exp_config(experiment)
+  for layer in layers:
+    config.override(layer, is_strict=True)
+  config.validate()
+  config.lock()
+  return config
+
+
+def make_runner(
+    config, model_dir: str, mode: str = "train", strategy=None, **kwargs
+):
+  """Returns Model Garden's runner with our trainer, restored if it can be."""
+  strategy = strategy or tf.distribute.get_strategy()
+  with strategy.scope():
+    task = task_factory.get_task(config.task, logging_dir=model_dir)
+    trainer = trainer_lib.SharedWeightsTrainer(
+        config,
+        task,
+        model=task.build_model(),
+        optimizer=train_utils.create_optimizer(task, config),
+        train="train" in mode,
+        evaluate="eval" in mode,
+        **kwargs,
+    )
+  return train_lib.OrbitExperimentRunner(
+      strategy, task, mode, config, model_dir, trainer=trainer
+  )
+
+
+def final_state(trainer):
+  """Returns all weights, slots and averages as a dict of arrays."""
+  sharing = optimizer_lib.find_shared_weights_optimizer(trainer.optimizer)
+  state = {}
+  for i, v in enumerate(trainer.model.trainable_variables):
+    state[f"{i}"] = v.numpy()
+    if "pooler" not in v.name:  # No loss reaches it, so it has no slots.
+      for name, slot in slots.slots_of(sharing.inner_optimizer, v).items():
+        state[f"{i} {name}"] = slot.numpy()
+    if isinstance(trainer.optimizer, stack.ExponentialMovingAverage):
+      average = trainer.optimizer.get_slot(v, "average")
+      state[f"{i} average"] = average.numpy()
+  return state
