@@ -9,7 +9,7 @@ import tensorflow as tf
 from swe_tf.sharing import plan as plan_lib
 
 
-@tf.function
+@tf.function(autograph=False)
 def _relative_distance(ties):
   """Returns sqrt(mean_b |w_b - mean|^2) / |mean| over all ties together."""
   apart, common = [], []

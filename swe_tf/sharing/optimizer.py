@@ -189,6 +189,8 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       self.inner_optimizer.build(var_list)
     self._built = True
 
+  # Nothing below branches on a tensor; converting it costs seconds a trace.
+  @tf.autograph.experimental.do_not_convert
   def aggregate_gradients(self, grads_and_vars):
     """Reduces the gradients over the replicas: while shared, means only.
 
@@ -214,6 +216,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       return inner._aggregate_gradients(grads_and_vars)  # pylint: disable=protected-access
     return inner.aggregate_gradients(grads_and_vars)
 
+  @tf.autograph.experimental.do_not_convert
   def apply_gradients(
       self,
       grads_and_vars,

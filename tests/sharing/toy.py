@@ -52,7 +52,9 @@ class Stack(tf_keras.Model):
     # No weight near zero: differences are measured relative to the weights.
     dense = functools.partial(
         tf_keras.layers.Dense,
-        bias_initializer=tf_keras.initializers.RandomUniform(0.2, 0.8),
+        bias_initializer=lambda shape, dtype: tf.random.uniform(
+            shape, 0.2, 0.8, dtype
+        ),
     )
     self.first = dense(width, name="first")
     self.blocks = [

@@ -1,0 +1,1 @@
+"""Ratios against the stock, side by side in one process."""

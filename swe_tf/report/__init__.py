@@ -1,0 +1,1 @@
+"""Measured runs as tables and figures."""

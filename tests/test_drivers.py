@@ -1,0 +1,123 @@
+"""The drivers as a user runs them: subprocesses, kills, bad flags."""
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+
+from tests import tiny
+
+ROOT = pathlib.Path(__file__).parent.parent
+STOCK = ["official.nlp.train", f"--gin_file={ROOT}/gin/swe.gin"]
+OURS = ["swe_tf.train"]
+
+
+@pytest.fixture(scope="module", name="config_file")
+def fixture_config_file(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("driver")
+  config = tiny.overrides(tiny.write_records(str(folder)))
+  config["trainer"]["checkpoint_interval"] = 5
+  path = folder / "tiny.yaml"
+  path.write_text(yaml.safe_dump(config))
+  return path
+
+
+def start(driver, model_dir, config_file, mode="train", **overrides):
+  command = [
+      sys.executable, "-m", *driver,
+      "--experiment=swe/bert_pretraining",
+      f"--mode={mode}",
+      f"--model_dir={model_dir}",
+      f"--config_file={config_file}",
+      "--params_override="
+      + ",".join(f"{k}={v}" for k, v in overrides.items()),
+  ]
+  return subprocess.Popen(
+      command, cwd=ROOT, text=True, stdout=subprocess.PIPE,
+      stderr=subprocess.STDOUT,
+  )
+
+
+def finish(process):
+  output, _ = process.communicate()
+  return process.returncode, output
+
+
+def weights_of(model_dir):
+  reader = tf.train.load_checkpoint(str(model_dir))
+  return {
+      name: reader.get_tensor(name)
+      for name in reader.get_variable_to_shape_map()
+      if name.startswith(("model/", "global_step", "optimizer/"))
+  }
+
+
+def test_stock_driver_killed_three_times_ends_with_the_same_weights(
+    tmp_path, config_file
+):
+  straight = start(STOCK, tmp_path / "straight", config_file, "train_and_eval")
+  code, output = finish(straight)
+  assert code == 0, output[-3000:]
+  assert f"untied 1x{tiny.LAYERS} after step {tiny.TAU}" in output
+
+  rng = random.Random(0)
+  killed = tmp_path / "killed"
+  # A slow run: one step a loop, a checkpoint a step, so that kills hit it.
+  slow = {
+      "trainer.steps_per_loop": 1,
+      "trainer.summary_interval": 1,
+      "trainer.checkpoint_interval": 1,
+  }
+  for after_step in sorted(rng.sample(range(1, tiny.STEPS - 1), 3)):
+    process = start(STOCK, killed, config_file, **slow)
+    while process.poll() is None:
+      if list(killed.glob(f"ckpt-{after_step}.index")):
+        break
+      time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not list(killed.glob(f"ckpt-{tiny.STEPS}.index")), "killed too late"
+  code, output = finish(start(STOCK, killed, config_file, **slow))
+  assert code == 0, output[-3000:]
+  assert "restored from checkpoint" in output
+
+  ours, theirs = weights_of(killed), weights_of(tmp_path / "straight")
+  assert ours.keys() == theirs.keys()
+  differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
+  assert not differ, differ
+
+  # The other modes, on what the run left behind; with our driver, which must
+  # read what the stock driver wrote.
+  for mode in ("eval", "continuous_eval"):
+    code, output = finish(start(OURS, killed, config_file, mode))
+    assert code == 0, output[-3000:]
+    assert "masked_lm_accuracy" in output
+
+
+@pytest.mark.parametrize("overrides, message", [
+    ({"task.sharing.unit_size": 3}, "unit_size (3) must divide"),
+    ({"task.sharing.untie_step": 13}, "untie_step (13)"),
+    (
+        {"task.sharing.untie_step": "null", "task.sharing.untie_fraction": 2.0},
+        "untie_fraction (2.0)",
+    ),
+    ({"task.sharing.mode": "share"}, "task.sharing.mode ('share')"),
+])
+def test_bad_config_is_one_line_and_leaves_no_trace(
+    tmp_path, config_file, overrides, message
+):
+  model_dir = tmp_path / "model"
+  code, output = finish(start(OURS, model_dir, config_file, **overrides))
+  assert code != 0
+  error = [line for line in output.splitlines() if "error:" in line]
+  assert len(error) == 1 and message in error[0], output[-2000:]
+  assert "Traceback" not in output
+  assert not os.path.exists(model_dir)
