@@ -10,9 +10,31 @@ from typing import Dict, List, Tuple
 
 from absl import app
 
+from swe_tf import errors
+
 COMMANDS: Dict[str, Tuple[str, str]] = {
-    "demo": ("swe_tf.demo", "pre-train a small BERT on this machine's docstrings"),
+    "demo": ("swe_tf.demo", "pre-train a small BERT on this machine's text"),
     "train": ("swe_tf.train", "official.nlp.train with the swe experiments"),
+    "prepare pretraining": (
+        "swe_tf.data.prepare_pretraining",
+        "text files to masked TFRecords",
+    ),
+    "prepare squad": ("swe_tf.data.prepare_squad", "SQuAD JSON to TFRecords"),
+    "prepare glue": ("swe_tf.data.prepare_glue", "GLUE files to TFRecords"),
+    "score": ("swe_tf.scoring.score_command", "score SQuAD or GLUE predictions"),
+    "submission": (
+        "swe_tf.scoring.submission_command",
+        "predictions to the GLUE benchmark's zip",
+    ),
+    "import": (
+        "swe_tf.convert.import_command",
+        "a Hugging Face BERT to a Model Garden checkpoint",
+    ),
+    "export": (
+        "swe_tf.convert.export_command",
+        "a checkpoint to a SavedModel or to Hugging Face's layout",
+    ),
+    "theory": ("swe_tf.theory.command", "the paper's theory, computed"),
 }
 
 
@@ -45,7 +67,14 @@ def main() -> None:
   module = importlib.import_module(COMMANDS[command][0])
   if hasattr(module, "define_flags"):
     module.define_flags()
-  app.run(module.main, argv=[f"swe {command}", *rest])
+
+  def run(argv):
+    try:
+      return module.main(argv)
+    except errors.UsageError as error:
+      sys.exit(f"error: {error}")
+
+  app.run(run, argv=[f"swe {command}", *rest])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,33 @@
+"""An encoder as a SavedModel that TF Hub's text API knows how to call.
+
+    encoder = tf.saved_model.load(DIR)
+    outputs = encoder(
+        dict(input_word_ids=..., input_mask=..., input_type_ids=...))
+    outputs["sequence_output"], outputs["pooled_output"]  # also "default"
+
+Model Garden's `export_tfhub` writes the same, but cannot read the checkpoint
+of a training run, where `model` is more than the encoder.
+"""
+
+import pathlib
+
+import tensorflow as tf
+import tf_keras
+
+from swe_tf.convert import encoder_files
+
+
+def write_saved_model(output_dir: pathlib.Path,
+                      encoder: encoder_files.Encoder) -> None:
+  """Writes an encoder into a directory, its vocabulary as an asset.
+
+  Args:
+    output_dir: The directory.
+    encoder: The encoder.
+  """
+  outputs = encoder.network(encoder.network.inputs)
+  outputs["default"] = outputs["pooled_output"]
+  model = tf_keras.Model(inputs=encoder.network.inputs, outputs=outputs)
+  if encoder.vocab_file:
+    model.vocab_file = tf.saved_model.Asset(str(encoder.vocab_file))
+  tf.saved_model.save(model, str(output_dir))

@@ -1,0 +1,59 @@
+"""The `swe prepare glue` command: GLUE files to TFRecords and `meta.json`.
+
+    swe prepare glue --task=SST-2 --input_dir=DIR --vocab=FILE --output_dir=DIR
+
+Every file `train*`, `dev*`, `test*` and `diagnostic*` (`.tsv` or `.jsonl`) of
+the input directory becomes a TFRecord file of the same name. All files are
+read and checked before the first one is written.
+"""
+
+from collections.abc import Sequence
+
+from absl import app
+from absl import flags
+from absl import logging
+
+from swe_tf.data import glue_examples
+from swe_tf.data import glue_squad_files as files
+from swe_tf.data import glue_tasks
+
+_TASK = flags.DEFINE_string("task", None, "A GLUE task, such as SST-2 or MNLI.")
+_INPUT_DIR = flags.DEFINE_string(
+    "input_dir", None, "Directory with the files of the task.")
+_VOCAB = flags.DEFINE_string("vocab", None, "WordPiece vocabulary file.")
+_OUTPUT_DIR = flags.DEFINE_string(
+    "output_dir", None, "Directory for the TFRecords, vocab.txt and meta.json.")
+_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+    "max_seq_length", 128, "Length of every sequence.", lower_bound=8)
+_LOWER_CASE = flags.DEFINE_bool(
+    "lower_case", True, "Whether the vocabulary is an uncased one.")
+
+
+@files.one_line_errors("swe prepare glue")
+def main(argv: Sequence[str]) -> None:
+  """Reads and checks everything, then writes."""
+  files.refuse_arguments(argv[1:])
+  files.require(task=_TASK.value, input_dir=_INPUT_DIR.value,
+                vocab=_VOCAB.value, output_dir=_OUTPUT_DIR.value)
+  task = glue_tasks.find_task(_TASK.value)
+  glue_files = glue_examples.read_glue_directory(_INPUT_DIR.value, task)
+
+  # TensorFlow takes seconds to import: faults in the data are told before.
+  # pylint: disable=g-import-not-at-top
+  from swe_tf.data import glue_records
+  from swe_tf.data import glue_squad_tokenizer
+  # pylint: enable=g-import-not-at-top
+
+  # Model Garden logs the first examples in full.
+  logging.set_verbosity(logging.WARNING)
+  glue_records.write_glue_directory(
+      glue_files,
+      task,
+      _OUTPUT_DIR.value,
+      tokenizer=glue_squad_tokenizer.WordCachedTokenizer(
+          _VOCAB.value, do_lower_case=_LOWER_CASE.value),
+      max_seq_length=_MAX_SEQ_LENGTH.value)
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,73 @@
+"""The `swe prepare squad` command: a SQuAD file to TFRecords and `meta.json`.
+
+    swe prepare squad --input=train-v1.1.json --version=1.1 --vocab=FILE \
+      --output_dir=DIR
+    swe prepare squad --input=dev-v1.1.json --version=1.1 --vocab=FILE \
+      --output_dir=DIR
+
+The two splits share a directory: the second call adds to the first. The file
+is read and checked before anything is written.
+"""
+
+from collections.abc import Sequence
+
+from absl import app
+from absl import flags
+from absl import logging
+
+from swe_tf.data import glue_squad_files as files
+from swe_tf.data import squad_questions
+
+_INPUT = flags.DEFINE_string("input", None, "A SQuAD JSON file.")
+_VERSION = flags.DEFINE_enum(
+    "version", None, squad_questions.VERSIONS, "The version of SQuAD.")
+_VOCAB = flags.DEFINE_string("vocab", None, "WordPiece vocabulary file.")
+_OUTPUT_DIR = flags.DEFINE_string(
+    "output_dir", None, "Directory for the TFRecords, vocab.txt and meta.json.")
+_SPLIT = flags.DEFINE_enum(
+    "split", None, ["train", "eval"], "What the file is for. By default, train "
+    "if every question has one answer at most, as in the published train "
+    "files, and eval otherwise, as in the published dev files.")
+_MAX_SEQ_LENGTH = flags.DEFINE_integer(
+    "max_seq_length", 384, "Length of every sequence.", lower_bound=16)
+_MAX_QUERY_LENGTH = flags.DEFINE_integer(
+    "max_query_length", 64, "Longer questions are cut.", lower_bound=1)
+_DOC_STRIDE = flags.DEFINE_integer(
+    "doc_stride", 128, "Tokens between two windows over a long paragraph.",
+    lower_bound=1)
+_LOWER_CASE = flags.DEFINE_bool(
+    "lower_case", True, "Whether the vocabulary is an uncased one.")
+
+
+@files.one_line_errors("swe prepare squad")
+def main(argv: Sequence[str]) -> None:
+  """Reads and checks everything, then writes."""
+  files.refuse_arguments(argv[1:])
+  files.require(input=_INPUT.value, version=_VERSION.value, vocab=_VOCAB.value,
+                output_dir=_OUTPUT_DIR.value)
+  squad = squad_questions.read_squad_file(_INPUT.value, _VERSION.value)
+  split = _SPLIT.value or ("train" if squad.looks_like_training else "eval")
+  squad_questions.check_convertible(squad, for_training=split == "train")
+
+  # TensorFlow takes seconds to import: faults in the data are told before.
+  # pylint: disable=g-import-not-at-top
+  from swe_tf.data import glue_squad_tokenizer
+  from swe_tf.data import squad_records
+  # pylint: enable=g-import-not-at-top
+
+  # Model Garden logs the first examples in full.
+  logging.set_verbosity(logging.WARNING)
+  squad_records.write_squad_directory(
+      squad,
+      split,
+      _OUTPUT_DIR.value,
+      tokenizer=glue_squad_tokenizer.WordCachedTokenizer(
+          _VOCAB.value, do_lower_case=_LOWER_CASE.value),
+      windows=squad_records.Windows(
+          max_seq_length=_MAX_SEQ_LENGTH.value,
+          max_query_length=_MAX_QUERY_LENGTH.value,
+          doc_stride=_DOC_STRIDE.value))
+
+
+if __name__ == "__main__":
+  app.run(main)

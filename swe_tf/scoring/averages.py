@@ -1,0 +1,51 @@
+"""The averages in the paper's tables, as its printed numbers imply them.
+
+The paper does not define them. Its tables do: the SQuAD average is the mean of
+the two F1 scores, and the GLUE average is the plain mean of the six GLUE rows
+that the tables print. It is not the score of the GLUE site, which has more
+tasks, and in it MNLI counts twice.
+"""
+
+from collections.abc import Mapping
+
+SQUAD_ROWS = ("squad_v1.1", "squad_v2.0")
+GLUE_ROWS = ("AX", "MNLI-m", "MNLI-mm", "QNLI", "QQP", "SST-2")
+
+
+def squad_average(scores: Mapping[str, float]) -> float:
+  """Returns the SQuAD average: the mean F1 of v1.1 and v2.0.
+
+  Args:
+    scores: F1 in percent by `SQUAD_ROWS`; other keys are ignored.
+
+  Raises:
+    ValueError: If a row is missing.
+
+  Example:
+
+  >>> squad_average({"squad_v1.1": 92.54, "squad_v2.0": 84.14})
+  88.34
+  """
+  return _mean(scores, SQUAD_ROWS)
+
+
+def glue_average(scores: Mapping[str, float]) -> float:
+  """Returns the GLUE average: the mean of the six rows of the tables.
+
+  Args:
+    scores: In percent by `GLUE_ROWS`: Matthews' correlation for AX, F1 for
+      QQP, accuracy for the others. Other keys are ignored.
+
+  Raises:
+    ValueError: If a row is missing.
+  """
+  return _mean(scores, GLUE_ROWS)
+
+
+def _mean(scores, rows):
+  missing = [row for row in rows if row not in scores]
+  if missing:
+    raise ValueError(
+        f"The average needs {', '.join(rows)}, but {', '.join(missing)} is "
+        "missing.")
+  return sum(scores[row] for row in rows) / len(rows)

@@ -1,0 +1,122 @@
+"""GLUE prediction files: `index<TAB>prediction`, with the names of labels.
+
+The format of the GLUE site, for dev and test sets alike. `index` is the row of
+the data file, from 0.
+"""
+
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Union
+
+from swe_tf import errors
+from swe_tf.data import glue_examples
+from swe_tf.data import glue_squad_files as files
+from swe_tf.data import glue_tasks
+
+HEADER = "index\tprediction"
+
+Label = Union[int, float]
+
+
+def format_predictions(
+    predictions: Mapping[int, Label], task: glue_tasks.GlueTask) -> str:
+  """Returns the content of a prediction file.
+
+  Args:
+    predictions: By row: class ids, or scores for STS-B, which are moved into
+      the range of the labels.
+    task: The task.
+
+  Raises:
+    ValueError: If a score is not a number.
+  """
+  low, high = glue_tasks.SCORE_RANGE
+  lines = [HEADER]
+  for index in sorted(predictions):
+    value = predictions[index]
+    if task.is_regression:
+      if not math.isfinite(value):
+        raise ValueError(
+            f"The score of row {index} is {value}; did training diverge?")
+      lines.append(f"{index}\t{min(max(value, low), high):.3f}")
+    else:
+      lines.append(f"{index}\t{task.labels[value]}")
+  return "\n".join(lines) + "\n"
+
+
+def write_predictions(
+    path: files.PathLike,
+    predictions: Mapping[int, Label],
+    task: glue_tasks.GlueTask,
+) -> None:
+  """Writes a prediction file; see `format_predictions`."""
+  text = format_predictions(predictions, task)
+  with files.complete_or_absent(path) as scratch:
+    pathlib.Path(scratch).write_text(text, encoding="utf-8")
+
+
+def read_predictions(
+    path: files.PathLike, task: glue_tasks.GlueTask) -> dict[int, Label]:
+  """Reads a prediction file.
+
+  Args:
+    path: The file.
+    task: Its task.
+
+  Returns:
+    Class ids, or scores for STS-B, by row.
+
+  Raises:
+    UsageError: If the header is another one, an index is not a number or comes
+      twice, or a prediction is not among the labels.
+  """
+  lines = files.read_text(path).splitlines()
+  if not lines or lines[0] != HEADER:
+    raise errors.UsageError(
+        f"{path}:1: the header is {lines[0] if lines else ''!r}, not "
+        f"{HEADER!r}.")
+  predictions = {}
+  for number, line in enumerate(lines[1:], start=2):
+    index, tab, label = line.partition("\t")
+    if not tab or not index.isdecimal():
+      raise errors.UsageError(
+          f"{path}:{number}: {line!r} is not a row number, a tab and a "
+          "prediction.")
+    if int(index) in predictions:
+      raise errors.UsageError(f"{path}:{number}: index {index} comes twice.")
+    try:
+      predictions[int(index)] = glue_examples.parse_label(label, task)
+    except ValueError as error:
+      raise errors.UsageError(f"{path}:{number}: {error}") from error
+  return predictions
+
+
+def align(
+    glue_file: glue_examples.GlueFile,
+    predictions: Mapping[int, Label],
+    path: files.PathLike,
+) -> tuple[Sequence[Label], Sequence[Label]]:
+  """Returns the labels of a data file and the predictions for the same rows.
+
+  Args:
+    glue_file: The data, with labels.
+    predictions: By row. Those for rows that were left out are not scored.
+    path: Where the predictions are from, for errors.
+
+  Raises:
+    UsageError: If a row has no prediction, or a prediction is beyond the rows.
+  """
+  rows = {example.index: example.label for example in glue_file.examples}
+  missing = [index for index in rows if index not in predictions]
+  if missing:
+    raise errors.UsageError(
+        f"{path} has no prediction for {len(missing)} of the {len(rows)} rows "
+        f"of {glue_file.path}, such as index {missing[0]}.")
+  count = len(rows) + glue_file.dropped
+  beyond = [index for index in predictions if index >= count]
+  if beyond:
+    raise errors.UsageError(
+        f"{path} has a prediction for index {beyond[0]}, but {glue_file.path} "
+        f"has {count} rows, from 0; do the files belong together?")
+  return list(rows.values()), [predictions[index] for index in rows]

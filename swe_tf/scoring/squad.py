@@ -1,0 +1,178 @@
+"""Exact match and F1 of SQuAD v1.1 and v2.0, as the official scripts have them.
+
+Scores are percentages. Unlike the v2.0 script of Model Garden, a question
+without a prediction counts as wrong (there it is left out of the mean), and
+predictions to unknown questions are ignored (there they raise).
+"""
+
+import collections
+import re
+import string
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+from swe_tf import errors
+from swe_tf.data import glue_squad_files as files
+from swe_tf.data import squad_questions
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+# In composed names, such as HasAns_exact, the official scripts say "exact".
+_SHORT = {"exact_match": "exact"}
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def normalize_answer(text: str) -> str:
+  """Lowers the case, removes punctuation, articles and extra white space.
+
+  >>> normalize_answer("The  Rhine, a river.")
+  'rhine river'
+  """
+  text = text.lower().translate(_PUNCTUATION)
+  return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def token_f1(prediction: Sequence[str], gold: Sequence[str]) -> float:
+  """Returns the F1 of two bags of tokens; 0 if one of them is empty."""
+  common = collections.Counter(prediction) & collections.Counter(gold)
+  same = sum(common.values())
+  if not same:
+    return 0.0
+  precision, recall = same / len(prediction), same / len(gold)
+  return 2 * precision * recall / (precision + recall)
+
+
+def evaluate(
+    squad: squad_questions.SquadFile,
+    predictions: Mapping[str, str],
+    *,
+    na_probs: Optional[Mapping[str, float]] = None,
+    na_prob_threshold: float = 1.0,
+) -> dict[str, Any]:
+  """Scores predictions.
+
+  Args:
+    squad: The questions.
+    predictions: The predicted answers by question id; v2.0: empty for none.
+    na_probs: For v2.0, how sure the model is that a question has no answer, by
+      question id. Probabilities or log odds: only their order counts for the
+      best threshold.
+    na_prob_threshold: A question whose `na_probs` exceed it is taken as
+      answered by none.
+
+  Returns:
+    `exact_match` and `f1` in percent, `total`, `missing` and `extra`
+    predictions; for v2.0 the same for questions with (`HasAns_`) and without
+    (`NoAns_`) answers; with `na_probs` the best scores over all thresholds and
+    those thresholds.
+
+  Raises:
+    UsageError: If no prediction is for any of the questions, or `na_probs`
+      lack a question that has a prediction.
+  """
+  questions = {question.id: question for question in squad.questions}
+  answered = [name for name in questions if name in predictions]
+  if not answered:
+    raise errors.UsageError(
+        f"none of the {len(predictions)} predictions is for one of the "
+        f"{len(questions)} questions of {squad.path}; do the files belong "
+        "together?")
+  exact, f1 = {}, {}
+  for name in answered:
+    exact[name], f1[name] = _score(
+        predictions[name], questions[name], squad.version)
+
+  found = {"exact_match": exact, "f1": f1}
+  if na_probs is not None:
+    for name in answered:
+      if name not in na_probs:
+        raise errors.UsageError(
+            f"no no-answer probability for question {name}, which has a "
+            "prediction.")
+    found = {
+        metric: {
+            name: float(not questions[name].answers)
+            if na_probs[name] > na_prob_threshold else score
+            for name, score in scores.items()}
+        for metric, scores in found.items()}
+
+  result = _means(found, questions)
+  result["missing"] = len(questions) - len(answered)
+  result["extra"] = len(predictions) - len(answered)
+  if squad.version == "2.0":
+    for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
+      part = [name for name, question in questions.items()
+              if bool(question.answers) == has_answer]
+      if part:
+        for key, value in _means(found, part).items():
+          result[f"{prefix}_{_SHORT.get(key, key)}"] = value
+  if na_probs is not None:
+    for metric, scores in (("exact_match", exact), ("f1", f1)):
+      best, threshold = _best_threshold(
+          scores, predictions, na_probs, questions)
+      result[f"best_{_SHORT.get(metric, metric)}"] = best
+      result[f"best_{_SHORT.get(metric, metric)}_thresh"] = threshold
+  return result
+
+
+def _score(prediction: str, question: squad_questions.Question,
+           version: str) -> tuple[float, float]:
+  """Returns exact match and F1 against the best fitting gold answer."""
+  golds = [normalize_answer(answer.text) for answer in question.answers]
+  if version == "2.0":
+    golds = [gold for gold in golds if gold] or [""]
+  prediction = normalize_answer(prediction)
+  exact = float(prediction in golds)
+  if version == "2.0" and not prediction:
+    return exact, exact
+  tokens = prediction.split()
+  return exact, max(token_f1(tokens, gold.split()) for gold in golds)
+
+
+def _means(found: Mapping[str, Mapping[str, float]],
+           names: Sequence[str]) -> dict[str, Any]:
+  means = {
+      metric: 100.0 * sum(scores.get(name, 0.0) for name in names) / len(names)
+      for metric, scores in found.items()}
+  return {**means, "total": len(names)}
+
+
+def _best_threshold(scores, predictions, na_probs, questions):
+  """Returns the best score over all thresholds, and the threshold.
+
+  As in the official script, thresholds are tried from "no question has an
+  answer" upwards one question at a time, also within ties.
+  """
+  current = sum(not questions[name].answers for name in scores)
+  best, threshold = current, 0.0
+  for name in sorted(na_probs, key=na_probs.get):
+    if name not in scores:
+      continue
+    if questions[name].answers:
+      current += scores[name]
+    elif predictions[name]:
+      current -= 1
+    if current > best:
+      best, threshold = current, na_probs[name]
+  return 100.0 * best / len(questions), threshold
+
+
+def read_predictions(path: files.PathLike) -> dict[str, str]:
+  """Reads a prediction file: one JSON object of texts by question id."""
+  return _read_object(path, str, "text")
+
+
+def read_na_probs(path: files.PathLike) -> dict[str, float]:
+  """Reads no-answer probabilities: a JSON object of numbers by question id."""
+  return _read_object(path, (int, float), "a number")
+
+
+def _read_object(path, kind, kind_name):
+  content = files.read_json(path)
+  if not isinstance(content, dict):
+    raise errors.UsageError(
+        f"{path}:1: not a JSON object with question ids as keys.")
+  for name, value in content.items():
+    if not isinstance(value, kind):
+      raise errors.UsageError(
+          f"{path}: question {name} has {value!r:.60}, not {kind_name}.")
+  return content

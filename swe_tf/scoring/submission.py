@@ -1,0 +1,126 @@
+"""The zip file that the GLUE site takes, from the directories of runs.
+
+What is read, for each of the eleven names (AX, CoLA, MNLI-m, ...):
+
+    RUNS/NAME/predictions.tsv
+    RUNS/MNLI/NAME.tsv             likewise for AX, MNLI-m and MNLI-mm, which
+                                   one MNLI model answers
+
+If such a directory holds a `selection.json` with `{"best": "SUBDIRECTORY"}`,
+the file is taken from that subdirectory instead.
+"""
+
+import pathlib
+import zipfile
+from collections.abc import Iterable, Mapping
+from typing import Optional
+
+from swe_tf import errors
+from swe_tf.data import glue_squad_files as files
+from swe_tf.data import glue_tasks
+from swe_tf.scoring import glue_predictions
+
+# Answered by the model of another task.
+_TRAINED_AS = {"AX": "MNLI", "MNLI-m": "MNLI", "MNLI-mm": "MNLI"}
+
+# The majority class of the training set, for tasks that the paper leaves out.
+MAJORITY = {"WNLI": "0"}
+
+
+def find_predictions(runs: files.PathLike, name: str) -> Optional[pathlib.Path]:
+  """Returns the prediction file for a submission name, None if there is none.
+
+  Args:
+    runs: The directory of all runs.
+    name: One of `glue_tasks.SUBMISSIONS`.
+
+  Raises:
+    UsageError: If a `selection.json` names no directory.
+  """
+  runs = pathlib.Path(runs)
+  places = [(runs / name, "predictions.tsv")]
+  if name in _TRAINED_AS:
+    places.append((runs / _TRAINED_AS[name], f"{name}.tsv"))
+  for directory, file_name in places:
+    selection = directory / "selection.json"
+    if selection.exists():
+      content = files.read_json(selection)
+      best = content.get("best") if isinstance(content, dict) else None
+      if not isinstance(best, str) or not (directory / best).is_dir():
+        raise errors.UsageError(
+            f'{selection}: "best" is {best!r}, which is no directory in '
+            f"{directory}.")
+      directory = directory / best
+    if (directory / file_name).exists():
+      return directory / file_name
+  return None
+
+
+def collect(runs: files.PathLike,
+            majority_for: Iterable[str] = ()) -> dict[str, str]:
+  """Returns the eleven files of a submission, checked.
+
+  Args:
+    runs: The directory of all runs.
+    majority_for: Names that are filled with the majority class if they have no
+      predictions. Only WNLI can be.
+
+  Returns:
+    The content of each file by submission name.
+
+  Raises:
+    UsageError: If predictions are missing or not what the site takes.
+  """
+  for name in majority_for:
+    if name not in MAJORITY:
+      raise errors.UsageError(
+          f"--majority_for={name} is not possible; only "
+          f"{', '.join(MAJORITY)} can be filled with its majority class.")
+  found = {name: find_predictions(runs, name)
+           for name in glue_tasks.SUBMISSIONS}
+  missing = [name for name, path in found.items()
+             if path is None and name not in majority_for]
+  if missing:
+    raise errors.UsageError(
+        f"{runs} has no predictions for {', '.join(missing)}; a submission "
+        "needs all eleven. Put them into NAME/predictions.tsv" +
+        (", or fill WNLI, which the paper leaves out, with "
+         "--majority_for=WNLI." if "WNLI" in missing else "."))
+  contents = {}
+  for name, path in found.items():
+    task = glue_tasks.SUBMISSIONS[name]
+    if path is None:
+      label = task.labels.index(MAJORITY[name])
+      predictions = dict.fromkeys(range(task.submissions[name]), label)
+    else:
+      predictions = glue_predictions.read_predictions(path, task)
+      check(predictions, name, path)
+    contents[name] = glue_predictions.format_predictions(predictions, task)
+  return contents
+
+
+def check(predictions: Mapping[int, glue_predictions.Label], name: str,
+          path: files.PathLike) -> None:
+  """Raises `UsageError` unless every row of the test set has a prediction.
+
+  Args:
+    predictions: By row.
+    name: A submission name.
+    path: Where they are from, for the error.
+  """
+  rows = glue_tasks.SUBMISSIONS[name].submissions[name]
+  if len(predictions) != rows or max(predictions) != rows - 1:
+    highest = max(predictions, default="none")
+    raise errors.UsageError(
+        f"{path}: {len(predictions)} predictions with {highest} as the highest "
+        f"index, but the test set of {name} has {rows} rows, from 0; predict "
+        "all of the test set.")
+
+
+def write_zip(path: files.PathLike, contents: Mapping[str, str]) -> None:
+  """Writes the zip file, complete or not at all, the same bytes each time."""
+  with files.complete_or_absent(path) as scratch:
+    with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
+      for name, content in sorted(contents.items()):
+        archive.writestr(zipfile.ZipInfo(f"{name}.tsv"), content,
+                         zipfile.ZIP_DEFLATED)
