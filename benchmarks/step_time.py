@@ -110,7 +110,8 @@ def measure(name: str, rounds: int):
   shape = CONFIGURATIONS[name]
   config = _config(**shape)
   inputs = _batch(shape["batch"], shape["length"])
-  steps = {k: make_step(k, config, inputs) for k in (_STOCK, _SHARED, _UNSHARED)}
+  kinds = (_STOCK, _SHARED, _UNSHARED)
+  steps = {kind: make_step(kind, config, inputs) for kind in kinds}
   times = {kind: [] for kind in steps}
   for i in range(rounds + 2):
     # Every kind starts a round equally often.

@@ -21,7 +21,7 @@ COMMANDS: Dict[str, Tuple[str, str]] = {
     ),
     "prepare squad": ("swe_tf.data.prepare_squad", "SQuAD JSON to TFRecords"),
     "prepare glue": ("swe_tf.data.prepare_glue", "GLUE files to TFRecords"),
-    "score": ("swe_tf.scoring.score_command", "score SQuAD or GLUE predictions"),
+    "score": ("swe_tf.scoring.score_command", "score predictions"),
     "submission": (
         "swe_tf.scoring.submission_command",
         "predictions to the GLUE benchmark's zip",

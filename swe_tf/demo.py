@@ -13,6 +13,7 @@ import os
 import time
 
 from absl import flags
+from absl import logging
 
 from swe_tf import errors
 from swe_tf.data import docstrings
@@ -77,7 +78,7 @@ def _config(corpus: docstrings.CorpusPaths):
   """Returns the experiment config of the demo."""
   from official.core import exp_factory
   from official.modeling import hyperparams
-  from swe_tf import registry  # pylint: disable=unused-import
+  from swe_tf import registry  # noqa: F401 (registers)
 
   data = {
       "vocab_file_path": corpus.vocab,
@@ -216,6 +217,7 @@ def main(argv) -> None:
   if len(argv) > 1:
     raise errors.UsageError(f"swe demo takes flags only, got {argv[1]!r}.")
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+  logging.set_verbosity(logging.ERROR)  # The bar tells what matters.
   from rich import console as console_lib
 
   console = console_lib.Console()

@@ -3,7 +3,7 @@
 A gin file does it for the stock driver: `import swe_tf.registry`.
 """
 
-# pylint: disable=unused-import
+# ruff: noqa: F401
 from swe_tf.configs import bert_pretraining
 from swe_tf.convert import activations
 from swe_tf.sharing import trainer

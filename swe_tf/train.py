@@ -16,7 +16,7 @@ import gin
 from official.common import flags as tfm_flags
 from official.nlp import train as stock_driver
 from swe_tf import errors
-from swe_tf import registry  # pylint: disable=unused-import
+from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.sharing import trainer
 
 

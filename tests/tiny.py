@@ -9,7 +9,7 @@ from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_lib
 from official.core import train_utils
-from swe_tf import registry  # pylint: disable=unused-import
+from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import slots
 from swe_tf.sharing import stack

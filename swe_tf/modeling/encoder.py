@@ -70,7 +70,8 @@ class EncoderConfig(encoders.BertEncoderConfig):
 @base_config.bind(EncoderConfig)
 def build_encoder(config: EncoderConfig) -> networks.BertEncoderV2:
   """Builds the encoder of an `EncoderConfig` whose type is `any`."""
-  encoder_cls = PreLnBertEncoder if config.norm_first else networks.BertEncoderV2
+  post_ln = networks.BertEncoderV2
+  encoder_cls = PreLnBertEncoder if config.norm_first else post_ln
   return encoder_cls(
       vocab_size=config.vocab_size,
       hidden_size=config.hidden_size,

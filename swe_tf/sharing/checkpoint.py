@@ -13,7 +13,9 @@ from swe_tf import errors
 _SHOWN = 5
 
 
-def _variables_below(view: tf.train.CheckpointView, root: int) -> Dict[int, str]:
+def _variables_below(
+    view: tf.train.CheckpointView, root: int
+) -> Dict[int, str]:
   """Returns the path of every variable of the checkpoint below node `root`."""
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   paths, found, to_visit = {root: ""}, {}, [root]

@@ -94,7 +94,7 @@ def clip_by_global_norm(
     clip_norm: float,
     multiplicity: Mapping[str, int],
 ) -> List[Tuple[tf.Tensor, tf.Variable]]:
-  """Clips as `tf.clip_by_global_norm` does, with tied gradients counted B times.
+  """Clips as `tf.clip_by_global_norm`, with tied gradients counted B times.
 
   The oracle clips a list that holds the mean of a tie once for each of its B
   variables. Counting it once would clip less, and change training.
@@ -120,7 +120,9 @@ def clip_by_global_norm(
   return list(zip(clipped, variables))
 
 
-def mean_pairwise_cosine(tied_grads: Sequence[Sequence[tf.Tensor]]) -> tf.Tensor:
+def mean_pairwise_cosine(
+    tied_grads: Sequence[Sequence[tf.Tensor]],
+) -> tf.Tensor:
   """Returns the mean cosine over all pairs of units' whole gradients.
 
   With unit vectors u_b = g_b / |g_b|, the sum over all ordered pairs of

@@ -109,7 +109,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     """
     _check_inner(inner_optimizer)
     if untie_step is not None and untie_step < 0:
-      raise errors.UsageError(f"untie_step ({untie_step}) must not be negative.")
+      raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
     self._inner_optimizer = inner_optimizer
     super().__init__(name=name, jit_compile=False)
     self.plan = self._no_dependency(plan)

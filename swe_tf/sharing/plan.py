@@ -26,12 +26,13 @@ def variable_key(variable: tf.Variable) -> str:
   return variable._unique_id  # pylint: disable=protected-access
 
 
-def require_tf_keras(value, expected: type, what: str) -> None:  # pylint: disable=g-bare-generic
-  """Raises if `value` is no `expected`, and says so when it is a Keras 3 one."""
+def require_tf_keras(value, expected, what: str) -> None:
+  """Raises unless `value` is an `expected`; a Keras 3 object gets a hint."""
   if isinstance(value, expected):
     return
   came = f"{type(value).__module__}.{type(value).__qualname__}"
-  if any(cls.__module__.split(".")[0] == "keras" for cls in type(value).__mro__):
+  modules = {cls.__module__.split(".")[0] for cls in type(value).__mro__}
+  if "keras" in modules:
     raise TypeError(
         f"{what} is a Keras 3 object ({came}), but Model Garden runs on "
         "tf_keras. Build it with `import tf_keras`, or set "
@@ -69,8 +70,8 @@ def _check_alike(
           "only the repeated blocks, built with the same arguments."
       )
   if len(stem_roles) != len(branch_roles):
-    longer = max((stem, branch), key=lambda l: len(l.trainable_variables))
-    extra = longer.trainable_variables[min(len(stem_roles), len(branch_roles))]
+    both = (stem.trainable_variables, branch.trainable_variables)
+    extra = max(both, key=len)[min(map(len, both))]
     raise errors.UsageError(
         f"Layers {stem.name!r} and {branch.name!r} are not alike, so they "
         f"cannot share weights: they have {len(stem_roles)} and "

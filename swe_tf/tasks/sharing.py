@@ -47,7 +47,8 @@ def check_sharing(config: SharingConfig, train_steps: int) -> None:
   """Raises unless `config` can run for `train_steps` steps."""
   if config.mode not in MODES:
     raise errors.UsageError(
-        f"task.sharing.mode ({config.mode!r}) must be one of {', '.join(MODES)}."
+        f"task.sharing.mode ({config.mode!r}) must be one of "
+        f"{', '.join(MODES)}."
     )
   schedule.resolve_untie_step(
       train_steps,
