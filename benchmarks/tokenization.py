@@ -3,7 +3,7 @@
     python -m benchmarks.tokenization [--text=FILE] [--vocab=FILE]
 
 Both turn the same text into masked TFRecords, in this process, on one core,
-by turns; the medians are compared. Tokens are those of the text: what the two
+by turns; the ratio is the median over the turns. Tokens are those of the text: what the two
 put in front of the model differs a little, because Model Garden makes sentence
 pairs. Start-up (imports, building graphs) is not counted on either side.
 
@@ -132,12 +132,13 @@ def main(argv):
     arguments = (text, vocab, output, max_predictions)
     stock, ours = _model_garden(*arguments), _swe(*arguments)
     times = [(_seconds(stock), _seconds(ours)) for _ in range(_REPEATS.value)]
+  ratio = statistics.median(stock / ours for stock, ours in times)
   stock, ours = (tokens / statistics.median(side) for side in zip(*times))
   print(f"text: {tokens:,} tokens, sequences of {_SEQ_LENGTH.value}, one core")
   print(f"Model Garden  {stock:12,.0f} tokens/s")
   print(f"swe prepare   {ours:12,.0f} tokens/s")
-  print(f"ratio         {ours / stock:12.1f} (required: {_REQUIRED_RATIO})")
-  return 0 if ours >= _REQUIRED_RATIO * stock else 1
+  print(f"ratio         {ratio:12.1f} (required: {_REQUIRED_RATIO})")
+  return 0 if ratio >= _REQUIRED_RATIO else 1
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import sys
 import time
 
 from absl import flags
@@ -220,7 +221,7 @@ def main(argv) -> None:
   logging.set_verbosity(logging.ERROR)  # The bar tells what matters.
   from rich import console as console_lib
 
-  console = console_lib.Console()
+  console = console_lib.Console(file=sys.stdout)  # Not what replaces it below.
   start = time.time()
   output_dir = flags.FLAGS.output_dir
   console.print("reading the docstrings of the installed packages ...")

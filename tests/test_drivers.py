@@ -117,7 +117,7 @@ def test_bad_config_is_one_line_and_leaves_no_trace(
   model_dir = tmp_path / "model"
   code, output = finish(start(OURS, model_dir, config_file, **overrides))
   assert code != 0
-  error = [line for line in output.splitlines() if "error:" in line]
+  error = [line for line in output.splitlines() if line.startswith("error:")]
   assert len(error) == 1 and message in error[0], output[-2000:]
   assert "Traceback" not in output
   assert not os.path.exists(model_dir)
