@@ -1,5 +1,7 @@
 """The optimizer against the literal Algorithm 1 (`toy.run_algorithm_1`)."""
 
+from unittest import mock
+
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -7,6 +9,7 @@ import tf_keras
 
 import swe_tf
 from swe_tf import errors
+from swe_tf.sharing import gradients
 from swe_tf.sharing import slots
 from tests.sharing import toy
 
@@ -14,7 +17,12 @@ _UNITS = (1, 2, toy.NUM_LAYERS)
 
 
 def _train_shared_then_unshared(
-    make_optimizer, unit_size, num_replicas, compiled=False, wrap=None
+    make_optimizer,
+    unit_size,
+    num_replicas,
+    compiled=False,
+    wrap=None,
+    untie_after=toy.TAU,
 ):
   """Trains across tau; returns the state and what was seen while shared."""
   strategy = toy.strategy_of(num_replicas)
@@ -32,7 +40,7 @@ def _train_shared_then_unshared(
 
   data = toy.batches()
   identical = []
-  for batch in data[:toy.TAU]:
+  for batch in data[:untie_after]:
     toy.run_steps(strategy, tf.function(step) if compiled else step, [batch])
     identical += [
         np.array_equal(tie[0].numpy(), branch.numpy())
@@ -41,7 +49,7 @@ def _train_shared_then_unshared(
     ]
   sharing.untie()
   toy.run_steps(
-      strategy, tf.function(step) if compiled else step, data[toy.TAU:]
+      strategy, tf.function(step) if compiled else step, data[untie_after:]
   )
   return toy.state_of(model, inner), identical
 
@@ -76,6 +84,53 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     )
     oracle = toy.run_algorithm_1(make, 1, num_replicas)
     self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
+
+
+class MutationTest(tf.test.TestCase):
+  """Breaks the method on purpose: the comparison with the oracle must fail."""
+
+  def _difference(self, **kwargs):
+    make = toy.OPTIMIZERS["adamw_clip"]
+    ours, _ = _train_shared_then_unshared(make, 1, 1, **kwargs)
+    oracle = toy.run_algorithm_1(make, 1, 1)
+    return toy.max_relative_difference(ours, oracle)
+
+  def test_sum_instead_of_mean(self):
+    mean = gradients.mean_over_ties
+
+    def total(grads_and_vars, plan):
+      stems = {id(stem) for stem in plan.stems}
+      return [
+          (g * plan.num_units if id(v) in stems else g, v)
+          for g, v in mean(grads_and_vars, plan)
+      ]
+
+    with mock.patch.object(gradients, "mean_over_ties", total):
+      self.assertGreater(self._difference(), 1e-3)
+
+  def test_clipping_that_counts_a_tie_once(self):
+    clip = gradients.clip_by_global_norm
+    once = lambda pairs, norm, multiplicity: clip(pairs, norm, {})
+    with mock.patch.object(gradients, "clip_by_global_norm", once):
+      self.assertGreater(self._difference(), 1e-3)
+
+  def test_forgetting_one_slot(self):
+    slots_of = slots.slots_of
+
+    def all_but_one(optimizer, variable):
+      return {"m": slots_of(optimizer, variable)["m"]}
+
+    copy = slots.copy_slots
+
+    def forgetful(optimizer, pairs):
+      with mock.patch.object(slots, "slots_of", all_but_one):
+        copy(optimizer, pairs)
+
+    with mock.patch.object(slots, "copy_slots", forgetful):
+      self.assertGreater(self._difference(), 1e-3)
+
+  def test_untying_one_step_late(self):
+    self.assertGreater(self._difference(untie_after=toy.TAU + 1), 1e-3)
 
 
 class PhaseTest(tf.test.TestCase):
