@@ -2,10 +2,11 @@
 
     python -m benchmarks.tokenization [--text=FILE] [--vocab=FILE]
 
-Both turn the same text into masked TFRecords, in this process, on one core,
-by turns; the ratio is the median over the turns. Tokens are those of the text: what the two
-put in front of the model differs a little, because Model Garden makes sentence
-pairs. Start-up (imports, building graphs) is not counted on either side.
+Both turn the same text into masked TFRecords, in this process, on one core, by
+turns; the ratio is the median over the turns. Tokens are those of the text:
+what the two put in front of the model differs a little, because Model Garden
+makes sentence pairs. Start-up (imports, building graphs) is not counted on
+either side.
 
 Without --text the docstrings of the installed packages are used, without
 --vocab a vocabulary is learned from them first, which takes a minute.
