@@ -1,0 +1,123 @@
+"""Deep linear networks: section 3.2 of the paper.
+
+A network is an array of shape [..., L, d, d] that holds W_1, ..., W_L; leading
+axes are independent networks. Here are the loss R, its gradient, the two
+initialisations that the paper compares, random targets, and how a decay is
+held against an exponential bound. Not for training: `algorithm1` steps in
+discrete time, `flow` below integrates continuous time.
+"""
+
+import functools
+
+import numpy as np
+from scipy import integrate
+
+from swe_tf.theory import algorithm1
+
+LAYER_AXIS = -3
+
+
+def transpose(matrices: np.ndarray) -> np.ndarray:
+  """Transposes the last two axes."""
+  return np.swapaxes(matrices, -1, -2)
+
+
+def product(network: np.ndarray) -> np.ndarray:
+  """W_L ... W_1."""
+  layers = np.moveaxis(network, LAYER_AXIS, 0)
+  return functools.reduce(lambda below, layer: layer @ below, layers)
+
+
+def loss(network: np.ndarray, target: np.ndarray) -> np.ndarray:
+  """R = |W_L ... W_1 - Phi|_F^2 / 2."""
+  return np.sum((product(network) - target)**2, axis=(-1, -2)) / 2
+
+
+def gradient(network: np.ndarray, target: np.ndarray) -> np.ndarray:
+  """The gradient of R: W_{L:l+1}^T (W_{L:1} - Phi) W_{l-1:1}^T for each l."""
+  layers = np.moveaxis(network, LAYER_AXIS, 0)
+  below = [np.broadcast_to(np.eye(target.shape[-1]), layers[0].shape)]
+  for layer in layers:
+    below.append(layer @ below[-1])
+  # From the top down: the error, pulled back through the layers above l.
+  error = below.pop() - target
+  gradients = []
+  for layer, inputs in zip(reversed(layers), reversed(below)):
+    gradients.append(error @ transpose(inputs))
+    error = transpose(layer) @ error
+  return np.stack(gradients[::-1], axis=LAYER_AXIS)
+
+
+def identity(target: np.ndarray, num_layers: int) -> np.ndarray:
+  """The initialisation of Theorems 1 to 3: every layer is I."""
+  size = target.shape[-1]
+  return np.tile(np.eye(size), (*target.shape[:-2], num_layers, 1, 1))
+
+
+def zero_asymmetric(target: np.ndarray, num_layers: int) -> np.ndarray:
+  """The ZAS initialisation of Facts 1 and 3: I, and zero for the last layer."""
+  network = identity(target, num_layers)
+  network[..., -1, :, :] = 0
+  return network
+
+
+def positive_definite(rng: np.random.Generator, count: int, size: int, *,
+                      low: float, high: float) -> np.ndarray:
+  """Draws symmetric targets with extreme eigenvalues `low` and `high`."""
+  position = rng.uniform(size=(count, size))
+  position[:, :2] = 0, 1
+  eigenvalues = low * (high / low)**position
+  vectors, _ = np.linalg.qr(rng.standard_normal((count, size, size)))
+  return vectors * eigenvalues[:, None, :] @ transpose(vectors)
+
+
+def flow(
+    network: np.ndarray,
+    target: np.ndarray,
+    times: np.ndarray,
+    aggregate: algorithm1.Aggregate | None = None,
+) -> np.ndarray:
+  """Integrates continuous-time gradient descent.
+
+  Args:
+    network: the networks at time zero.
+    target: Phi, one for each network.
+    times: increasing, from zero.
+    aggregate: combines the gradients of the layers, for weight sharing. None
+      leaves every layer its own.
+
+  Returns:
+    The networks at `times`, along a new first axis.
+  """
+
+  def velocity(_, state):
+    update = gradient(state.reshape(network.shape), target)
+    if aggregate is not None:
+      update = np.broadcast_to(
+          aggregate(update, axis=LAYER_AXIS, keepdims=True), network.shape)
+    return -update.ravel()
+
+  solution = integrate.solve_ivp(
+      velocity, (times[0], times[-1]), network.ravel(), t_eval=times,
+      method="DOP853", rtol=1e-9, atol=1e-12)
+  if not solution.success:
+    raise RuntimeError(f"The ODE solver stopped at t = {solution.t[-1]:.3g}: "
+                       f"{solution.message}")
+  return solution.y.T.reshape(len(times), *network.shape)
+
+
+def decay_margin(losses: np.ndarray, exponents: np.ndarray) -> float:
+  """How many times faster than a bound exp(-exponent) the loss decays.
+
+  Args:
+    losses: R(t) along the first axis, from t = 0.
+    exponents: of the bound, zero at t = 0, broadcast against `losses`.
+
+  Returns:
+    The smallest log(R(0) / R(t)) / exponent: the bound holds iff it is at
+    least 1. Below exp(-20), where rounding rules, the bound counts as
+    exp(-20).
+  """
+  with np.errstate(divide="ignore"):  # A loss of exactly zero is no error.
+    decays = np.log(losses[0]) - np.log(losses[1:])
+  return float(np.min(decays / np.minimum(exponents[1:], 20)))

@@ -1,0 +1,92 @@
+"""The experiments by name, and one way to run them.
+
+Each experiment is a module with `run(options) -> Outcome`, named after the
+statement of the paper that it tests. Not for flags or exit statuses: those are
+in `command`.
+"""
+
+import dataclasses
+import importlib
+import pathlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from matplotlib import figure
+
+from swe_tf.theory import algorithm1
+from swe_tf.theory import claims as claims_lib
+
+# Modules by name: importing one is what makes TensorFlow load, or not.
+EXPERIMENTS: Mapping[str, str] = {
+    "figure2": "swe_tf.theory.figure2",
+    "proposition1": "swe_tf.theory.proposition1",
+    "theorem1": "swe_tf.theory.theorem1",
+    "theorem2": "swe_tf.theory.theorem2",
+    "theorem3": "swe_tf.theory.theorem3",
+    "depth": "swe_tf.theory.depth",
+    "optimizer": "swe_tf.theory.optimizer_check",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What every experiment can be asked to vary.
+
+  Attributes:
+    seed: of the random targets and data.
+    aggregate: what a shared update does with the gradients of the layers.
+    step_scale: multiplies every step size. The step sizes in the paper are
+      bounds, so a value above 1 breaks the condition of a theorem on purpose.
+  """
+
+  seed: int = 0
+  aggregate: algorithm1.Aggregate = np.mean
+  step_scale: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What an experiment hands back.
+
+  Attributes:
+    claims: judged claims, in the order of the paper.
+    figures: figures by file name without suffix.
+  """
+
+  claims: Sequence[claims_lib.Claim]
+  figures: Mapping[str, figure.Figure] = dataclasses.field(
+      default_factory=dict)
+
+
+def run(
+    names: Sequence[str],
+    options: Options,
+    output_dir: pathlib.Path,
+    log: Callable[[str], None],
+) -> list[claims_lib.Claim]:
+  """Runs experiments, and writes their figures and claims.
+
+  Args:
+    names: keys of `EXPERIMENTS`.
+    options: passed to every experiment.
+    output_dir: an existing directory.
+    log: called with one line per experiment.
+
+  Returns:
+    The claims of all experiments.
+  """
+  results = []
+  for name in names:
+    start = time.perf_counter()
+    # A run that diverges on purpose overflows; its claims report that.
+    with np.errstate(over="ignore", invalid="ignore"):
+      outcome = importlib.import_module(EXPERIMENTS[name]).run(options)
+    for file_name, drawing in outcome.figures.items():
+      drawing.savefig(output_dir / f"{file_name}.png", dpi=110)
+    results.extend(outcome.claims)
+    held = sum(claim.holds for claim in outcome.claims)
+    log(f"{name}: {held} of {len(outcome.claims)} claims hold, "
+        f"{time.perf_counter() - start:.1f} s")
+  claims_lib.write(results, output_dir)
+  return results

@@ -1,0 +1,50 @@
+"""One look for all figures of the theory: colours, sizes, predicted lines.
+
+Figures are built without pyplot, so that a test or a notebook that draws has
+no global state to clean. Not for deciding what is drawn.
+"""
+
+import numpy as np
+from matplotlib import axes
+from matplotlib import axis as axis_lib
+from matplotlib import figure
+from matplotlib import ticker
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILION = "#D55E00"
+PURPLE = "#CC79A7"
+SKY = "#56B4E9"
+BLACK = "#000000"
+SEQUENCE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+
+# The two methods that most figures compare keep their colours everywhere.
+SHARED = BLUE
+UNSHARED = VERMILION
+
+# A prediction is dashed and dark; what was measured is coloured.
+PREDICTED = {"color": BLACK, "linestyle": "--", "linewidth": 1.2}
+
+
+def panels(count: int) -> tuple[figure.Figure, list[axes.Axes]]:
+  """Returns a figure with `count` panels in a row."""
+  drawing = figure.Figure(figsize=(4.6 * count, 3.8), layout="constrained")
+  return drawing, list(np.atleast_1d(drawing.subplots(1, count)))
+
+
+def label_ticks(axis: axis_lib.Axis, values) -> None:
+  """Labels a logarithmic axis of less than two decades at `values` only."""
+  axis.set_major_locator(ticker.FixedLocator(values))
+  axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+  axis.set_minor_locator(ticker.NullLocator())
+
+
+def finish(panel: axes.Axes, title: str, x: str, y: str, **legend) -> None:
+  """Labels a panel and gives it a legend."""
+  panel.set_title(title, fontsize=10)
+  panel.set_xlabel(x)
+  panel.set_ylabel(y)
+  panel.grid(alpha=0.25)
+  panel.legend(fontsize=8, **legend)

@@ -1,0 +1,98 @@
+"""Deep linear networks one eigenvalue at a time, for depths of thousands.
+
+For a symmetric target, identity and ZAS initialisation keep every layer
+diagonal in the eigenbasis of Phi and the first L - 1 layers equal. So a
+network is, for each eigenvalue of Phi, two numbers: u in layers 1 to L - 1 and
+w in layer L. The two methods differ only in w(0): 1 is weight sharing from
+identity (the gradients of all layers are equal, so that their mean is each of
+them), 0 is ZAS. Exact, not an approximation: a test compares with
+`deep_linear`. Not for targets that are not symmetric.
+"""
+
+import numpy as np
+from scipy import integrate
+
+SHARING = 1.0
+ZAS = 0.0
+
+
+def gradient(u, w, num_layers, target):
+  """The errors u^(L-1) w - phi, and the gradients for u (a layer) and w."""
+  power = u**(num_layers - 2)
+  error = power * u * w - target
+  return error, error * w * power, error * u * power
+
+
+def time_to(fraction: float, num_layers: int, target: np.ndarray,
+            start: float) -> float:
+  """The time at which gradient flow first has R <= fraction * R(0).
+
+  Args:
+    fraction: of the initial loss.
+    num_layers: L.
+    target: the eigenvalues of Phi.
+    start: `SHARING` or `ZAS`.
+
+  Returns:
+    The time.
+  """
+  target = np.asarray(target, float)
+
+  def velocity(_, state):
+    u, w = np.split(state, 2)
+    _, toward_u, toward_w = gradient(u, w, num_layers, target)
+    return -np.concatenate([toward_u, toward_w])
+
+  def log_loss(state):
+    u, w = np.split(state, 2)
+    return np.log(np.sum(gradient(u, w, num_layers, target)[0]**2))
+
+  state = np.concatenate([np.ones_like(target), np.full_like(target, start)])
+  goal = log_loss(state) + np.log(fraction)
+
+  def reached(_, state):
+    return log_loss(state) - goal
+
+  reached.terminal = True
+  # The bounds of Theorem 1 and Fact 1 say how long this can take.
+  horizon = -np.log(fraction) * max(
+      1.0, 1 / (num_layers * min(1.0, np.min(np.abs(target)))**2))
+  solution = integrate.solve_ivp(
+      velocity, (0, horizon), state, events=reached, method="LSODA",
+      rtol=1e-12, atol=1e-14)  # An error of u counts L times.
+  return float(solution.t_events[0][0])
+
+
+def steps_to(fraction: float, num_layers, target: np.ndarray, start: float,
+             step_size, limit: int) -> np.ndarray:
+  """The number of gradient descent steps after which R <= fraction * R(0).
+
+  Args:
+    fraction: of the initial loss.
+    num_layers: L, an array broadcast against `step_size`.
+    target: the eigenvalues of Phi.
+    start: `SHARING` or `ZAS`.
+    step_size: constant over the steps, an array.
+    limit: the number of steps to run at most.
+
+  Returns:
+    The number of steps from which on the loss stays below, in the shape of
+    `step_size`; infinity where it is not below after the last step.
+  """
+  num_layers, step_size = np.broadcast_arrays(num_layers, step_size)
+  depth, step = num_layers[..., None], step_size[..., None]
+  u = np.ones((*step_size.shape, len(target)))
+  w = np.full_like(u, start)
+  reached = np.full(step_size.shape, np.inf)
+  goal = None
+  with np.errstate(over="ignore", invalid="ignore"):
+    for count in range(limit + 1):
+      error, toward_u, toward_w = gradient(u, w, depth, target)
+      losses = np.sum(error**2, axis=-1)
+      goal = fraction * losses if goal is None else goal
+      below = losses <= goal
+      reached = np.where(below, np.minimum(reached, count), np.inf)
+      if below.all():
+        break
+      u, w = u - step * toward_u, w - step * toward_w
+  return reached
