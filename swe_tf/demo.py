@@ -28,7 +28,7 @@ OVERRIDES = {
                     "num_layers": 12,
                     "num_attention_heads": 4,
                     "intermediate_size": 128,
-                    "max_position_embeddings": 64,
+                    "max_position_embeddings": 32,
                     "type_vocab_size": 1,
                     # 1/sqrt(width): BERT's 0.02 is made for a width of 1024.
                     "initializer_range": 0.12,
@@ -84,9 +84,9 @@ def _config(corpus: docstrings.CorpusPaths):
   data = {
       "vocab_file_path": corpus.vocab,
       "tokenizer": "character",
-      "seq_length": 64,
+      "seq_length": 32,
       "masking_rate": 0.32,
-      "global_batch_size": 32,
+      "global_batch_size": 64,
   }
   with open(corpus.vocab, encoding="utf-8") as file:
     vocab_size = len(file.read().splitlines())

@@ -16,11 +16,11 @@ class UntieCallback(tf_keras.callbacks.Callback):
   It also copies the stems to their branches before the first update, and has
   Keras compile the train step anew when the phase changes.
 
-  Example:
+  For example:
 
-  >>> optimizer = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=100)
-  >>> model.compile(optimizer=optimizer, loss="mse")
-  >>> model.fit(dataset, callbacks=[swe_tf.UntieCallback()])
+      optimizer = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=100)
+      model.compile(optimizer=optimizer, loss="mse")
+      model.fit(dataset, callbacks=[swe_tf.UntieCallback()])
   """
 
   def on_train_begin(self, logs=None):

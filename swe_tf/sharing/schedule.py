@@ -8,6 +8,8 @@ phase, its text says "untied after 100 steps"; the text is what counts here.
 import abc
 from typing import Optional
 
+import gin
+
 from swe_tf import errors
 
 
@@ -85,6 +87,7 @@ class UntieRule(abc.ABC):
     """
 
 
+@gin.configurable
 class UntieAtStep(UntieRule):
   """The paper's rule: untie after tau updates."""
 

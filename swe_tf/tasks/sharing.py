@@ -77,6 +77,26 @@ def find_repeated_blocks(
   return list(getattr(encoder, "transformer_layers", ()))
 
 
+@gin.configurable
+def make_sharing_plan(
+    blocks: Sequence[tf_keras.layers.Layer],
+    config: SharingConfig,
+    unit_size: Optional[int] = None,
+) -> plan_lib.SharingPlan:
+  """Makes the plan of a model's repeated blocks.
+
+  Args:
+    blocks: The repeated blocks, first to last.
+    config: `task.sharing`.
+    unit_size: Wins over `config.unit_size`; for gin:
+      `make_sharing_plan.unit_size = 4`.
+
+  Returns:
+    The plan.
+  """
+  return plan_lib.SharingPlan.from_layers(blocks, unit_size or config.unit_size)
+
+
 class SharingTask(base_task.Task):
   """A task whose `task_config.sharing` says how blocks share their weights."""
 
@@ -106,7 +126,7 @@ class SharingTask(base_task.Task):
       )
     if not blocks:
       return plan_lib.SharingPlan((), unit_size=1, num_units=1)
-    return plan_lib.SharingPlan.from_layers(blocks, config.unit_size)
+    return make_sharing_plan(blocks, config)
 
   def untie_rule(self, train_steps: int) -> schedule.UntieRule:
     """Returns the rule of the config: untie at tau."""

@@ -1,5 +1,7 @@
 """Which variables tie, when they untie, and `model.fit` across tau."""
 
+import doctest
+
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -7,6 +9,7 @@ import tf_keras
 
 import swe_tf
 from swe_tf import errors
+from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from tests.sharing import toy
 
@@ -71,6 +74,15 @@ class PlanTest(tf.test.TestCase, parameterized.TestCase):
       make([layer, layer])
     with self.assertRaisesRegex(TypeError, "Keras 3"):
       make([keras.layers.Dense(3)])
+
+
+class DoctestTest(parameterized.TestCase):
+
+  @parameterized.parameters(plan_lib, schedule)
+  def test_examples_run(self, module):
+    result = doctest.testmod(module)
+    self.assertGreater(result.attempted, 0)
+    self.assertEqual(result.failed, 0)
 
 
 class ScheduleTest(parameterized.TestCase):
