@@ -19,11 +19,14 @@ $(STAMP): setup.cfg constraints.txt
 demo: venv
 	$(BIN)/swe demo --output_dir=runs/demo
 
+# Most of a test is Python tracing graphs on one core: two at a time.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: venv
-	$(BIN)/python -m pytest -m 'not slow' $(ARGS)
+	$(PYTEST) -m 'not slow' $(ARGS)
 
 test-all: venv
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 lint: venv
 	$(BIN)/ruff check swe_tf tests benchmarks

@@ -66,9 +66,11 @@ def plot_loss(
     axes.plot(*zip(*validation), "o", color="#D55E00", label="validation")
   if untie_step:
     axes.axvline(untie_step, color="black", linestyle="--", linewidth=1)
-    axes.annotate(
+    axes.text(
+        untie_step,
+        0.97,
         f" untied after step {untie_step}",
-        (untie_step, axes.get_ylim()[1]),
+        transform=axes.get_xaxis_transform(),
         va="top",
     )
   if entropy is not None:
