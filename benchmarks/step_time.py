@@ -2,10 +2,12 @@
 
     python -m benchmarks.step_time            # what `make bench` runs
 
-Three compiled steps of one 24-layer BERT live side by side: Model Garden's own
-(its AdamW, nothing of ours), shared, and unshared. They run in turns, so that
-whatever else the machine does hits all of them; the figure is the median over
-the rounds of the ratio within a round.
+Compiled steps of one 24-layer BERT live side by side: Model Garden's own (its
+AdamW, nothing of ours), shared, unshared, and shared with the cosine of the
+gradients measured in every step (training measures it once in
+`trainer.summary_interval` steps). They run in turns, so that whatever else the
+machine does hits all of them; a figure is the median over the rounds of the
+ratio within a round.
 """
 
 import json
@@ -36,6 +38,8 @@ CONFIGURATIONS = {
     "optimizer dominates": dict(width=256, batch=1, length=16),
 }
 _STOCK, _SHARED, _UNSHARED = "stock", "shared", "unshared"
+_MEASURED = "shared, cosine in every step"
+_KINDS = (_STOCK, _SHARED, _UNSHARED, _MEASURED)
 
 
 def _config(width, batch, length):
@@ -91,7 +95,11 @@ def make_step(kind: str, config, inputs):
     plan = task.build_sharing_plan(model)
     plan.tie_weights()
     optimizer = optimizer_lib.SharedWeightsOptimizer(
-        optimizer, plan, cosine_interval=config.trainer.summary_interval
+        optimizer,
+        plan,
+        cosine_interval=(
+            1 if kind == _MEASURED else config.trainer.summary_interval
+        ),
     )
     if kind == _UNSHARED:
       optimizer.untie()
@@ -110,29 +118,28 @@ def measure(name: str, rounds: int):
   shape = CONFIGURATIONS[name]
   config = _config(**shape)
   inputs = _batch(shape["batch"], shape["length"])
-  kinds = (_STOCK, _SHARED, _UNSHARED)
-  steps = {kind: make_step(kind, config, inputs) for kind in kinds}
+  steps = {kind: make_step(kind, config, inputs) for kind in _KINDS}
   times = {kind: [] for kind in steps}
   for i in range(rounds + 2):
     # Every kind starts a round equally often.
-    order = list(steps)[i % 3:] + list(steps)[:i % 3]
+    first = i % len(_KINDS)
+    order = _KINDS[first:] + _KINDS[:first]
     for kind in order:
       start = time.perf_counter()
       float(steps[kind]()["loss"])
       if i >= 2:
         times[kind].append(time.perf_counter() - start)
-  ratio = {
-      kind: statistics.median(
-          t / s for t, s in zip(times[kind], times[_STOCK])
-      )
-      for kind in (_SHARED, _UNSHARED)
-  }
+
+  def ratio(kind, to=_STOCK):
+    return statistics.median(t / s for t, s in zip(times[kind], times[to]))
+
   return {
       "configuration": name,
       **shape,
       "stock_seconds": statistics.median(times[_STOCK]),
-      "shared/stock": ratio[_SHARED],
-      "unshared/stock": ratio[_UNSHARED],
+      "shared/stock": ratio(_SHARED),
+      "unshared/stock": ratio(_UNSHARED),
+      "a cosine/shared": ratio(_MEASURED, _SHARED) - 1.0,
   }
 
 
@@ -145,7 +152,8 @@ def main(_):
         f"{name:<20} width {r['width']:>4}, {r['batch']:>2} x {r['length']:>3} "
         f"tokens: stock {1000 * r['stock_seconds']:7.1f} ms, "
         f"shared/stock {r['shared/stock']:.3f}, "
-        f"unshared/stock {r['unshared/stock']:.3f}",
+        f"unshared/stock {r['unshared/stock']:.3f}, "
+        f"a cosine costs {r['a cosine/shared']:.1%} of a shared step",
         flush=True,
     )
   if _OUTPUT.value:
