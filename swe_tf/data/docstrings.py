@@ -1,0 +1,192 @@
+"""English text that is on every machine: the docstrings of the dependencies.
+
+The corpus of the demo and of the laptop experiments. Source files are read,
+never imported; nothing is downloaded or shipped. It is technical prose, less
+varied than an encyclopedia: good for comparing methods at a small scale, not
+for a model that anybody should use.
+"""
+
+import ast
+import collections
+import hashlib
+import importlib.util
+import inspect
+import os
+import re
+import string
+import sysconfig
+import textwrap
+from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+import warnings
+
+PACKAGES = ("scipy", "pandas", "numpy", "sklearn", "matplotlib", "tensorflow")
+
+_SKIPPED_FOLDERS = frozenset(
+    ("tests", "test", "testing", "site-packages", "__pycache__", "_vendor")
+)
+_SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_VALIDATION_PERCENT = 5
+_MIN_WORDS = 8
+_MIN_PROSE = 0.85
+_PROSE = str.maketrans("", "", f"{string.ascii_letters} ,.'")
+# A literal that opens a file, or the block of a class or of a function.
+_DOCSTRING = re.compile(
+    r'''(?:\A(?:\#[^\n]*\n|\s)*|:[ \t]*(?:\#[^\n]*)?\n\s*)
+        ([rR]?"""(?:[^"\\]+|\\.|"(?!""))*""")''',
+    re.DOTALL | re.VERBOSE,
+)
+# Interpreter sessions, literal blocks, directives, tables and underlines.
+_NOT_PROSE = re.compile(r">>>|::$|^\s*(\.\. |[|+=~-]{3})", re.MULTILINE)
+
+
+class CorpusPaths(NamedTuple):
+  """The files of a corpus.
+
+  Attributes:
+    train: The training text, documents with blank lines between them.
+    validation: The validation text.
+    vocab: A character vocabulary of the training text.
+  """
+
+  train: str
+  validation: str
+  vocab: str
+
+
+def write_corpus(
+    output_dir: str,
+    max_bytes: int = 10_000_000,
+    vocab_size: int = 69,
+    packages: Sequence[str] = PACKAGES,
+) -> CorpusPaths:
+  """Writes the docstrings of the installed packages as a corpus.
+
+  The same packages give the same files. Documents come in the order of their
+  hashes: text of all packages is mixed everywhere, a larger corpus starts with
+  the smaller one, and a document never moves from training to validation.
+
+  Args:
+    output_dir: The folder to write to; it is made if need be.
+    max_bytes: The most text to write. All packages together have about 10 MB.
+    vocab_size: The size of the character vocabulary, special tokens included.
+    packages: The packages to read besides the standard library.
+
+  Returns:
+    The paths of the files.
+
+  Raises:
+    ValueError: If too few docstrings are found.
+  """
+  train, validation, size = [], [], 0
+  for digest, document in sorted(map(_with_digest, documents(packages))):
+    size += len(document.encode("utf-8")) + 1
+    if size > max_bytes:
+      break
+    is_validation = int.from_bytes(digest, "big") % 100 < _VALIDATION_PERCENT
+    (validation if is_validation else train).append(document)
+  if not train or not validation:
+    raise ValueError(
+        f"Found {len(train) + len(validation)} docstrings in at most "
+        f"{max_bytes} bytes: too few to train on. Raise `max_bytes`."
+    )
+
+  os.makedirs(output_dir, exist_ok=True)
+  paths = CorpusPaths(
+      *(
+          os.path.join(output_dir, name)
+          for name in ("train.txt", "validation.txt", "vocab.txt")
+      )
+  )
+  _write(paths.train, "\n".join(train))
+  _write(paths.validation, "\n".join(validation))
+  vocab = character_vocab(train, vocab_size)
+  _write(paths.vocab, "".join(f"{token}\n" for token in vocab))
+  return paths
+
+
+def _with_digest(document: str) -> Tuple[bytes, str]:
+  return hashlib.sha256(document.encode("utf-8")).digest(), document
+
+
+def character_vocab(texts: Iterable[str], size: int) -> List[str]:
+  """Returns the special tokens and the most frequent lower-case characters."""
+  counts = collections.Counter()
+  for text in texts:
+    counts.update(text.lower())
+  # White space is one token: the tokenizer makes single spaces of it.
+  spaces = [character for character in counts if character.isspace()]
+  counts[" "] = sum(counts.pop(character) for character in spaces)
+  ranked = sorted(counts, key=lambda character: (-counts[character], character))
+  return [*_SPECIAL_TOKENS, *ranked[: size - len(_SPECIAL_TOKENS)]]
+
+
+def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
+  """Yields the prose of every docstring, one paragraph a line.
+
+  The standard library and the help texts of Python come first. Packages that
+  are not installed are left out. No paragraph comes twice.
+
+  Args:
+    packages: The names of the packages.
+  """
+  folders = [sysconfig.get_path("stdlib")]
+  for package in packages:
+    spec = importlib.util.find_spec(package)
+    if spec and spec.submodule_search_locations:
+      folders.append(spec.submodule_search_locations[0])
+  seen = set()
+  for folder in folders:
+    for path in _python_files(folder):
+      for text in _texts(path):
+        paragraphs = [p for p in dict.fromkeys(_prose(text)) if p not in seen]
+        seen.update(paragraphs)
+        if paragraphs:
+          yield "".join(f"{paragraph}\n" for paragraph in paragraphs)
+
+
+def _python_files(folder: str) -> Iterator[str]:
+  for parent, folders, names in os.walk(folder):
+    folders[:] = sorted(set(folders) - _SKIPPED_FOLDERS)
+    for name in sorted(names):
+      if name.endswith(".py"):
+        yield os.path.join(parent, name)
+
+
+def _texts(path: str) -> Iterator[str]:
+  """Yields the docstrings of a source file, cleaned of their indentation."""
+  with open(path, encoding="utf-8", errors="replace") as f:
+    source = f.read()
+  if path.endswith(os.path.join("pydoc_data", "topics.py")):
+    yield from ast.literal_eval(ast.parse(source).body[-1].value).values()
+    return
+  # A regular expression finds the literals: parsing the whole of SciPy and
+  # TensorFlow takes half a minute.
+  for literal in _DOCSTRING.findall(source):
+    with warnings.catch_warnings():
+      # Invalid escapes in other people's docstrings.
+      warnings.simplefilter("ignore")
+      try:
+        text = ast.literal_eval(literal)
+      except (SyntaxError, ValueError):
+        continue
+    yield inspect.cleandoc(text)
+
+
+def _prose(text: str) -> Iterator[str]:
+  """Yields the paragraphs that read as English, each on one line."""
+  for paragraph in textwrap.dedent(text).split("\n\n"):
+    line = " ".join(paragraph.split())
+    if (
+        len(line.split()) >= _MIN_WORDS
+        and line[-1] in ".!?"
+        and not _NOT_PROSE.search(paragraph)
+        and len(line.translate(_PROSE)) <= (1 - _MIN_PROSE) * len(line)
+    ):
+      yield line
+
+
+def _write(path: str, text: str):
+  """Writes a file that is there whole or not at all."""
+  with open(path + ".partial", "w", encoding="utf-8", newline="\n") as f:
+    f.write(text)
+  os.replace(path + ".partial", path)

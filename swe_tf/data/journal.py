@@ -1,0 +1,64 @@
+"""The journal of an unfinished job: what is done, so that it can go on.
+
+One line of JSON for the job, then one for each finished part. A line that was
+cut off by a crash is ignored, and its part is done again.
+"""
+
+import json
+import os
+from typing import Any, Dict
+
+from swe_tf import errors
+
+
+class Journal:
+  """A file that remembers the finished parts of one job.
+
+  Attributes:
+    done: The results of the finished parts by name.
+  """
+
+  def __init__(self, path: str, job: Any):
+    """Opens the journal of a job, or starts it.
+
+    Args:
+      path: The file.
+      job: What the job is, as JSON. A journal of another job is refused.
+
+    Raises:
+      UsageError: If the journal belongs to another job.
+    """
+    self._path = path
+    self.done: Dict[str, Any] = {}
+    job = json.loads(json.dumps(job))
+    if os.path.exists(path):
+      entries = _read_lines(path)
+      if entries and entries[0] != job:
+        raise errors.UsageError(
+            f"{os.path.dirname(path)} holds an unfinished job with other "
+            "settings or inputs; repeat those, remove the folder, or choose "
+            "another."
+        )
+      self.done.update(entries[1:])
+    # A clean file: what follows is not appended to a line that was cut off.
+    with open(path + ".partial", "w", encoding="utf-8") as f:
+      for entry in (job, *self.done.items()):
+        f.write(json.dumps(entry) + "\n")
+    os.replace(path + ".partial", path)
+
+  def add(self, part: str, result: Any):
+    """Notes that a part is done."""
+    with open(self._path, "a", encoding="utf-8") as f:
+      f.write(json.dumps((part, result)) + "\n")
+    self.done[part] = result
+
+  def remove(self):
+    """Removes the file: the whole job is done."""
+    os.remove(self._path)
+
+
+def _read_lines(path):
+  with open(path, encoding="utf-8") as f:
+    lines = f.read().split("\n")
+  # What follows the last newline was cut off, or is empty.
+  return [json.loads(line) for line in lines[:-1]]

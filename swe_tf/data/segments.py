@@ -1,0 +1,121 @@
+"""Which files are read when: the order of a training run's input.
+
+Pure arithmetic on file names and counts, for `resumable`. It reads no file.
+"""
+
+import dataclasses
+from typing import Callable, Optional, Sequence, Tuple
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Segments:
+  """The segments of one input pipeline, numbered through all passes from 0.
+
+  A pass is the whole data once, in an order of its own. A segment is a group
+  of `cycle_length` files of a pass (less at its end), read together.
+
+  Pipelines share the work by files, as in stock Model Garden; if there are
+  fewer files than pipelines every pipeline reads all of them, and takes its
+  part of the records.
+
+  Attributes:
+    files: The names of all files.
+    cycle_length: The number of files in a segment.
+    seed: The seed of the order, or None for the given order in every pass.
+    num_pipelines: The number of input pipelines.
+    pipeline: The number of this one.
+  """
+
+  files: Sequence[str]
+  cycle_length: int
+  seed: Optional[int] = None
+  num_pipelines: int = 1
+  pipeline: int = 0
+
+  @property
+  def records_are_sharded(self) -> bool:
+    """Whether pipelines share records, because there are too few files."""
+    return len(self.files) < self.num_pipelines
+
+  @property
+  def per_pass(self) -> int:
+    """The number of segments in a pass."""
+    files = (
+        len(self.files)
+        if self.records_are_sharded
+        else len(range(self.pipeline, len(self.files), self.num_pipelines))
+    )
+    return -(-files // self.cycle_length)
+
+  @property
+  def _passes_are_alike(self) -> bool:
+    """Whether every pass yields the same number of records."""
+    return self.num_pipelines == 1 or (
+        self.records_are_sharded and self.per_pass == 1
+    )
+
+  def files_of(self, index) -> tf.Tensor:
+    """Returns the names of a segment's files; runs eagerly or in a graph."""
+    order = tf.constant(self.files)
+    if self.seed is not None:
+      order = tf.random.experimental.stateless_shuffle(
+          order, seed=self._seed_of(index // self.per_pass)
+      )
+    if not self.records_are_sharded:
+      order = order[self.pipeline :: self.num_pipelines]
+    start = index % self.per_pass * self.cycle_length
+    return order[start : start + self.cycle_length]
+
+  def shuffle_seed(self, index) -> tf.Tensor:
+    """Returns the seed to shuffle a segment's records with."""
+    return tf.random.stateless_uniform(
+        [],
+        seed=self._seed_of(index),
+        minval=None,
+        maxval=None,
+        dtype=tf.int64,
+    )
+
+  def _seed_of(self, number):
+    return tf.stack([tf.cast(self.seed, tf.int64), tf.cast(number, tf.int64)])
+
+  def size_of(self, index: int, count: Callable[[str], int]) -> int:
+    """Returns the number of a segment's records that this pipeline yields.
+
+    Args:
+      index: The segment.
+      count: A function that returns the number of a file's records.
+    """
+    size = sum(
+        count(path.decode("utf-8")) for path in self.files_of(index).numpy()
+    )
+    if self.records_are_sharded:
+      return len(range(self.pipeline, size, self.num_pipelines))
+    return size
+
+  def find(self, start: int, count: Callable[[str], int]) -> Tuple[int, int]:
+    """Finds the record `start` of this pipeline's stream.
+
+    Args:
+      start: The number of the record, from 0.
+      count: A function that returns the number of a file's records. It is
+        called only for files that come before the record.
+
+    Returns:
+      The segment of the record and its number there.
+    """
+    index = passed = 0
+    while True:
+      size = self.size_of(index, count)
+      if start < passed + size:
+        return index, start - passed
+      passed += size
+      index += 1
+      if index == self.per_pass:
+        if not passed:
+          raise ValueError(f"No examples in {', '.join(self.files)}.")
+        if self._passes_are_alike:
+          passes = start // passed
+          index, passed = passes * self.per_pass, passes * passed

@@ -1,0 +1,151 @@
+"""Text files on the way in: found, checked, and cut into blocks of lines.
+
+Reads UTF-8, plain or .gz, here or in any place that TensorFlow can open. A
+block is what one shard is made of. Splitting lines into documents is
+`packing`.
+"""
+
+import codecs
+import dataclasses
+import glob
+import gzip
+import os
+from typing import BinaryIO, Iterator, List, Optional, Sequence
+import zlib
+
+from swe_tf import errors
+
+# How much is looked at before training; `swe prepare` reads everything.
+PEEK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 22
+
+
+@dataclasses.dataclass(frozen=True)
+class TextFile:
+  """A text file that was read and is sound.
+
+  Attributes:
+    path: Its path.
+    size: The number of its bytes, decompressed.
+    lines: The number of its lines.
+    crc32: The checksum of these bytes: a file that changes has another.
+  """
+
+  path: str
+  size: int
+  lines: int
+  crc32: int
+
+
+def open_binary(path: str) -> BinaryIO:
+  """Opens a file for reading, wherever it is; .gz is decompressed."""
+  if "://" in path:
+    # TensorFlow takes seconds to import: only for paths that need it.
+    import tensorflow as tf
+
+    raw = tf.io.gfile.GFile(path, "rb")
+  else:
+    raw = open(path, "rb")
+  return gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+
+
+def match(patterns: str) -> List[str]:
+  """Returns the files that match comma-separated patterns, sorted.
+
+  Args:
+    patterns: Paths or globs, separated by commas.
+
+  Raises:
+    UsageError: If a pattern matches nothing.
+  """
+  paths = set()
+  for pattern in filter(None, map(str.strip, patterns.split(","))):
+    if "://" in pattern:
+      import tensorflow as tf
+
+      found = tf.io.gfile.glob(pattern)
+    else:
+      found = [p for p in glob.glob(pattern) if not os.path.isdir(p)]
+    if not found:
+      raise errors.UsageError(f"no file matches {pattern!r}; check the path.")
+    paths.update(found)
+  if not paths:
+    raise errors.UsageError("no input is given; name a file or a pattern.")
+  return sorted(paths)
+
+
+def check(path: str, max_bytes: Optional[int] = None) -> TextFile:
+  """Reads a text file and checks that it is one.
+
+  Args:
+    path: The file.
+    max_bytes: How much to read, or None for everything.
+
+  Returns:
+    What was found in the part that was read.
+
+  Raises:
+    UsageError: If the file cannot be read, is blank, binary or not UTF-8.
+  """
+  size = lines = crc32 = 0
+  blank = True
+  decoder = codecs.getincrementaldecoder("utf-8")()
+  try:
+    with open_binary(path) as f:
+      while max_bytes is None or size < max_bytes:
+        chunk = f.read(_CHUNK_BYTES)
+        if b"\0" in chunk:
+          raise errors.UsageError(
+              f"{path} is a binary file (byte 0 at "
+              f"{size + chunk.index(0)}); give text."
+          )
+        try:
+          decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+          pending = len(error.object) - len(chunk)
+          line = lines + chunk.count(b"\n", 0, error.start) + 1
+          raise errors.UsageError(
+              f"{path} is not UTF-8 (line {line}, byte "
+              f"{size + error.start - pending}); convert it, for instance with "
+              "iconv."
+          ) from None
+        if not chunk:
+          break
+        size += len(chunk)
+        lines += chunk.count(b"\n")
+        crc32 = zlib.crc32(chunk, crc32)
+        blank = blank and not chunk.strip()
+  except (OSError, EOFError, zlib.error) as error:
+    raise errors.UsageError(f"cannot read {path}: {error}.") from error
+  if blank:
+    raise errors.UsageError(f"{path} holds no text; leave it out.")
+  return TextFile(path, size, lines + 1, crc32)
+
+
+def read_blocks(files: Sequence[TextFile], count: int) -> Iterator[bytes]:
+  """Yields the text of the files in `count` blocks of about the same size.
+
+  Block i has the lines that start in the i-th part of the text, so it depends
+  on the files and on `count` alone. A blank line stands between files.
+
+  Args:
+    files: The files, in the order of the text.
+    count: The number of blocks.
+  """
+  total = sum(file.size for file in files)
+  offset = index = 0
+  block = []
+  for file in files:
+    with open_binary(file.path) as f:
+      for line in f:
+        while offset * count >= total * (index + 1):
+          yield b"".join(block)
+          block = []
+          index += 1
+        block.append(line)
+        offset += len(line)
+    block.append(b"\n\n")
+  while index < count:
+    yield b"".join(block)
+    block = []
+    index += 1

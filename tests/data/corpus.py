@@ -1,0 +1,64 @@
+"""A small vocabulary and text of its words, for the tests of this folder."""
+
+import os
+from typing import List
+
+import numpy as np
+
+from swe_tf.data import vocab as vocab_lib
+
+_SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su")
+
+
+def tokens() -> List[str]:
+  """Returns a WordPiece vocabulary: words, and pieces that continue words."""
+  words = [a + b for a in _SYLLABLES for b in _SYLLABLES]
+  pieces = ["##" + syllable for syllable in _SYLLABLES]
+  return [
+      *vocab_lib.SPECIAL_TOKENS,
+      "[unused0]",
+      ".",
+      ",",
+      "!",
+      "?",
+      *words,
+      *pieces,
+  ]
+
+
+def sentences(count: int, seed: int = 0) -> List[str]:
+  """Returns random sentences; a third of the words have up to six pieces."""
+  rng = np.random.default_rng(seed)
+
+  def word():
+    return "".join(
+        rng.choice(_SYLLABLES, rng.choice([2, 2, rng.integers(2, 8)]))
+    )
+
+  return [
+      " ".join(word() for _ in range(rng.integers(2, 14)))
+      + rng.choice(list(".!?"))
+      for _ in range(count)
+  ]
+
+
+def text(count: int, seed: int = 0) -> str:
+  """Returns documents of one sentence to seven, blank lines between them."""
+  rng = np.random.default_rng(seed)
+  lines = []
+  for sentence in sentences(count, seed):
+    lines.append(sentence)
+    if rng.random() < 0.25:
+      lines.append("")
+  return "\n".join(lines) + "\n"
+
+
+def write(folder: str, **texts: str) -> str:
+  """Writes `vocab.txt` and text files to a folder; returns the vocabulary."""
+  vocab = os.path.join(folder, "vocab.txt")
+  with open(vocab, "w") as f:
+    f.write("".join(f"{token}\n" for token in tokens()))
+  for name, content in texts.items():
+    with open(os.path.join(folder, f"{name}.txt"), "w") as f:
+      f.write(content)
+  return vocab

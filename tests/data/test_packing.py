@@ -1,0 +1,122 @@
+"""Packing equals the obvious slow way."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from swe_tf.data import packing
+from swe_tf.data import tokenizers
+from swe_tf.data import vocab as vocab_lib
+from tests.data import corpus
+
+_VOCABULARY = vocab_lib.Vocabulary.from_tokens(corpus.tokens())
+_CLS, _SEP, _PAD = map(_VOCABULARY.id_of, ("[CLS]", "[SEP]", "[PAD]"))
+
+
+def _pack_slowly(tokenizer, documents, seq_length):
+  """Packs documents, given as lists of sentences, one sentence at a time."""
+  room = seq_length - 2
+  sequences, current = [], []
+  for number, document in enumerate(documents):
+    for position, sentence in enumerate(document):
+      ids = tokenizer.tokenize([sentence]).to_list()[0]
+      units = [ids]
+      if len(ids) > room:  # Cut between words.
+        units = []
+        for i in ids:
+          if tokenizer.joins_left[i]:
+            units[-1].append(i)
+          else:
+            units.append([i])
+      for index, unit in enumerate(units):
+        opens = number > 0 and position == 0 and index == 0
+        separator = [_SEP] if opens and current else []
+        if len(current) + len(separator) + len(unit) > room:
+          sequences.append(current)
+          current, separator = [], []
+        current = current + separator + unit
+  sequences.append(current)
+  return [[_CLS, *s, _SEP] + [_PAD] * (room - len(s)) for s in sequences]
+
+
+class PackingTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(12, 33, 64, 512)
+  def test_equals_the_slow_way(self, seq_length):
+    tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
+    text = corpus.text(400)
+    documents = [d.split("\n") for d in text.strip().split("\n\n")]
+    packed = tf.function(packing.Packer(tokenizer, seq_length).pack)(
+        tf.constant(text.split("\n"))
+    )
+    self.assertAllEqual(packed, _pack_slowly(tokenizer, documents, seq_length))
+
+  def test_a_sequence_holds_whole_sentences(self):
+    tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
+    text = corpus.text(400)
+    ends = {_VOCABULARY.id_of(token) for token in ".!?"}
+    packed = packing.Packer(tokenizer, 128).pack(text.split("\n")).numpy()
+    for row in packed:
+      last = row[row != _PAD][-2]
+      self.assertIn(last, ends)
+      self.assertEqual(np.count_nonzero(row == _CLS), 1)
+
+  def test_several_sentences_in_a_line(self):
+    tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
+    units = tokenizer.tokenize_units(
+        tf.constant(['baba dede. "Fifi!" gogo 3.5 lulu? mama'])
+    )
+    self.assertAllEqual(units[0].row_lengths(), [3, 4, 6, 1])
+
+  def test_documents(self):
+    lines = [
+        "",
+        " = One = ",
+        "",
+        "a",
+        "b",
+        " = = Part = = ",
+        "",
+        "c",
+        "",
+        " = Two = ",
+        "",
+        "d",
+        "",
+        "",
+        "e",
+    ]
+    found, starts = packing.split_documents(tf.constant(lines))
+    self.assertEqual(
+        [line.decode() for line in found.numpy()],
+        ["= One =", "a", "b", "= = Part = =", "c", "= Two =", "d", "e"],
+    )
+    self.assertAllEqual(np.flatnonzero(starts), [0, 5, 7])
+
+  @parameterized.parameters((["", " ", ""],), ([],))
+  def test_no_text(self, lines):
+    tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
+    packer = packing.Packer(tokenizer, 16)
+    self.assertEqual(packer.pack(tf.constant(lines, tf.string)).shape, [0, 16])
+
+  def test_characters_are_packed_by_words(self):
+    letters = [*vocab_lib.SPECIAL_TOKENS, *" abcdefgh."]
+    tokenizer = tokenizers.CharacterTokenizer(
+        vocab_lib.Vocabulary.from_tokens(letters)
+    )
+    packed = packing.Packer(tokenizer, 12).pack(
+        tf.constant(["Abc  de. fgh", "", "abcdefghabcdefgh b"])
+    )
+    self.assertEqual(
+        ["".join(letters[i] for i in row) for row in packed.numpy()],
+        [
+            "[CLS]abc de. [SEP][PAD][PAD]",
+            "[CLS]fgh [SEP]abcde[SEP]",
+            "[CLS]fghabcdefg[SEP]",
+            "[CLS]h b [SEP][PAD][PAD][PAD][PAD][PAD][PAD]",
+        ],
+    )
+
+
+if __name__ == "__main__":
+  tf.test.main()

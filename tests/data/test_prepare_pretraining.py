@@ -1,0 +1,239 @@
+"""`swe prepare pretraining`: the same bytes always, whole or not at all."""
+
+import gzip
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+from absl.testing import parameterized
+import numpy as np
+from rich import console as rich_console
+import tensorflow as tf
+from official.nlp.data import data_loader_factory
+from official.nlp.data import pretrain_dataloader
+from swe_tf import errors
+from swe_tf.data import journal as journal_lib
+from swe_tf.data import manifest
+from swe_tf.data import prepare_job
+from swe_tf.data import vocab as vocab_lib
+from tests.data import corpus
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def _prepare(**options):
+  return prepare_job.prepare(
+      prepare_job.Options(**options), rich_console.Console(quiet=True)
+  )
+
+
+def _command(**flags):
+  return [
+      sys.executable,
+      "-m",
+      "swe_tf.data.prepare_pretraining",
+      *(f"--{name}={value}" for name, value in flags.items()),
+  ]
+
+
+def _bytes(folder):
+  """Returns the content of a folder by file name."""
+  return {p.name: p.read_bytes() for p in pathlib.Path(folder).iterdir()}
+
+
+class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(self.create_tempdir().full_path)
+    self.vocab = corpus.write(
+        self.folder, a=corpus.text(300), b=corpus.text(200, seed=1)
+    )
+    self.options = dict(
+        input=f"{self.folder}/a.txt,{self.folder}/b.txt",
+        vocab=self.vocab,
+        output_dir=str(self.folder / "out"),
+        seq_length=64,
+        num_shards=3,
+        masking="whole_word",
+    )
+
+  def _read(self, **changes):
+    """Returns all examples through Model Garden's stock loader."""
+    fields = dict(
+        input_path=str(self.folder / "out" / "*.tfrecord"),
+        seq_length=64,
+        max_predictions_per_seq=10,
+        global_batch_size=8,
+        is_training=False,
+        drop_remainder=False,
+        use_next_sentence_label=False,
+    )
+    params = pretrain_dataloader.BertPretrainDataConfig(**(fields | changes))
+    batches = list(data_loader_factory.get_data_loader(params).load())
+    return {
+        name: np.concatenate([batch[name] for batch in batches])
+        for name in batches[0]
+    }
+
+  def test_the_stock_loader_reads_the_shards(self):
+    made = _prepare(**self.options)
+    self.assertLen(made["shards"], 3)
+    examples = self._read()
+    weights = examples["masked_lm_weights"]
+    self.assertLen(weights, made["examples"])
+    self.assertEqual(weights.sum(), made["predictions"])
+    self.assertEqual(examples["input_mask"].sum(), made["tokens"])
+    # What was masked is known: with it put back, no word of the text is lost.
+    ids = examples["input_word_ids"].copy()
+    rows, slots = np.nonzero(weights)
+    positions = examples["masked_lm_positions"][rows, slots]
+    ids[rows, positions] = examples["masked_lm_ids"][rows, slots]
+    pieces = np.array(corpus.tokens())[ids].ravel()
+    found = " ".join(p for p in pieces if not p.startswith("["))
+    text = (self.folder / "a.txt").read_text()
+    text += (self.folder / "b.txt").read_text()
+    self.assertCountEqual(
+        found.replace(" ##", "").split(),
+        re.sub(r"([.!?])", r" \1", text).split(),
+    )
+
+  def test_bytes_depend_on_the_seed_alone(self):
+    folders = {}
+    for name, changes in dict(first={}, again={}, other=dict(seed=1)).items():
+      folders[name] = str(self.folder / name)
+      _prepare(**(self.options | dict(output_dir=folders[name]) | changes))
+    first, again, other = (_bytes(folders[n]) for n in folders)
+    self.assertEqual(first, again)
+    self.assertCountEqual(first, other)
+    for name in first:
+      if name.endswith(".tfrecord"):
+        self.assertNotEqual(first[name], other[name])
+
+  def test_jobs_and_a_kill_make_no_difference(self):
+    _prepare(**self.options)
+    expected = _bytes(self.options["output_dir"])
+
+    # One process, killed when the first shard is there; two go on.
+    output = self.folder / "killed"
+    flags = self.options | dict(output_dir=output)
+    process = subprocess.Popen(
+        _command(**flags, jobs=1), cwd=_ROOT, stderr=subprocess.DEVNULL
+    )
+    while not list(output.glob("*.tfrecord")) and process.poll() is None:
+      time.sleep(0.01)
+    process.kill()
+    process.wait()
+    self.assertFalse((output / manifest.FILE_NAME).exists())
+    written = {p: p.stat().st_mtime_ns for p in output.glob("*.tfrecord")}
+    for path in written:
+      self.assertEqual(path.read_bytes(), expected[path.name])
+
+    command = _command(**flags, jobs=2)
+    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertIn("tokens/s", result.stderr)
+    self.assertEqual(_bytes(output), expected)
+
+  def test_goes_on_with_the_missing_shards(self):
+    whole = _prepare(**self.options)
+    output = pathlib.Path(self.options["output_dir"])
+    expected = _bytes(output)
+    # As if it was stopped while it wrote the second shard.
+    first, second, third = sorted(p.name for p in output.glob("*.tfrecord"))
+    job = {name: whole[name] for name in ("settings", "inputs")}
+    (output / manifest.FILE_NAME).unlink()
+    (output / second).rename(output / f"{second}.partial")
+    (output / third).unlink()
+    journal = journal_lib.Journal(str(output / manifest.JOURNAL_NAME), job)
+    journal.add(first, whole["shards"][first])
+    with open(output / manifest.JOURNAL_NAME, "a") as f:
+      f.write('["pretrain-00001-of-')
+    modified = (output / first).stat().st_mtime_ns
+
+    with self.assertRaisesRegex(errors.UsageError, "other settings or inputs"):
+      _prepare(**(self.options | dict(seed=1)))
+    self.assertEqual(_prepare(**self.options), whole)
+    self.assertEqual(_bytes(output), expected)
+    self.assertEqual((output / first).stat().st_mtime_ns, modified)
+    # Called once more, it does nothing.
+    self.assertEqual(_prepare(**self.options), whole)
+
+  def test_gzip_is_the_same_text(self):
+    plain = _prepare(**self.options)
+    with gzip.open(self.folder / "a.txt.gz", "wb") as f:
+      f.write((self.folder / "a.txt").read_bytes())
+    self.options["input"] = f"{self.folder}/a.txt.gz,{self.folder}/b.txt"
+    self.options["output_dir"] = str(self.folder / "zipped")
+    self.assertEqual(_prepare(**self.options)["shards"], plain["shards"])
+
+  def test_sentence_pairs(self):
+    made = _prepare(**(self.options | dict(next_sentence=True, dupe_factor=2)))
+    examples = self._read(use_next_sentence_label=True)
+    labels = examples["next_sentence_labels"][:, 0]
+    self.assertLen(labels, made["examples"])
+    self.assertBetween(labels.mean(), 0.3, 0.8)
+    separator = corpus.tokens().index("[SEP]")
+    ids, types = examples["input_word_ids"], examples["input_type_ids"]
+    self.assertAllEqual((ids == separator).sum(axis=1), np.full(len(ids), 2))
+    # The second part begins after the first [SEP] and ends with the second.
+    is_separator = ids == separator
+    seen = np.cumsum(is_separator, axis=1) - is_separator
+    self.assertAllEqual(types, np.where(examples["input_mask"], seen, 0))
+
+  def test_learns_a_vocabulary(self):
+    del self.options["vocab"]
+    made = _prepare(**(self.options | dict(learn_vocab=150)))
+    learned = vocab_lib.Vocabulary.load(
+        os.path.join(self.options["output_dir"], "vocab.txt")
+    )
+    self.assertEqual(made["settings"]["vocab_size"], len(learned))
+    self.assertBetween(len(learned), 50, 150)
+
+  @parameterized.parameters(
+      (dict(vocab="nowhere.txt"), "cannot read the vocabulary"),
+      (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
+      (dict(input="{folder}/nothing*"), "no file matches"),
+      (dict(input="{folder}/empty.txt"), "holds no text"),
+      (dict(input="{folder}/binary.txt"), "is a binary file"),
+      (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
+      (dict(input="{folder}/broken.txt.gz"), "cannot read"),
+      (dict(num_shards=10**6), "ask for fewer"),
+      (dict(max_predictions_per_seq=65), "more than --seq_length=64"),
+      (dict(output_dir="{folder}/taken"), "not overwritten"),
+  )
+  def test_bad_input_writes_nothing(self, changes, message):
+    (self.folder / "empty.txt").write_text("\n \n")
+    (self.folder / "binary.txt").write_bytes(b"\x7fELF\x00\x01text")
+    (self.folder / "latin1.txt").write_bytes(b"fine\ncaf\xe9 au lait")
+    (self.folder / "broken.txt.gz").write_bytes(b"no gzip")
+    (self.folder / "no_mask.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
+    taken = self.folder / "taken"
+    taken.mkdir()
+    (taken / "pretrain-00001-of-00003.tfrecord").write_text("precious")
+    before = sorted(self.folder.rglob("*"))
+
+    changes = {
+        name: value.format(folder=self.folder)
+        if isinstance(value, str)
+        else value
+        for name, value in changes.items()
+    }
+    with self.assertRaisesRegex(errors.UsageError, message) as caught:
+      _prepare(**(self.options | changes))
+    self.assertNotIn("\n", str(caught.exception))
+    self.assertEqual(sorted(self.folder.rglob("*")), before)
+
+  def test_the_command_tells_faults_in_one_line(self):
+    command = _command(**(self.options | dict(vocab="nowhere.txt")))
+    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
+    self.assertEqual(result.returncode, 1)
+    self.assertLen(result.stderr.strip().split("\n"), 1)
+    self.assertIn("nowhere.txt", result.stderr)
+
+
+if __name__ == "__main__":
+  tf.test.main()
