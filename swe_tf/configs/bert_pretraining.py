@@ -4,6 +4,8 @@ The defaults are BERT-large as the paper trains it (section 5.1) on Wikipedia
 and BookCorpus for 0.5M steps, shared for the first 10% of them.
 """
 
+import dataclasses
+
 from official.core import config_definitions as cfg
 from official.core import exp_factory
 from official.modeling import optimization
@@ -13,6 +15,7 @@ from official.nlp.data import pretrain_dataloader
 from swe_tf.configs import experiment
 from swe_tf.data import pretrain_text
 from swe_tf.modeling import encoder
+from swe_tf.modeling import sizes
 from swe_tf.tasks import masked_lm
 
 _RESTRICTIONS = (
@@ -22,7 +25,12 @@ _RESTRICTIONS = (
 
 
 def paper_optimization() -> optimization.OptimizationConfig:
-  """AdamW, linear warm-up, linear decay to 0; steps follow `train_steps`."""
+  """Returns AdamW with linear warm-up and linear decay to 0 (section 5.1).
+
+  The steps of both follow `trainer.train_steps`; see `experiment`. The first
+  update is made at 1 / warmup_steps of the peak, as Model Garden does it: at
+  the paper's 0 it would change nothing.
+  """
   return optimization.OptimizationConfig({
       "optimizer": {
           "type": "adamw",
@@ -53,11 +61,7 @@ def _bert_large() -> bert.PretrainerConfig:
       encoder=encoders.EncoderConfig(
           type="any",
           any=encoder.EncoderConfig(
-              vocab_size=30522,
-              hidden_size=1024,
-              num_layers=24,
-              num_attention_heads=16,
-              intermediate_size=4096,
+              vocab_size=30522, **dataclasses.asdict(sizes.SIZES["large"])
           ),
       ),
       cls_heads=[],

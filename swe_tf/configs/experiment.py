@@ -6,11 +6,15 @@ they touch `model_dir`: whatever raises there leaves no trace on disk.
 
 import dataclasses
 
+from absl import logging
 from official.core import config_definitions as cfg
+from swe_tf import errors
 from swe_tf.sharing import plan
 from swe_tf.tasks import sharing
 
-# The paper warms up for 10k of 0.5M steps.
+# Section 5.1: the peak is reached at step 10k, of 0.5M and of 1M.
+_WARMUP_STEPS = 10_000
+# A run that is shorter than these warms up for the part that 10k is of 0.5M.
 _WARMUP_FRACTION = 0.02
 
 
@@ -31,19 +35,37 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
 
 def check_train_steps(config: cfg.ExperimentConfig) -> None:
   if config.trainer.train_steps < 1:
-    raise sharing.errors.UsageError(
+    raise errors.UsageError(
         f"trainer.train_steps ({config.trainer.train_steps}) must be at least "
         "1: the learning rate and the untie step follow it."
     )
 
 
 def follow_train_steps(config: cfg.ExperimentConfig) -> None:
-  """Sets decay and warm-up from `trainer.train_steps` where they are unset."""
+  """Sets decay and warm-up from `trainer.train_steps` where they are unset.
+
+  Model Garden's decay starts at step 0, so that its warm-up ends below the
+  peak. Here the decay starts where the warm-up ends, at the peak.
+
+  Args:
+    config: The experiment; changed in place.
+  """
   steps = config.trainer.train_steps
   optimizer_config = config.trainer.optimizer_config
-  decay = optimizer_config.learning_rate.get()
-  if getattr(decay, "decay_steps", 0) is None:
-    decay.decay_steps = steps
   warmup = optimizer_config.warmup.get()
   if warmup is not None and warmup.warmup_steps is None:
-    warmup.warmup_steps = round(_WARMUP_FRACTION * steps)
+    warmup.warmup_steps = min(_WARMUP_STEPS, round(_WARMUP_FRACTION * steps))
+  decay = optimizer_config.learning_rate.get()
+  if getattr(decay, "decay_steps", 0) is not None:
+    return  # Set by hand, or a schedule without an end.
+  if not decay.offset and warmup is not None:
+    decay.offset = warmup.warmup_steps
+  if decay.offset >= steps:
+    # A trial of a few steps is no error: it ends within the warm-up.
+    logging.warning(
+        "The learning rate never decays: the warm-up takes %d steps, and "
+        "trainer.train_steps is %d.",
+        decay.offset,
+        steps,
+    )
+  decay.decay_steps = max(1, steps - decay.offset)

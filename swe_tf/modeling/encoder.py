@@ -24,7 +24,7 @@ class PreLnBertEncoder(networks.BertEncoderV2):
   but for the last, which is normalised.
   """
 
-  def __init__(self, vocab_size: int, norm_first: bool = True, **kwargs):
+  def __init__(self, vocab_size: int, *, norm_first: bool = True, **kwargs):
     """Initializes the encoder.
 
     Args:

@@ -1,0 +1,84 @@
+"""The closed formulas against models that are built."""
+
+import dataclasses
+import doctest
+import math
+
+from absl.testing import parameterized
+import tensorflow as tf
+
+from official.core import exp_factory
+from official.core import task_factory
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.modeling import sizes
+
+
+def build(size: sizes.Size, **fields):
+  """Builds a model to be counted, not run: its weights take no memory."""
+  config = exp_factory.get_exp_config("swe/bert_pretraining").task
+  # Dropout has no weights, and takes a third of the time.
+  no_dropout = {"dropout_rate": 0.0, "attention_dropout_rate": 0.0}
+  config.model.encoder.any.override(
+      {**dataclasses.asdict(size), **no_dropout, **fields}
+  )
+  with tf.Graph().as_default():
+    return task_factory.get_task(config).build_model()
+
+
+def count(variables) -> int:
+  return sum(v.shape.num_elements() for v in variables)
+
+
+class SizesTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(*sizes.SIZES)
+  def test_parameters_of_the_model_are_those_of_the_formula(self, name):
+    size = sizes.SIZES[name]
+    model = build(size)
+    self.assertEqual(
+        count(model.trainable_variables), sizes.parameter_count(size)
+    )
+    norms = [v for v in model.trainable_variables if "final_layer_norm" in v.name]
+    self.assertEqual(count(norms), 2 * size.hidden_size)
+
+  def test_formula_holds_for_any_size(self):
+    size = sizes.Size(3, 20, 5, 28)
+    model = build(
+        size, vocab_size=57, max_position_embeddings=11, type_vocab_size=3
+    )
+    self.assertEqual(
+        count(model.trainable_variables),
+        sizes.parameter_count(size, vocab_size=57, positions=11, types=3),
+    )
+
+  def test_sizes_are_scaled_as_section_5_3_1_says(self):
+    large = sizes.SIZES["large"]
+    for name, head_size in (("24x768", 48), ("24x1536", 96), ("large", 64)):
+      size = sizes.SIZES[name]
+      self.assertEqual(size.num_layers, 24)
+      self.assertEqual(size.num_attention_heads, large.num_attention_heads)
+      self.assertEqual(size.head_size, head_size)
+    for size in sizes.SIZES.values():
+      self.assertEqual(size.intermediate_size, 4 * size.hidden_size)
+    self.assertEqual(sizes.SIZES["base"], sizes.Size(12, 768, 12, 3072))
+
+  def test_flops_are_those_of_the_matrix_products(self):
+    # Twice the multiplications of every product in a forward pass, listed one
+    # by one from the shapes; the backward pass has two for each.
+    size, n, m, vocab = sizes.Size(2, 8, 2, 20), 6, 3, 11
+    d, f, heads = size.hidden_size, size.intermediate_size, 2
+    block = [(n, d, d)] * 4  # Queries, keys, values, output.
+    block += [(n, d // heads, n), (n, n, d // heads)] * heads
+    block += [(n, d, f), (n, f, d)]
+    products = 2 * block + [(m, d, d), (m, d, vocab)]
+    self.assertEqual(
+        sizes.training_flops(
+            size, 5, seq_length=n, predictions=m, vocab_size=vocab
+        ),
+        5 * 3 * sum(2 * math.prod(shape) for shape in products),
+    )
+
+  def test_examples_in_docstrings(self):
+    result = doctest.testmod(sizes)
+    self.assertGreater(result.attempted, 0)
+    self.assertEqual(result.failed, 0)
