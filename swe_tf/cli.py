@@ -21,6 +21,10 @@ COMMANDS: Dict[str, Tuple[str, str]] = {
     ),
     "prepare squad": ("swe_tf.data.prepare_squad", "SQuAD JSON to TFRecords"),
     "prepare glue": ("swe_tf.data.prepare_glue", "GLUE files to TFRecords"),
+    "finetune": (
+        "swe_tf.finetune.command",
+        "fine-tune on SQuAD or GLUE as the paper does",
+    ),
     "score": ("swe_tf.scoring.score_command", "score predictions"),
     "submission": (
         "swe_tf.scoring.submission_command",

@@ -5,5 +5,6 @@ A gin file does it for the stock driver: `import swe_tf.registry`.
 
 # ruff: noqa: F401
 from swe_tf.configs import bert_pretraining
+from swe_tf.configs import finetuning
 from swe_tf.convert import activations
 from swe_tf.sharing import trainer

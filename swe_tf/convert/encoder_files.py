@@ -74,22 +74,8 @@ def load_encoder(checkpoint: files.PathLike,
   Raises:
     UsageError: If there is no checkpoint, no config, or they do not agree.
   """
-  path = str(checkpoint)
-  if tf.io.gfile.isdir(path):
-    path = tf.train.latest_checkpoint(path)
-  if not path or not tf.io.gfile.exists(f"{path}.index"):
-    raise errors.UsageError(
-        f"there is no checkpoint at {checkpoint}; name a directory or a prefix "
-        "such as DIR/ckpt-1000.")
-  directory = pathlib.Path(path).parent
-  candidates = [pathlib.Path(config_file)] if config_file else [
-      directory / name for name in _CONFIG_NAMES]
-  config_path = next((each for each in candidates if each.exists()), None)
-  if config_path is None:
-    raise errors.UsageError(
-        f"there is no {' or '.join(map(str, candidates))}; name the config of "
-        "the encoder with --config_file.")
-  encoder_type, params = _read_config(config_path)
+  path, config_path = find_files(checkpoint, config_file)
+  encoder_type, params = read_config(config_path)
   network = build_network(encoder_type, params)
   try:
     status = tf.train.Checkpoint(encoder=network).read(path)
@@ -98,12 +84,43 @@ def load_encoder(checkpoint: files.PathLike,
     raise errors.UsageError(
         f"{path} does not hold the encoder of {config_path}: "
         f"{str(error).splitlines()[0]}") from error
-  vocab_file = directory / "vocab.txt"
+  vocab_file = pathlib.Path(path).parent / "vocab.txt"
   return Encoder(network, encoder_type, params,
                  vocab_file if vocab_file.exists() else None)
 
 
-def _read_config(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
+def find_files(
+    checkpoint: files.PathLike,
+    config_file: Optional[files.PathLike] = None,
+) -> tuple[str, pathlib.Path]:
+  """Returns the prefix of a checkpoint, and the config of its encoder.
+
+  Args:
+    checkpoint: See `load_encoder`.
+    config_file: See `load_encoder`.
+
+  Raises:
+    UsageError: If there is no checkpoint or no config.
+  """
+  path = str(checkpoint)
+  if tf.io.gfile.isdir(path):
+    path = tf.train.latest_checkpoint(path)
+  if not path or not tf.io.gfile.exists(f"{path}.index"):
+    raise errors.UsageError(
+        f"there is no checkpoint at {checkpoint}; name a directory or a prefix "
+        "such as DIR/ckpt-1000.")
+  candidates = [pathlib.Path(config_file)] if config_file else [
+      pathlib.Path(path).parent / name for name in _CONFIG_NAMES]
+  config_path = next((each for each in candidates if each.exists()), None)
+  if config_path is None:
+    raise errors.UsageError(
+        f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
+        "of the run that wrote the checkpoint beside it (swe export can also "
+        "be told with --config_file).")
+  return path, config_path
+
+
+def read_config(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
   """Returns the type and the parameters of the encoder in a config file."""
   content = yaml.safe_load(files.read_text(path))
   for key in ("task", "model", "encoder"):

@@ -1,0 +1,180 @@
+"""`swe/glue` and `swe/squad`: fine-tuning as the paper does it (section 5.1).
+
+Three epochs; the learning rate goes up linearly for the first 10% of the steps
+and then down linearly to 0. Only `task.data_dir` and `task.init_checkpoint`
+have to be set: steps, lengths, classes and the architecture follow them.
+"""
+
+import dataclasses
+
+from official.core import config_definitions as cfg
+from official.core import exp_factory
+from official.nlp.configs import encoders
+from official.nlp.data import question_answering_dataloader
+from official.nlp.data import sentence_prediction_dataloader
+from official.nlp.tasks import question_answering
+from official.nlp.tasks import sentence_prediction
+from swe_tf import errors
+from swe_tf.configs import bert_pretraining
+from swe_tf.configs import experiment
+from swe_tf.modeling import encoder
+from swe_tf.tasks import encoder_source
+from swe_tf.tasks import finetuning
+from swe_tf.tasks import prepared_data
+
+_WARMUP_FRACTION = 0.1
+# Whole data sets for all but the largest: records are in the order of the
+# official files, where SQuAD has all questions of an article together.
+_SHUFFLE_BUFFER = 100_000
+
+
+@dataclasses.dataclass
+class FineTuningConfig(cfg.ExperimentConfig):
+  """An experiment that is complete once data and checkpoint are named."""
+
+  def validate(self):
+    """Fills in what is unset and follows from the data and the checkpoint."""
+    super().validate()
+    data = prepared_data.read_prepared_data(self.task.data_dir)
+    follow_checkpoint(self.task, data)
+    if isinstance(self.task, finetuning.SquadConfig):
+      follow_squad_data(self.task, data)
+    else:
+      follow_glue_data(self.task, data)
+    if data.train:
+      self.task.train_data.input_path = data.train.path
+      limit = self.task.max_train_examples or data.train.size
+      follow_train_size(self, min(limit, data.train.size))
+
+
+def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:
+  """Takes the encoder from beside the checkpoint, unless the config has one."""
+  if not task.init_checkpoint:
+    encoder_source.check_fits_data(task.model.encoder, data)
+    return
+  source = encoder_source.find_encoder(task.init_checkpoint)
+  if task.model.encoder.as_dict() == _default_encoder().as_dict():
+    task.model.encoder = source.config
+  encoder_source.check_vocabulary(source, data)
+
+
+def follow_glue_data(task: finetuning.GlueConfig,
+                     data: prepared_data.PreparedData) -> None:
+  """Sets classes, metric, lengths and files from a GLUE task's `meta.json`."""
+  if data.is_squad:
+    raise errors.UsageError(
+        f"{data.directory} is {data.task}; use --experiment=swe/squad.")
+  meta = data.meta
+  task.model.num_classes = meta["num_labels"]
+  task.metric_type = meta["metric_type"]
+  for params in (task.train_data, task.validation_data):
+    params.seq_length = meta["max_seq_length"]
+    params.label_type = meta["label_type"]
+  if not task.eval_split:
+    labelled = [split.name for split in data.splits_of("dev", "diagnostic")
+                if split.labelled]
+    task.eval_split = labelled[0] if labelled else ""
+  split = data.splits.get(task.eval_split)
+  if split is None or not split.labelled:
+    raise errors.UsageError(
+        f"{data.directory} has no split {task.eval_split or 'dev'!r} with "
+        f"labels to evaluate on, only {', '.join(data.splits)}.")
+  task.validation_data.input_path = split.path
+
+
+def follow_squad_data(task: finetuning.SquadConfig,
+                      data: prepared_data.PreparedData) -> None:
+  """Sets lengths, vocabulary and files from SQuAD's `meta.json`."""
+  if not data.is_squad or "eval" not in data.splits:
+    raise errors.UsageError(
+        f"{data.directory} is {data.task} with {', '.join(data.splits)}, but "
+        "swe/squad needs SQuAD with a split to evaluate on.")
+  for params in (task.train_data, task.validation_data):
+    params.seq_length = data.meta["max_seq_length"]
+    params.query_length = data.meta["max_query_length"]
+    params.doc_stride = data.meta["doc_stride"]
+    params.do_lower_case = data.meta["do_lower_case"]
+    params.version_2_with_negative = data.meta["version_2_with_negative"]
+    params.vocab_file = str(data.directory / "vocab.txt")
+  # Evaluation reads answers from the one, and windows from the other.
+  task.validation_data.input_path = str(data.directory / "eval.json")
+  task.validation_data.input_preprocessed_data_path = str(data.directory)
+
+
+def follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
+  """Sets the steps and what follows them from the number of examples."""
+  trainer = config.trainer
+  if not trainer.train_steps:
+    batch_size = config.task.train_data.global_batch_size
+    trainer.train_steps = max(1, int(config.task.epochs * size / batch_size))
+  steps = trainer.train_steps
+  warmup = trainer.optimizer_config.warmup.get()
+  if warmup.warmup_steps is None:
+    warmup.warmup_steps = round(_WARMUP_FRACTION * steps)
+    decay = trainer.optimizer_config.learning_rate.get()
+    if decay.decay_steps is None:
+      # The decay starts where the warm-up ends. Model Garden's default lets it
+      # run from step 0, and the rate never gets to the peak that was set.
+      decay.offset = warmup.warmup_steps
+      decay.decay_steps = max(1, steps - warmup.warmup_steps)
+  experiment.follow_train_steps(config)
+  if not trainer.steps_per_loop:
+    trainer.steps_per_loop = max(1, min(100, steps // 20))
+  trainer.summary_interval = trainer.summary_interval or trainer.steps_per_loop
+  # A run that is interrupted loses a quarter of its time at most.
+  trainer.checkpoint_interval = (
+      trainer.checkpoint_interval or 5 * trainer.steps_per_loop)
+  trainer.validation_interval = trainer.validation_interval or steps
+
+
+def _default_encoder() -> encoders.EncoderConfig:
+  return encoders.EncoderConfig(type="any", any=encoder.EncoderConfig())
+
+
+def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:
+  optimizer_config = bert_pretraining.paper_optimization()
+  optimizer_config.learning_rate.polynomial.initial_learning_rate = 3e-5
+  for params in (task.train_data, task.validation_data):
+    params.shuffle_buffer_size = _SHUFFLE_BUFFER
+  task.train_data.seed = 0
+  return FineTuningConfig(
+      task=task,
+      trainer=cfg.TrainerConfig(
+          steps_per_loop=0,
+          summary_interval=0,
+          checkpoint_interval=0,
+          validation_interval=0,
+          max_to_keep=1,
+          optimizer_config=optimizer_config,
+      ),
+      restrictions=[
+          "task.train_data.is_training != None",
+          "task.validation_data.is_training != None",
+      ],
+  )
+
+
+@exp_factory.register_config_factory("swe/glue")
+def glue() -> cfg.ExperimentConfig:
+  """Sentences and pairs of sentences, with the batch size of BERT."""
+  make = sentence_prediction_dataloader.SentencePredictionDataConfig
+  return _experiment(
+      finetuning.GlueConfig(
+          model=sentence_prediction.ModelConfig(encoder=_default_encoder()),
+          train_data=make(is_training=True, global_batch_size=32),
+          validation_data=make(
+              is_training=False, global_batch_size=32, drop_remainder=False),
+      ))
+
+
+@exp_factory.register_config_factory("swe/squad")
+def squad() -> cfg.ExperimentConfig:
+  """Questions about paragraphs, with Model Garden's batch size."""
+  make = question_answering_dataloader.QADataConfig
+  return _experiment(
+      finetuning.SquadConfig(
+          model=question_answering.ModelConfig(encoder=_default_encoder()),
+          train_data=make(is_training=True, global_batch_size=48),
+          validation_data=make(
+              is_training=False, global_batch_size=48, drop_remainder=False),
+      ))

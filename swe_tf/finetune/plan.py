@@ -1,0 +1,109 @@
+"""What a sweep consists of: the paper's protocol (section 5.1).
+
+Nine peak learning rates; for SQuAD five runs of each, for GLUE one. Imports no
+TensorFlow.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Optional
+
+from swe_tf import errors
+from swe_tf.data import glue_tasks
+from swe_tf.tasks import prepared_data
+
+LEARNING_RATES = (1e-5, 1.5e-5, 2e-5, 3e-5, 4e-5, 5e-5, 7.5e-5, 10e-5, 12e-5)
+SQUAD_SEEDS = 5
+
+CHECKPOINT, RANDOM = INITS = ("checkpoint", "random")
+
+
+class Diverged(Exception):
+  """A run whose loss is no number any more: a result, not a fault."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One run of a sweep.
+
+  Attributes:
+    learning_rate: The peak.
+    seed: Seeds the head, dropout and the order of the data.
+  """
+  learning_rate: float
+  seed: int
+
+  @property
+  def name(self) -> str:
+    """The name of its directory."""
+    return f"lr_{self.learning_rate:g}_seed_{self.seed}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+  """What the runs of a sweep have in common.
+
+  Attributes:
+    data_dir: What `swe prepare` wrote.
+    checkpoint: Where the encoder, or at least its architecture, comes from.
+    init: `checkpoint`, or `random` for the same architecture untrained.
+    epochs: How often the training data is gone through.
+    max_train_examples: Train on the first so many records only; 0 for all.
+    params_override: As for Model Garden's drivers.
+  """
+  data_dir: str
+  checkpoint: str
+  init: str = CHECKPOINT
+  epochs: float = 3.0
+  max_train_examples: int = 0
+  params_override: str = ""
+
+
+def plan_runs(data: prepared_data.PreparedData,
+              learning_rates: Sequence[float] = (),
+              seeds: Optional[int] = None) -> list[Run]:
+  """Returns the runs of a sweep, in the order in which they are run.
+
+  Args:
+    data: What is fine-tuned on.
+    learning_rates: The peaks to try; those of the paper if there are none.
+    seeds: How many runs for each; as in the paper if None.
+
+  Raises:
+    UsageError: If a rate is not positive or comes twice.
+  """
+  rates = tuple(learning_rates) or LEARNING_RATES
+  if min(rates) <= 0 or len(set(rates)) < len(rates):
+    raise errors.UsageError(
+        f"--learning_rates={','.join(map(str, rates))}: they must be positive "
+        "and different.")
+  count = seeds or (SQUAD_SEEDS if data.is_squad else 1)
+  # All rates once, then all rates again: a sweep that is stopped early has
+  # seen every rate.
+  return [Run(rate, seed) for seed in range(count) for rate in rates]
+
+
+def check_task(name: str, data: prepared_data.PreparedData) -> None:
+  """Raises `UsageError` unless the data is of the task that was asked for."""
+  if name.lower().startswith("squad"):
+    wanted = name.lower()
+  else:
+    wanted = glue_tasks.find_task(name).name
+  if wanted == "AX":
+    raise errors.UsageError(
+        "AX has no training data and is answered by the MNLI model: use "
+        "--task=MNLI with --ax_data_dir.")
+  if wanted != data.task:
+    raise errors.UsageError(
+        f"--task={name}, but {data.directory} was prepared for {data.task}.")
+  if not data.train:
+    raise errors.UsageError(
+        f"{data.directory} has no training data, only "
+        f"{', '.join(data.splits)}.")
+
+
+def selecting_metric(data: prepared_data.PreparedData) -> str:
+  """Returns the metric that selects a learning rate."""
+  if data.is_squad:
+    return "best_f1" if data.meta["version_2_with_negative"] else "f1"
+  return glue_tasks.find_task(data.task).metrics[0]

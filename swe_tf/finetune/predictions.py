@@ -1,0 +1,130 @@
+"""What a fine-tuned model says about a split, scored and written to files."""
+
+import math
+import pathlib
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+import orbit
+import tensorflow as tf
+
+from official.nlp.tasks import utils
+from swe_tf.data import glue_tasks
+from swe_tf.data import squad_predictions
+from swe_tf.finetune import plan
+from swe_tf.scoring import glue
+from swe_tf.scoring import glue_predictions
+from swe_tf.tasks import prepared_data
+
+Scores = dict[str, Optional[float]]
+
+
+class GlueOutputs(NamedTuple):
+  """Arrays with a row an example.
+
+  Attributes:
+    rows: Where the examples stand in the GLUE file.
+    labels: The labels in the records.
+    values: What the model predicts: class ids, or scores for STS-B.
+  """
+  rows: np.ndarray
+  labels: np.ndarray
+  values: np.ndarray
+
+
+def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
+  """Runs a model over a split.
+
+  Args:
+    task: A `GlueTask`.
+    model: Its model.
+    split: The split.
+
+  Raises:
+    Diverged: If an output is no number.
+  """
+  params = task.task_config.validation_data.replace(
+      input_path=split.path, include_example_id=True)
+
+  def step(inputs):
+    return (inputs.pop("example_id"), inputs.pop(task.label_field),
+            task.inference_step(inputs, model))
+
+  rows, labels, outputs = (
+      np.concatenate(parts) for parts in zip(*_run(task, step, params)))
+  if not np.all(np.isfinite(outputs)):
+    raise plan.Diverged(f"outputs on {split.name} that are no numbers")
+  is_regression = task.task_config.model.num_classes == 1
+  values = outputs[:, 0] if is_regression else np.argmax(outputs, axis=-1)
+  return GlueOutputs(rows, labels, values)
+
+
+def evaluate_glue(task, model, split: prepared_data.Split,
+                  definition: glue_tasks.GlueTask,
+                  path: pathlib.Path) -> Optional[Scores]:
+  """Predicts a split, writes a prediction file, and scores if it can be.
+
+  Args:
+    task: A `GlueTask`.
+    model: Its model.
+    split: The split.
+    definition: The task's facts: that of the split, which for AX is not that
+      of the model.
+    path: The prediction file.
+
+  Returns:
+    The official scores in percent, None for one that does not exist; None if
+    the split has no labels.
+  """
+  outputs = predict_glue(task, model, split)
+  predictions = dict(zip(outputs.rows.tolist(), outputs.values.tolist()))
+  glue_predictions.write_predictions(path, predictions, definition)
+  if not split.labelled:
+    return None
+  scores = glue.evaluate(definition, outputs.labels, outputs.values)
+  return {name: None if math.isnan(value) else value
+          for name, value in scores.items()}
+
+
+def evaluate_squad(task, model, directory: pathlib.Path) -> Scores:
+  """Answers the questions of the evaluation split, writes and scores them.
+
+  For v2.0 `predictions.json` has the threshold of `best_f1` applied, so that
+  its F1 is that; `answers.json` and `null_odds.json` are from before.
+
+  Args:
+    task: A `SquadTask`.
+    model: Its model.
+    directory: Where to write.
+
+  Returns:
+    The official scores in percent.
+  """
+  results = _run(task, lambda inputs: task.validation_step(inputs, model),
+                 task.task_config.validation_data, task.aggregate_logs)
+  if not all(np.all(np.isfinite(result.start_logits)) for result in results):
+    raise plan.Diverged("logits that are no numbers")
+  answers = task.answers(results)
+  scores = task.score(answers)
+  threshold = scores.get("best_f1_thresh", 0.0)
+  written = {"predictions": answers.decide(threshold)}
+  if answers.null_odds:
+    written |= {"answers": answers.texts, "null_odds": answers.null_odds}
+  for name, content in written.items():
+    squad_predictions.write_predictions(directory / f"{name}.json", content)
+  return {name: value for name, value in scores.items()
+          if isinstance(value, float)}
+
+
+def _run(task, step, params, aggregate: Any = None):
+  """Runs a step over a data set with Model Garden's loop."""
+
+  def collect(state, outputs):
+    state = state or []
+    state.extend(zip(*(
+        [each.numpy() for each in replicas] for replicas in outputs)))
+    return state
+
+  dataset = orbit.utils.make_distributed_dataset(
+      tf.distribute.get_strategy(), task.build_inputs, params)
+  return utils.predict(step, aggregate or collect, dataset)

@@ -1,0 +1,167 @@
+"""Results of runs to a table and a choice.
+
+Imports no TensorFlow. The table holds no times and no dates: a sweep that was
+interrupted ends in the same one.
+"""
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+from rich import table as rich_table
+
+from swe_tf.finetune import plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """The runs with one learning rate.
+
+  Attributes:
+    learning_rate: The peak.
+    results: The `result.json` of the runs that finished, by run.
+    problems: Why the others did not.
+  """
+  learning_rate: float
+  results: Mapping[plan.Run, Mapping[str, Any]]
+  problems: Sequence[str]
+
+  def values(self, split: str, metric: str) -> list[float]:
+    """Returns the values of a metric that exist, one a run at most."""
+    found = [result["scores"][split][metric]
+             for result in self.results.values()]
+    return [value for value in found if value is not None]
+
+  def mean(self, split: str, metric: str) -> Optional[float]:
+    values = self.values(split, metric)
+    return statistics.mean(values) if values else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """What the validation set selects.
+
+  Attributes:
+    row: The learning rate with the best mean.
+    run: Its best run.
+  """
+  row: Row
+  run: plan.Run
+
+
+def make_rows(runs: Sequence[plan.Run],
+              results: Mapping[plan.Run, Mapping[str, Any]],
+              failures: Mapping[plan.Run, str]) -> list[Row]:
+  """Groups runs by learning rate.
+
+  Args:
+    runs: All runs of the sweep.
+    results: The `result.json` of those that came to an end.
+    failures: The reasons of those that did not.
+  """
+  rows = []
+  for rate in dict.fromkeys(run.learning_rate for run in runs):
+    group = [run for run in runs if run.learning_rate == rate]
+    finished = {run: results[run] for run in group if run in results
+                and results[run]["status"] == "finished"}
+    problems = [
+        f"seed {run.seed} diverged: {results[run]['reason']}"
+        if run in results else f"seed {run.seed} failed: {failures[run]}"
+        for run in group if run not in finished]
+    rows.append(Row(rate, finished, problems))
+  return rows
+
+
+def choose(rows: Sequence[Row], metric: str) -> Optional[Choice]:
+  """Selects a learning rate and a run; None if no run has a score.
+
+  Rates of which a run is missing are taken only if all are such: the mean of
+  those that happened to survive says little.
+
+  Args:
+    rows: The runs.
+    metric: The metric that selects, on the first split.
+  """
+  scored = []
+  for row in rows:
+    if row.results:
+      split = next(iter(next(iter(row.results.values()))["scores"]))
+      mean = row.mean(split, metric)
+      if mean is not None:
+        scored.append((len(row.results), mean, row, split))
+  if not scored:
+    return None
+  *_, row, split = max(scored, key=lambda entry: entry[:2])
+
+  def value(run):
+    score = row.results[run]["scores"][split][metric]
+    return float("-inf") if score is None else score
+
+  return Choice(row, max(row.results, key=value))
+
+
+def shown_metrics(task: str, scores: Mapping[str, Any],
+                  metric: str) -> Sequence[str]:
+  """Returns the metrics of a split that the table shows, the selecting first.
+
+  SQuAD has a dozen numbers; the others are in `result.json`.
+  """
+  if not task.startswith("squad"):
+    return list(scores)
+  return [metric, "best_exact" if metric == "best_f1" else "exact_match"]
+
+
+def selection(choice: Choice, metric: str) -> dict[str, Any]:
+  """Returns the content of `selection.json`, `best` being what is read."""
+  result = choice.row.results[choice.run]
+  scores = {}
+  for split, found in result["scores"].items():
+    for name in shown_metrics(result["task"], found, metric):
+      values = choice.row.values(split, name)
+      scores[f"{split}/{name}"] = {
+          "mean": statistics.mean(values) if values else None,
+          "std": statistics.stdev(values) if len(values) > 1 else None,
+          "runs": len(values),
+      }
+  return {
+      "best": choice.run.name,
+      "task": result["task"],
+      "learning_rate": choice.row.learning_rate,
+      "metric": metric,
+      "scores": scores,
+  }
+
+
+def render(rows: Sequence[Row], choice: Optional[Choice], metric: str,
+           title: str) -> rich_table.Table:
+  """Returns the table: a row a learning rate, mean and deviation over seeds."""
+  table = rich_table.Table(title=title)
+  table.add_column("peak rate", justify="right")
+  columns = []
+  if choice:
+    result = choice.row.results[choice.run]
+    columns = [(split, name) for split, scores in result["scores"].items()
+               for name in shown_metrics(result["task"], scores, metric)]
+  for split, name in columns:
+    table.add_column(f"{split}\n{name}", justify="right")
+  table.add_column("runs", justify="right")
+  table.add_column("", overflow="fold")
+  for row in rows:
+    notes = ["selected"] if choice and row is choice.row else []
+    total = len(row.results) + len(row.problems)
+    table.add_row(
+        f"{row.learning_rate:g}",
+        *(_mean_and_deviation(row.values(*column)) for column in columns),
+        f"{len(row.results)} of {total}",
+        "\n".join([*notes, *row.problems]))
+  return table
+
+
+def _mean_and_deviation(values: Sequence[float]) -> str:
+  if not values:
+    return "-"
+  mean = f"{statistics.mean(values):.2f}"
+  if len(values) == 1:
+    return mean
+  return f"{mean} +- {statistics.stdev(values):.2f}"

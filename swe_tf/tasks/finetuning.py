@@ -1,0 +1,168 @@
+"""Fine-tuning on GLUE and SQuAD: thin over Model Garden's two tasks.
+
+What is added to them: the input can start at any step, the encoder is compared
+with its checkpoint before it is loaded, a seed, and answers to SQuAD that are
+scored by the official definitions. Weights are never shared here, so the
+trainer has nothing to do that the stock one does not.
+"""
+
+import dataclasses
+import functools
+import os
+
+import tensorflow as tf
+import tf_keras
+
+from official.core import base_task
+from official.core import task_factory
+from official.nlp.data import data_loader_factory
+from official.nlp.tasks import question_answering
+from official.nlp.tasks import sentence_prediction
+from swe_tf import errors
+from swe_tf.data import glue_squad_tokenizer
+from swe_tf.data import resumable
+from swe_tf.data import squad_predictions
+from swe_tf.data import squad_questions
+from swe_tf.data import squad_records
+from swe_tf.scoring import squad as squad_scores
+from swe_tf.sharing import checkpoint
+
+
+@dataclasses.dataclass
+class GlueConfig(sentence_prediction.SentencePredictionConfig):
+  """Model Garden's config, filled in from prepared data and a checkpoint.
+
+  Attributes:
+    data_dir: What `swe prepare glue` wrote.
+    eval_split: The split to evaluate on; the first dev split if empty.
+    epochs: How often the training data is gone through.
+    max_train_examples: Train on the first so many records only; 0 for all.
+    seed: Seeds the heads and dropout; `train_data.seed` the order of the data.
+  """
+  data_dir: str = ""
+  eval_split: str = ""
+  epochs: float = 3.0
+  max_train_examples: int = 0
+  seed: int = 0
+
+
+@dataclasses.dataclass
+class SquadConfig(question_answering.QuestionAnsweringConfig):
+  """Model Garden's config, filled in from prepared data and a checkpoint.
+
+  Attributes:
+    data_dir: What `swe prepare squad` wrote.
+    epochs: See `GlueConfig`, as for the others.
+    max_train_examples: Counts windows, not questions.
+    seed: See `GlueConfig`.
+  """
+  data_dir: str = ""
+  epochs: float = 3.0
+  max_train_examples: int = 0
+  seed: int = 0
+
+
+class FineTuningTask(base_task.Task):
+  """What both tasks have in common; to be mixed in before Model Garden's."""
+
+  def build_model(self) -> tf_keras.Model:
+    """Builds the model, the same one for the same `task_config.seed`."""
+    tf_keras.utils.set_random_seed(self.task_config.seed)
+    return super().build_model()
+
+  def build_inputs(self, params, input_context=None, start_step: int = 0):
+    """Returns the batches; for training, from global step `start_step` on."""
+    if not params.is_training or params.input_path == "dummy":
+      return super().build_inputs(params, input_context)
+    if not params.input_path:
+      raise errors.UsageError(
+          f"{self.task_config.data_dir} has no training data.")
+    limit = self.task_config.max_train_examples or -1
+    loader = data_loader_factory.get_data_loader(params)
+    reader = resumable.ResumableInputReader(
+        params,
+        dataset_fn=lambda path: tf.data.TFRecordDataset(path).take(limit),
+        decoder_fn=loader._decode,  # pylint: disable=protected-access
+        parser_fn=loader._parse,  # pylint: disable=protected-access
+    )
+    return reader.read(input_context, start_step=start_step)
+
+  def initialize(self, model: tf_keras.Model) -> None:
+    """Loads the encoder of `init_checkpoint`, after a check that it fits."""
+    path = self.task_config.init_checkpoint
+    if path:
+      if tf.io.gfile.isdir(path):
+        path = tf.train.latest_checkpoint(path)
+      if not path or not tf.io.gfile.exists(f"{path}.index"):
+        raise errors.UsageError(
+            f"there is no checkpoint at {self.task_config.init_checkpoint}.")
+      checkpoint.check_fits(path, encoder=model.checkpoint_items["encoder"])
+    super().initialize(model)
+
+
+@task_factory.register_task_cls(GlueConfig)
+class GlueTask(FineTuningTask, sentence_prediction.SentencePredictionTask):
+  """Model Garden's sentence prediction; its metrics follow `metric_type`."""
+
+
+@functools.lru_cache(maxsize=1)
+def read_questions(path: str, version: str, vocab_file: str,
+                   do_lower_case: bool, windows: squad_records.Windows):
+  """Returns a SQuAD file and its windows, kept for the next run of a sweep.
+
+  Args:
+    path: The JSON file.
+    version: `1.1` or `2.0`.
+    vocab_file: The vocabulary.
+    do_lower_case: Whether it is an uncased one.
+    windows: The lengths that the records were made with.
+  """
+  tokenizer = glue_squad_tokenizer.WordCachedTokenizer(
+      vocab_file, do_lower_case=do_lower_case)
+  return (
+      squad_questions.read_squad_file(path, version),
+      squad_records.build_eval_features(
+          path, version=version, tokenizer=tokenizer, windows=windows))
+
+
+@task_factory.register_task_cls(SquadConfig)
+class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
+  """Model Garden's question answering, scored by `swe_tf.scoring`."""
+
+  def _preprocess_eval_data(self, params):
+    """Returns what the base class would make, from what is prepared already."""
+    self._version = "2.0" if params.version_2_with_negative else "1.1"
+    self._questions, built = read_questions(
+        params.input_path, self._version, params.vocab_file,
+        params.do_lower_case,
+        squad_records.Windows(
+            max_seq_length=params.seq_length,
+            max_query_length=params.query_length,
+            doc_stride=params.doc_stride))
+    records = os.path.join(
+        params.input_preprocessed_data_path, "eval.tf_record")
+    return records, built.examples, built.features
+
+  def answers(self, results) -> squad_predictions.Answers:
+    """Reads the answers off what `aggregate_logs` collected."""
+    return squad_predictions.answers_from_logits(
+        squad_records.EvalFeatures(self._eval_examples, self._eval_features),
+        results,
+        version=self._version,
+        do_lower_case=self.task_config.validation_data.do_lower_case,
+        n_best_size=self.task_config.n_best_size,
+        max_answer_length=self.task_config.max_answer_length)
+
+  def score(self, answers: squad_predictions.Answers):
+    """Scores answers by the official definition, in percent."""
+    threshold = self.task_config.null_score_diff_threshold
+    return squad_scores.evaluate(
+        self._questions, answers.texts,
+        na_probs=answers.null_odds if self._version == "2.0" else None,
+        na_prob_threshold=threshold)
+
+  def reduce_aggregated_logs(self, aggregated_logs, global_step=None):
+    """Returns the official scores; Model Garden's lose answers for v2.0."""
+    scores = self.score(self.answers(aggregated_logs))
+    return {name: value for name, value in scores.items()
+            if isinstance(value, float)}

@@ -1,0 +1,151 @@
+"""One run: resuming, diverging, and the files that it leaves."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from swe_tf.data import glue_tasks
+from swe_tf.data import squad_questions
+from swe_tf.finetune import experiment
+from swe_tf.finetune import plan
+from swe_tf.finetune import run as run_lib
+from swe_tf.scoring import glue_predictions
+from swe_tf.scoring import squad as squad_scores
+from swe_tf.scoring import submission
+from swe_tf.tasks import prepared_data
+from tests.finetune import samples
+
+_RUN = plan.Run(1e-3, 1)
+_SMALL = dict(hidden_size=16, num_layers=1, num_attention_heads=2,
+              intermediate_size=16)
+
+
+def _settings(directory, name, override="", epochs=3.0, count=32):
+  data_dir = samples.write_data(
+      name, directory, count=count, real=False, max_seq_length=64)
+  encoder = samples.write_encoder(directory / "encoder", data_dir, **_SMALL)
+  return plan.Settings(
+      data_dir=data_dir, checkpoint=encoder, epochs=epochs,
+      params_override=",".join(
+          filter(None, ["task.train_data.global_batch_size=8", override])))
+
+
+def _ignore(*unused_progress):
+  pass
+
+
+def _train_in_parts(settings, directory, stops):
+  """Trains up to each stop with a new runner; returns the final variables."""
+  config = experiment.build_config(settings, _RUN)
+  for stop in stops:
+    runner, _ = run_lib._make_runner(config, str(directory), _ignore)  # pylint: disable=protected-access
+    with runner.strategy.scope():
+      runner.controller.train(stop)
+  trainer = runner.trainer
+  return [variable.numpy() for variable in (
+      *trainer.model.variables, *trainer.optimizer.variables())]
+
+
+@pytest.mark.parametrize("stops", [[5], [4, 8]])
+def test_resumed_equals_straight_with_dropout(tmp_path, stops):
+  # 12 steps of 8, 4 an epoch: stops within an epoch and between two.
+  settings = _settings(tmp_path, "SST-2")
+  straight = _train_in_parts(settings, tmp_path / "straight", [12])
+  resumed = _train_in_parts(settings, tmp_path / "resumed", [*stops, 12])
+  assert len(straight) == len(resumed)
+  for ours, theirs in zip(resumed, straight):
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_seed_changes_the_run(tmp_path):
+  settings = _settings(tmp_path, "SST-2", epochs=1.0)
+  first, again, other = (
+      run_lib.train(settings, plan.Run(1e-3, seed), str(tmp_path / name),
+                    _ignore)
+      for name, seed in (("a", 0), ("b", 0), ("c", 1)))
+  weights = [
+      tf.train.load_checkpoint(str(tmp_path / name)).get_tensor(
+          "model/classifier/dense/kernel/.ATTRIBUTES/VARIABLE_VALUE")
+      for name in "abc"]
+  del first["seconds"], again["seconds"]
+  assert first == again and other["seed"] == 1
+  np.testing.assert_array_equal(weights[0], weights[1])
+  assert not np.allclose(weights[0], weights[2])
+
+
+def test_diverged_run_is_a_result(tmp_path):
+  settings = _settings(tmp_path, "SST-2")
+  result = run_lib.train(
+      settings, plan.Run(1e30, 0), str(tmp_path / "run"), _ignore)
+  assert result["status"] == "diverged" and "at step" in result["reason"]
+  written = json.loads((tmp_path / "run" / "result.json").read_text())
+  assert written == result
+
+
+def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
+  settings = _settings(tmp_path, "SST-2", epochs=1.0)
+  directory = tmp_path / "runs" / "SST-2" / _RUN.name
+  told = []
+  result = run_lib.train(
+      settings, _RUN, str(directory), lambda *message: told.append(message))
+  assert told[-1] == (4, 4, "evaluating")
+  assert [step for step, *_ in told] == [1, 2, 3, 4, 4]
+  task = glue_tasks.find_task("SST-2")
+  predicted = glue_predictions.read_predictions(directory / "dev.tsv", task)
+  assert sorted(predicted) == list(range(32))
+  right = sum(predicted[row] == row % 2 for row in predicted)
+  assert result["scores"] == {"dev": {"accuracy": 100 * right / 32}}
+
+  scores = run_lib.predict(settings, _RUN, str(directory), "", _ignore)
+  assert scores == {}  # The test set has no labels.
+  (directory.parent / "selection.json").write_text(
+      json.dumps({"best": _RUN.name}))
+  found = submission.find_predictions(tmp_path / "runs", "SST-2")
+  # The same examples and the same weights as the dev set.
+  assert found.read_text() == (directory / "dev.tsv").read_text()
+
+
+def test_squad_predictions_have_the_score_of_the_result(tmp_path):
+  settings = _settings(tmp_path, "squad_v2.0", epochs=8.0)
+  directory = tmp_path / "run"
+  result = run_lib.train(settings, _RUN, str(directory), _ignore)
+  scores = result["scores"]["eval"]
+  squad = squad_questions.read_squad_file(
+      pathlib.Path(settings.data_dir) / "eval.json", "2.0")
+  decided = squad_scores.evaluate(
+      squad, squad_scores.read_predictions(directory / "predictions.json"))
+  assert decided["f1"] == pytest.approx(scores["best_f1"])
+  undecided = squad_scores.evaluate(
+      squad, squad_scores.read_predictions(directory / "answers.json"),
+      na_probs=squad_scores.read_na_probs(directory / "null_odds.json"))
+  assert undecided["best_f1"] == pytest.approx(scores["best_f1"])
+  assert undecided["best_exact"] == pytest.approx(scores["best_exact"])
+
+
+def test_random_weights_are_the_same_model_untrained(tmp_path):
+  settings = _settings(tmp_path, "SST-2")
+  config = experiment.build_config(settings, _RUN)
+  fields = {field: getattr(settings, field) for field in (
+      "data_dir", "checkpoint", "params_override")}
+  random = experiment.build_config(
+      plan.Settings(init=plan.RANDOM, **fields), _RUN)
+  assert config.task.init_checkpoint and not random.task.init_checkpoint
+  assert (random.task.model.encoder.as_dict()
+          == config.task.model.encoder.as_dict())
+  assert run_lib.check(settings, _RUN).endswith("encoder/ckpt-1")
+
+
+@pytest.mark.parametrize("task, split, name", [
+    ("SST-2", "test", "predictions.tsv"),
+    ("SST-2", "test_labeled", "test_labeled.tsv"),
+    ("MNLI", "test_matched", "MNLI-m.tsv"),
+    ("MNLI", "test_mismatched", "MNLI-mm.tsv"),
+    ("AX", "diagnostic", "AX.tsv"),
+])
+def test_names_of_prediction_files(task, split, name):
+  data = prepared_data.PreparedData("data", {"task": task}, {})
+  assert run_lib.prediction_file(
+      data, prepared_data.Split(split, "", 1, False)) == name

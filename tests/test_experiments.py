@@ -1,0 +1,346 @@
+"""Every file of `experiments/`: the paper's numbers, the parser, a step."""
+
+import dataclasses
+import functools
+import os
+import pathlib
+import string
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+
+from experiments import index
+from official.core import exp_factory
+from official.core import task_factory
+from official.core import train_utils
+from swe_tf.data import manifest
+from swe_tf.data import prepare_job
+from swe_tf.data import vocab
+from swe_tf.modeling import sizes
+from swe_tf.sharing import trainer as trainer_lib
+from tests import tiny
+
+EXPERIMENTS = pathlib.Path(index.ROOT) / "experiments"
+ROWS = index.read_rows()
+
+# Row: size, peak, MLM accuracy for 0.5M (baseline, SWE) and 1M; Tables 1-3.
+_FOUR = {
+    "table1/large": ("large", 3e-4, (73.66, 73.92), (74.98, 75.09)),
+    "table1/xlnet_large": ("large", 2e-4, (70.06, 70.18), (71.75, 71.76)),
+    "table2/24x768": ("24x768", 3e-4, (71.68, 72.03), (73.00, 73.10)),
+    "table2/24x1536": ("24x1536", 2e-4, (75.61, 75.79), (77.23, 77.16)),
+    "table3/base": ("base", 3e-4, (68.74, 69.21), (69.86, 70.16)),
+}
+# Unit size: MLM accuracy; Table 4.
+_UNITS = {"12x2": 73.82, "6x4": 73.99, "4x6": 73.90, "2x12": 74.16}
+
+
+@dataclasses.dataclass(frozen=True)
+class Paper:
+  """What the paper says about a row."""
+
+  size: str
+  peak: float
+  steps: int
+  mode: str
+  unit_size: int
+  accuracy: float
+
+
+def paper_rows():
+  rows = {}
+  for name, (size, peak, *accuracies) in _FOUR.items():
+    for (label, steps), pair in zip(
+        (("500k", 500_000), ("1m", 1_000_000)), accuracies
+    ):
+      for kind, mode, accuracy in zip(("baseline", "swe"), ("none", "swe"), pair):
+        rows[f"{name}_{label}_{kind}"] = Paper(
+            size, peak, steps, mode, 1, accuracy
+        )
+  for units, accuracy in _UNITS.items():
+    rows[f"table4/units_{units}"] = Paper(
+        "large", 3e-4, 500_000, "swe", int(units.split("x")[0]), accuracy
+    )
+  return rows
+
+
+PAPER = paper_rows()
+
+
+def name_of(row):
+  return row.path.removeprefix("experiments/").removesuffix(".yaml")
+
+
+def test_every_row_of_the_paper_has_a_file():
+  assert sorted(map(name_of, ROWS)) == sorted(PAPER)
+  assert len(PAPER) == 24
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_row_has_the_numbers_of_the_paper(row):
+  paper = PAPER[name_of(row)]
+  config = index.load_config(row)
+
+  encoder = config.task.model.encoder.get()
+  for field, value in dataclasses.asdict(sizes.SIZES[paper.size]).items():
+    assert getattr(encoder, field) == value, field
+  assert encoder.norm_first
+  assert encoder.vocab_size == 30522
+  assert encoder.max_position_embeddings == 512
+  assert encoder.dropout_rate == encoder.attention_dropout_rate == 0.1
+  for data in (config.task.train_data, config.task.validation_data):
+    assert data.global_batch_size == data.seq_length == 512
+    # What `swe prepare pretraining --seq_length=512` makes.
+    assert data.max_predictions_per_seq == manifest.default_max_predictions(
+        512, 0.15
+    )
+
+  assert config.trainer.train_steps == paper.steps
+  task = task_factory.get_task(config.task)
+  rate = train_utils.create_optimizer(task, config).learning_rate
+  assert rate(10_000) == np.float32(paper.peak)
+  assert rate(paper.steps) == 0.0
+  assert config.task.sharing.mode == paper.mode
+  assert config.task.sharing.unit_size == paper.unit_size
+  tau = paper.steps // 10 if paper.mode == "swe" else 0
+  assert task.untie_rule(paper.steps).untie_step == tau
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_header_says_what_the_row_is(row):
+  paper = PAPER[name_of(row)]
+  assert row.title.startswith(f"Table {name_of(row)[len('table')]}, ")
+  assert ("0.5 m iter" in row.title) == (paper.steps == 500_000)
+  assert ("Baseline" in row.title) == (paper.mode == "none")
+  assert row.facts["expected"] == f"{paper.accuracy:.2f} % MLM accuracy"
+  assert row.command[:3] == ["python", "-m", "swe_tf.train"]
+  assert row.flags("config_file")[-1] == row.path
+  config = index.load_config(row)
+  assert config.task.train_data.input_path == "$TRAIN"
+  assert config.task.validation_data.input_path == "$VALIDATION"
+  assert config.runtime.distribution_strategy == "tpu"
+  assert config.runtime.mixed_precision_dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_cost_in_the_header_is_what_the_formulas_give(row):
+  text = (EXPERIMENTS.parent / row.path).read_text()
+  config = index.load_config(row)
+  assert index.with_cost(text, index.cost(config)) == text, (
+      "run python -m experiments.index"
+  )
+
+
+def test_index_lists_the_rows():
+  text = pathlib.Path(index.README).read_text()
+  assert index.with_index(text, ROWS) == text, "run python -m experiments.index"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_row_holds_only_what_is_its_own(row):
+  content = yaml.safe_load((EXPERIMENTS.parent / row.path).read_text())
+  assert content.keys() == {"task", "trainer"}
+  assert content["task"].keys() == {"sharing"}
+  assert content["task"]["sharing"].keys() <= {"mode", "unit_size"}
+  assert content["trainer"].keys() == {"train_steps"}
+
+
+def test_xlnet_data_is_masked_by_whole_words():
+  header = (EXPERIMENTS / "data/xlnet.yaml").read_text()
+  assert "--masking=whole_word" in header
+  assert "--masking=random" in (EXPERIMENTS / "data/wikibooks.yaml").read_text()
+  config = train_utils.parse_configuration(
+      train_utils.ParseConfigOptions(
+          experiment="swe/bert_pretraining_text",
+          config_file=[
+              str(EXPERIMENTS / "data/xlnet.yaml"),
+              str(EXPERIMENTS / "data/whole_word_text.yaml"),
+          ],
+      ),
+      print_return=False,
+  )
+  assert config.task.train_data.masking == "whole_word"
+  assert config.task.validation_data.masking == "whole_word"
+
+
+@pytest.fixture(scope="module", name="records")
+def fixture_records(tmp_path_factory):
+  return tiny.write_records(str(tmp_path_factory.mktemp("records")))
+
+
+@pytest.fixture(name="eager")
+def fixture_eager():
+  # One step of 24 layers takes a second this way; compiling it takes ten.
+  tf.config.run_functions_eagerly(True)
+  yield
+  tf.config.run_functions_eagerly(False)
+
+
+def reduced(records: str) -> str:
+  """Returns overrides that leave the depth as it is and little else."""
+  data = {
+      "input_path": records,
+      "global_batch_size": 8,
+      "seq_length": tiny.LENGTH,
+      "max_predictions_per_seq": tiny.PREDICTIONS,
+  }
+  values = {
+      "task.model.encoder.any.hidden_size": 16,
+      "task.model.encoder.any.num_attention_heads": 2,
+      "task.model.encoder.any.intermediate_size": 32,
+      "task.model.encoder.any.vocab_size": tiny.VOCAB,
+      "task.model.encoder.any.max_position_embeddings": tiny.LENGTH,
+      **{f"task.train_data.{k}": v for k, v in data.items()},
+      **{f"task.validation_data.{k}": v for k, v in data.items()},
+  }
+  return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+@functools.cache
+def build_model(num_layers: int, overrides: str):
+  """Builds the model of the first row that is this deep; reduced, all agree."""
+  for row in ROWS:
+    config = index.load_config(row, overrides)
+    if config.task.model.encoder.get().num_layers == num_layers:
+      return task_factory.get_task(config.task).build_model()
+  raise ValueError(f"No row has {num_layers} layers.")
+
+
+def step_of(row):
+  """Returns what a step at reduced width depends on."""
+  paper = PAPER[name_of(row)]
+  layers = sizes.SIZES[paper.size].num_layers
+  return layers, paper.mode, paper.unit_size
+
+
+@pytest.mark.parametrize("step", sorted(set(map(step_of, ROWS))), ids=str)
+def test_rows_take_a_step_at_reduced_width(step, records, eager):
+  num_layers, mode, unit_size = step
+  rows = [row for row in ROWS if step_of(row) == step]
+  configs = [index.load_config(row, reduced(records)) for row in rows]
+  # Rows with one shape differ in nothing that a single step could see.
+  assert len({repr(c.task.model.as_dict()) for c in configs}) == 1
+  config = configs[0]
+  model = build_model(num_layers, reduced(records))
+  task = task_factory.get_task(config.task)
+  trainer = trainer_lib.SharedWeightsTrainer(
+      config,
+      task,
+      model=model,
+      optimizer=train_utils.create_optimizer(task, config),
+      evaluate=False,
+  )
+  rng = np.random.default_rng(0)
+  for variable in model.trainable_variables:
+    variable.assign(rng.normal(scale=0.3, size=variable.shape))
+  trainer.initialize()
+  before = [v.numpy() for v in model.trainable_variables]
+  logs = trainer.train(tf.constant(1))
+
+  assert np.isfinite(logs["training_loss"])
+  assert trainer.optimizer.iterations == 1
+  assert any(
+      np.any(old != new.numpy())
+      for old, new in zip(before, model.trainable_variables)
+  )
+  blocks = model.encoder_network.transformer_layers
+  assert len(blocks) == num_layers
+  distinct = unit_size if mode == "swe" else num_layers
+  for role in zip(*(block.weights for block in blocks)):
+    assert len({v.numpy().tobytes() for v in role}) == distinct, role[0].name
+
+
+def small_config(*files, experiment, **overrides):
+  return train_utils.parse_configuration(
+      train_utils.ParseConfigOptions(
+          experiment=experiment,
+          config_file=[str(EXPERIMENTS / "small" / name) for name in files],
+          params_override=",".join(f"{k}={v}" for k, v in overrides.items()),
+      ),
+      print_return=False,
+  )
+
+
+@pytest.mark.parametrize("files, experiment", [
+    (["24x64.yaml"], "swe/bert_pretraining"),
+    (["24x64.yaml", "text.yaml"], "swe/bert_pretraining_text"),
+])
+def test_small_is_deep_narrow_and_consistent(files, experiment):
+  config = small_config(*files, experiment=experiment)
+  encoder = config.task.model.encoder.get()
+  assert encoder.num_layers == 24
+  assert encoder.norm_first
+  assert encoder.initializer_range == encoder.hidden_size**-0.5
+  assert config.task.model.mlm_initializer_range == encoder.initializer_range
+  for data in (config.task.train_data, config.task.validation_data):
+    assert data.seq_length == encoder.max_position_embeddings
+    assert data.max_predictions_per_seq == manifest.default_max_predictions(
+        data.seq_length, 0.32
+    )
+    if files[1:]:
+      assert data.masking_rate == 0.32
+  for name in ("characters.txt", "pieces.txt"):
+    tokens = vocab.Vocabulary.load(str(EXPERIMENTS / "small" / name)).tokens
+    assert len(tokens) <= encoder.vocab_size
+
+
+def test_small_vocabularies_are_the_characters_of_ascii():
+  letters = string.ascii_lowercase + string.digits
+  characters = [*letters, *string.punctuation]
+  expected = {
+      "characters.txt": [" ", *characters],
+      "pieces.txt": [*characters, *("##" + letter for letter in letters)],
+  }
+  for name, tokens in expected.items():
+    path = EXPERIMENTS / "small" / name
+    assert path.read_text().split("\n") == [*vocab.SPECIAL_TOKENS, *tokens, ""]
+
+
+def test_small_prepare_train_evaluate(tmp_path, capsys, eager):
+  """The way of docs/experiments.md from text to accuracy, in few steps."""
+  import rich.console
+
+  lines = [
+      f"Sentence {i} of this text follows sentence {i - 1}, and no other."
+      for i in range(1, 400)
+  ]
+  text = tmp_path / "text.txt"
+  text.write_text("\n".join(lines))
+  made = prepare_job.prepare(
+      prepare_job.Options(
+          input=str(text),
+          output_dir=str(tmp_path / "records"),
+          vocab=str(EXPERIMENTS / "small" / "pieces.txt"),
+          seq_length=64,
+          masking_rate=0.32,
+          jobs=1,
+      ),
+      rich.console.Console(file=open(os.devnull, "w")),
+  )
+  assert made["examples"] > 100
+  records = str(tmp_path / "records" / "*.tfrecord")
+  config = small_config("24x64.yaml", experiment="swe/bert_pretraining", **{
+      "task.model.encoder.any.num_layers": 2,
+      "task.train_data.input_path": records,
+      "task.validation_data.input_path": records,
+      "trainer.train_steps": 10,
+      "trainer.validation_interval": 10,
+      "trainer.validation_steps": 2,
+  })
+  tiny.make_runner(config, str(tmp_path / "model"), "train_and_eval").run()
+  output = capsys.readouterr().out
+  for part in ("train |", "eval |"):
+    logged = output[output.rindex(part):]
+    assert "masked_lm_accuracy" in logged and "lm_example_loss" in logged
+
+
+def test_factory_and_files_agree_on_bert_large():
+  row = next(r for r in ROWS if name_of(r) == "table1/large_500k_swe")
+  config = index.load_config(row)
+  default = exp_factory.get_exp_config("swe/bert_pretraining")
+  default.validate()
+  assert config.task.model.as_dict() == default.task.model.as_dict()
+  ours, theirs = config.trainer.as_dict(), default.trainer.as_dict()
+  assert ours == theirs
