@@ -1,5 +1,6 @@
 """Every file of `experiments/`: the paper's numbers, the parser, a step."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -8,6 +9,7 @@ import string
 
 import numpy as np
 import pytest
+import rich.console
 import tensorflow as tf
 import yaml
 
@@ -55,7 +57,8 @@ def paper_rows():
     for (label, steps), pair in zip(
         (("500k", 500_000), ("1m", 1_000_000)), accuracies
     ):
-      for kind, mode, accuracy in zip(("baseline", "swe"), ("none", "swe"), pair):
+      modes = {"baseline": "none", "swe": "swe"}
+      for (kind, mode), accuracy in zip(modes.items(), pair):
         rows[f"{name}_{label}_{kind}"] = Paper(
             size, peak, steps, mode, 1, accuracy
         )
@@ -170,12 +173,14 @@ def fixture_records(tmp_path_factory):
   return tiny.write_records(str(tmp_path_factory.mktemp("records")))
 
 
-@pytest.fixture(name="eager")
-def fixture_eager():
-  # One step of 24 layers takes a second this way; compiling it takes ten.
+@contextlib.contextmanager
+def eager_steps():
+  """One step of 24 layers takes a second this way; compiling it takes ten."""
   tf.config.run_functions_eagerly(True)
-  yield
-  tf.config.run_functions_eagerly(False)
+  try:
+    yield
+  finally:
+    tf.config.run_functions_eagerly(False)
 
 
 def reduced(records: str) -> str:
@@ -216,7 +221,7 @@ def step_of(row):
 
 
 @pytest.mark.parametrize("step", sorted(set(map(step_of, ROWS))), ids=str)
-def test_rows_take_a_step_at_reduced_width(step, records, eager):
+def test_rows_take_a_step_at_reduced_width(step, records):
   num_layers, mode, unit_size = step
   rows = [row for row in ROWS if step_of(row) == step]
   configs = [index.load_config(row, reduced(records)) for row in rows]
@@ -237,7 +242,8 @@ def test_rows_take_a_step_at_reduced_width(step, records, eager):
     variable.assign(rng.normal(scale=0.3, size=variable.shape))
   trainer.initialize()
   before = [v.numpy() for v in model.trainable_variables]
-  logs = trainer.train(tf.constant(1))
+  with eager_steps():
+    logs = trainer.train(tf.constant(1))
 
   assert np.isfinite(logs["training_loss"])
   assert trainer.optimizer.iterations == 1
@@ -298,10 +304,8 @@ def test_small_vocabularies_are_the_characters_of_ascii():
     assert path.read_text().split("\n") == [*vocab.SPECIAL_TOKENS, *tokens, ""]
 
 
-def test_small_prepare_train_evaluate(tmp_path, capsys, eager):
+def test_small_prepare_train_evaluate(tmp_path, capsys):
   """The way of docs/experiments.md from text to accuracy, in few steps."""
-  import rich.console
-
   lines = [
       f"Sentence {i} of this text follows sentence {i - 1}, and no other."
       for i in range(1, 400)
@@ -313,7 +317,7 @@ def test_small_prepare_train_evaluate(tmp_path, capsys, eager):
           input=str(text),
           output_dir=str(tmp_path / "records"),
           vocab=str(EXPERIMENTS / "small" / "pieces.txt"),
-          seq_length=64,
+          seq_length=32,
           masking_rate=0.32,
           jobs=1,
       ),
@@ -329,7 +333,8 @@ def test_small_prepare_train_evaluate(tmp_path, capsys, eager):
       "trainer.validation_interval": 10,
       "trainer.validation_steps": 2,
   })
-  tiny.make_runner(config, str(tmp_path / "model"), "train_and_eval").run()
+  with eager_steps():
+    tiny.make_runner(config, str(tmp_path / "model"), "train_and_eval").run()
   output = capsys.readouterr().out
   for part in ("train |", "eval |"):
     logged = output[output.rindex(part):]

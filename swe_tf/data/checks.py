@@ -97,8 +97,6 @@ def check_manifest(
   """
   digests = {}
   for shard in _matched(params):
-    if not tf.io.gfile.exists(shard):
-      raise errors.UsageError(f"{shard} is not there; check input_path.")
     folder = os.path.dirname(shard)
     found = manifest.find(shard)
     if found:
@@ -124,10 +122,15 @@ def check_manifest(
 
 
 def _matched(params):
+  """Returns the files of a config; raises if one is not there."""
   try:
-    return input_reader.match_files(params.input_path)
+    paths = input_reader.match_files(params.input_path)
   except ValueError as error:
     raise errors.UsageError(f"input_path: {error}") from error
+  for path in paths:
+    if not tf.io.gfile.exists(path):
+      raise errors.UsageError(f"{path} is not there; check input_path.")
+  return paths
 
 
 def _check_size(source, size, vocab_size):

@@ -64,7 +64,8 @@ class Packer:
   def __post_init__(self):
     if self.seq_length < _MIN_SEQ_LENGTH:
       raise errors.UsageError(
-          f"`seq_length` ({self.seq_length}) must be at least {_MIN_SEQ_LENGTH}."
+          f"`seq_length` ({self.seq_length}) must be at least "
+          f"{_MIN_SEQ_LENGTH}."
       )
 
   def pack(self, lines: tf.Tensor) -> tf.Tensor:

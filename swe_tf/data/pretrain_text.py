@@ -103,8 +103,8 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     )
     if self._masker.max_predictions > params.seq_length:
       raise errors.UsageError(
-          f"`max_predictions_per_seq` ({self._masker.max_predictions}) must not "
-          f"be more than `seq_length` ({params.seq_length})."
+          f"`max_predictions_per_seq` ({self._masker.max_predictions}) must "
+          f"not be more than `seq_length` ({params.seq_length})."
       )
 
   def load(

@@ -56,6 +56,10 @@ class ShardWriter:
         self._mask_and_serialize,
         input_signature=[number, number, sequences, sequences, labels],
     )
+    # Now, so that the first shard takes no longer than the others.
+    pack = self._pack_documents if settings.next_sentence else self._pack
+    pack.get_concrete_function()
+    self._to_records.get_concrete_function()
 
   def write(self, index: int, text: bytes, path: str) -> Dict[str, int]:
     """Writes a shard.

@@ -93,7 +93,7 @@ def check(path: str, max_bytes: Optional[int] = None) -> TextFile:
   try:
     with open_binary(path) as f:
       while max_bytes is None or size < max_bytes:
-        chunk = f.read(_CHUNK_BYTES)
+        chunk = f.read(min(_CHUNK_BYTES, max_bytes or _CHUNK_BYTES))
         if b"\0" in chunk:
           raise errors.UsageError(
               f"{path} is a binary file (byte 0 at "

@@ -64,7 +64,7 @@ class Vocabulary:
           f"the vocabulary {path} is not UTF-8 (byte {error.start}); give a "
           "text file with one token a line."
       ) from None
-    if lines[-1] == "":
+    while lines and not lines[-1]:
       lines.pop()
     return cls.from_tokens([line.rstrip("\r") for line in lines], path)
 
@@ -79,6 +79,10 @@ class Vocabulary:
           f"{name} has no {', '.join(missing)} among its {len(tokens)} tokens; "
           "a BERT vocabulary has one token a line and these five: "
           f"{' '.join(SPECIAL_TOKENS)}."
+      )
+    if "" in tokens:
+      raise errors.UsageError(
+          f"{name} has an empty line, line {tokens.index('') + 1}; remove it."
       )
     if len(set(tokens)) < len(tokens):
       twice, _ = collections.Counter(tokens).most_common(1)[0]

@@ -50,8 +50,8 @@ def define_flags() -> None:
       "max_train_examples", 0, "Train on the first so many records only; for "
       "SQuAD these are windows. 0 for all.", lower_bound=0)
   flags.DEFINE_string(
-      "ax_data_dir", "", "For MNLI: what `swe prepare glue --task=AX` wrote, to "
-      "be answered by the best run.")
+      "ax_data_dir", "", "For MNLI: what `swe prepare glue --task=AX` wrote, "
+      "to be answered by the best run.")
   flags.DEFINE_string(
       "params_override", "", "Overrides of the experiment, as for swe train: "
       "task.train_data.global_batch_size=16, runtime.num_gpus=1, ...")
@@ -94,7 +94,7 @@ def main(argv: Sequence[str]) -> int:
   """Runs the sweep and prints its table.
 
   Returns:
-    The exit status: 1 if a run failed, so that the sweep is not complete.
+    The exit status: 1 if something failed, so that the sweep is not complete.
   """
   files.refuse_arguments(argv[1:])
   values = flags.FLAGS
@@ -124,8 +124,13 @@ def main(argv: Sequence[str]) -> int:
       outcome = sweep.execute(worker, progress)
       rows = table_lib.make_rows(sweep.runs, outcome.results, outcome.failures)
       choice = table_lib.choose(rows, metric)
+      failed = bool(outcome.failures)
       if choice and not data.is_squad:
-        sweep.predict(worker, choice.run, values.ax_data_dir, progress)
+        try:
+          sweep.predict(worker, choice.run, values.ax_data_dir, progress)
+        except worker_process.JobFailed as error:
+          progress.say(f"{choice.run.name}: no predictions: {error}")
+          failed = True
   title = f"{data.task}, {values.init} weights, {values.epochs:g} epochs"
   table = table_lib.render(rows, choice, metric, title)
   console.print(table)
@@ -135,4 +140,4 @@ def main(argv: Sequence[str]) -> int:
         f"{values.output_dir}/*/log.txt.")
   _write(sweep.output_dir, table, table_lib.selection(choice, metric))
   console.print(f"selected {sweep.directory(choice.run)}", soft_wrap=True)
-  return 1 if outcome.failures else 0
+  return int(failed)

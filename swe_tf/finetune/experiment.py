@@ -10,7 +10,9 @@ from swe_tf.tasks import encoder_source
 from swe_tf.tasks import prepared_data
 
 
-def build_config(settings: plan.Settings, run: plan.Run) -> cfg.ExperimentConfig:
+def build_config(
+    settings: plan.Settings, run: plan.Run
+) -> cfg.ExperimentConfig:
   """Returns the complete config of a run, locked.
 
   Args:

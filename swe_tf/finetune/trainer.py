@@ -36,13 +36,18 @@ class FineTuningTrainer(base_trainer.Trainer):
 
   def __init__(self, config, task, model, optimizer, **kwargs):
     super().__init__(config, task, model, optimizer, **kwargs)
+    # pylint: disable=protected-access
     generators = [
-        layer._random_generator._generator  # pylint: disable=protected-access
-        for layer in model.submodules
+        layer._random_generator._generator for layer in model.submodules
         if isinstance(layer, tf_keras.layers.Dropout)]
+    for index, generator in enumerate(generators):
+      # Keras gives all layers the same key and starts them a billion apart at
+      # most, which is a few steps: the masks of one would come again in others.
+      generator.reset_from_key_counter(
+          key=(task.task_config.seed << 32) + index, counter=[0, 0])
     self._checkpoint = tf.train.Checkpoint(
-        dropout=[each for each in generators if each is not None],
-        **dict(self._checkpoint._trackable_children()))  # pylint: disable=protected-access
+        dropout=generators, **dict(self._checkpoint._trackable_children()))
+    # pylint: enable=protected-access
 
   def train(self, num_steps: tf.Tensor):
     """Runs `num_steps` steps; the first call starts the input at its place."""

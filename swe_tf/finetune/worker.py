@@ -11,6 +11,7 @@ Every job ends with one message that has `event` `done`, `usage_error` or
 `failed`; before it there may be some with `progress`.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -44,23 +45,31 @@ def _jobs_until_stdin_closes() -> "queue.Queue[dict[str, Any]]":
   return jobs
 
 
-def _take_log(directory: str):
+@contextlib.contextmanager
+def _log_of(directory: str):
   """Sends all output to the log of a run, locked against a second worker."""
   os.makedirs(directory, exist_ok=True)
-  log = open(os.path.join(directory, "log.txt"), "a", encoding="utf-8")
-  deadline = time.monotonic() + _LOCK_SECONDS
-  while True:
+  with open(os.path.join(directory, "log.txt"), "a", encoding="utf-8") as log:
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+      try:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        break
+      except BlockingIOError:
+        if time.monotonic() > deadline:
+          raise RuntimeError(
+              f"another process is working in {directory}") from None
+        time.sleep(0.2)
+    for stream in (1, 2):
+      os.dup2(log.fileno(), stream)
     try:
-      fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      break
-    except BlockingIOError:
-      if time.monotonic() > deadline:
-        raise RuntimeError(
-            f"another process is working in {directory}") from None
-      time.sleep(0.2)
-  os.dup2(log.fileno(), 1)
-  os.dup2(log.fileno(), 2)
-  return log
+      yield
+    except Exception:
+      traceback.print_exc()
+      raise
+    finally:
+      # The copies keep the file open, and with it the lock.
+      fcntl.flock(log, fcntl.LOCK_UN)
 
 
 def _do(job: dict[str, Any], send) -> Any:
@@ -76,7 +85,7 @@ def _do(job: dict[str, Any], send) -> Any:
   def report(step, steps, text):
     send(event="progress", step=step, steps=steps, text=text)
 
-  with _take_log(job["directory"]):
+  with _log_of(job["directory"]):
     if job["kind"] == "train":
       return run_lib.train(settings, run, job["directory"], report)
     return run_lib.predict(settings, run, job["directory"],
@@ -100,8 +109,6 @@ def main() -> None:
       # Some list what differs on lines of their own.
       send(event="usage_error", text=" ".join(str(error).split()))
     except Exception as error:  # Whatever a run raises is its own affair.
-      traceback.print_exc()
-      sys.stderr.flush()
       lines = str(error).splitlines() or [""]
       send(event="failed", text=f"{type(error).__name__}: {lines[0]}")
 

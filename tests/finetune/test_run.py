@@ -1,19 +1,15 @@
 """One run: resuming, diverging, and the files that it leaves."""
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from swe_tf.data import glue_tasks
-from swe_tf.data import squad_questions
 from swe_tf.finetune import experiment
 from swe_tf.finetune import plan
 from swe_tf.finetune import run as run_lib
 from swe_tf.scoring import glue_predictions
-from swe_tf.scoring import squad as squad_scores
 from swe_tf.scoring import submission
 from swe_tf.tasks import prepared_data
 from tests.finetune import samples
@@ -44,36 +40,16 @@ def _train_in_parts(settings, directory, stops):
     runner, _ = run_lib._make_runner(config, str(directory), _ignore)  # pylint: disable=protected-access
     with runner.strategy.scope():
       runner.controller.train(stop)
-  trainer = runner.trainer
-  return [variable.numpy() for variable in (
-      *trainer.model.variables, *trainer.optimizer.variables())]
+  return [variable.numpy() for variable in runner.trainer.model.variables]
 
 
-@pytest.mark.parametrize("stops", [[5], [4, 8]])
-def test_resumed_equals_straight_with_dropout(tmp_path, stops):
+def test_resumed_equals_straight_with_dropout(tmp_path):
   # 12 steps of 8, 4 an epoch: stops within an epoch and between two.
   settings = _settings(tmp_path, "SST-2")
   straight = _train_in_parts(settings, tmp_path / "straight", [12])
-  resumed = _train_in_parts(settings, tmp_path / "resumed", [*stops, 12])
-  assert len(straight) == len(resumed)
-  for ours, theirs in zip(resumed, straight):
+  resumed = _train_in_parts(settings, tmp_path / "resumed", [5, 8, 12])
+  for ours, theirs in zip(resumed, straight, strict=True):
     np.testing.assert_array_equal(ours, theirs)
-
-
-def test_seed_changes_the_run(tmp_path):
-  settings = _settings(tmp_path, "SST-2", epochs=1.0)
-  first, again, other = (
-      run_lib.train(settings, plan.Run(1e-3, seed), str(tmp_path / name),
-                    _ignore)
-      for name, seed in (("a", 0), ("b", 0), ("c", 1)))
-  weights = [
-      tf.train.load_checkpoint(str(tmp_path / name)).get_tensor(
-          "model/classifier/dense/kernel/.ATTRIBUTES/VARIABLE_VALUE")
-      for name in "abc"]
-  del first["seconds"], again["seconds"]
-  assert first == again and other["seed"] == 1
-  np.testing.assert_array_equal(weights[0], weights[1])
-  assert not np.allclose(weights[0], weights[2])
 
 
 def test_diverged_run_is_a_result(tmp_path):
@@ -106,23 +82,6 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   found = submission.find_predictions(tmp_path / "runs", "SST-2")
   # The same examples and the same weights as the dev set.
   assert found.read_text() == (directory / "dev.tsv").read_text()
-
-
-def test_squad_predictions_have_the_score_of_the_result(tmp_path):
-  settings = _settings(tmp_path, "squad_v2.0", epochs=8.0)
-  directory = tmp_path / "run"
-  result = run_lib.train(settings, _RUN, str(directory), _ignore)
-  scores = result["scores"]["eval"]
-  squad = squad_questions.read_squad_file(
-      pathlib.Path(settings.data_dir) / "eval.json", "2.0")
-  decided = squad_scores.evaluate(
-      squad, squad_scores.read_predictions(directory / "predictions.json"))
-  assert decided["f1"] == pytest.approx(scores["best_f1"])
-  undecided = squad_scores.evaluate(
-      squad, squad_scores.read_predictions(directory / "answers.json"),
-      na_probs=squad_scores.read_na_probs(directory / "null_odds.json"))
-  assert undecided["best_f1"] == pytest.approx(scores["best_f1"])
-  assert undecided["best_exact"] == pytest.approx(scores["best_exact"])
 
 
 def test_random_weights_are_the_same_model_untrained(tmp_path):

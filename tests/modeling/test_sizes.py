@@ -38,7 +38,8 @@ class SizesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(
         count(model.trainable_variables), sizes.parameter_count(size)
     )
-    norms = [v for v in model.trainable_variables if "final_layer_norm" in v.name]
+    variables = model.trainable_variables
+    norms = [v for v in variables if "final_layer_norm" in v.name]
     self.assertEqual(count(norms), 2 * size.hidden_size)
 
   def test_formula_holds_for_any_size(self):
