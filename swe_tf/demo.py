@@ -41,16 +41,16 @@ OVERRIDES = {
     },
     "runtime": {"distribution_strategy": "off"},
     "trainer": {
-        "train_steps": 1000,
+        "train_steps": 700,
         "steps_per_loop": 20,
         "summary_interval": 20,
-        "checkpoint_interval": 200,
-        "validation_interval": 200,
+        "checkpoint_interval": 350,
+        "validation_interval": 350,
         "validation_steps": 20,
         "max_to_keep": 2,
         "optimizer_config": {
             "learning_rate": {"polynomial": {"initial_learning_rate": 3e-3}},
-            "warmup": {"polynomial": {"warmup_steps": 50}},
+            "warmup": {"polynomial": {"warmup_steps": 40}},
         },
     },
 }

@@ -110,6 +110,11 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
         "untie_fraction (2.0)",
     ),
     ({"task.sharing.mode": "share"}, "task.sharing.mode ('share')"),
+    (
+        {"task.train_data.max_predictions_per_seq": 9},
+        "max_predictions_per_seq",
+    ),
+    ({"task.train_data.input_path": "absent/*.tfrecord"}, "absent/*.tfrecord"),
 ])
 def test_bad_config_is_one_line_and_leaves_no_trace(
     tmp_path, config_file, overrides, message
