@@ -33,6 +33,7 @@ lint: venv
 
 bench: venv
 	$(BIN)/python -m benchmarks.step_time
+	$(BIN)/python -m benchmarks.tokenization
 
 clean:
 	rm -rf $(VENV) build *.egg-info
