@@ -65,7 +65,7 @@ def read_row(path: str) -> Row:
   return Row(
       path=path,
       title=title,
-      facts=dict(re.split(r" {2,}", line.strip()) for line in facts.split("\n")),
+      facts=dict(re.findall(r"^ *(.+?) {2,}(.+)$", facts, re.MULTILINE)),
       command=shlex.split(command),
   )
 

@@ -14,6 +14,8 @@ from absl import flags
 import gin
 
 from official.common import flags as tfm_flags
+from official.core import task_factory
+from official.core import train_utils
 from official.nlp import train as stock_driver
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
@@ -27,6 +29,17 @@ def define_flags() -> None:
     flags.mark_flags_as_required(["experiment", "mode", "model_dir"])
 
 
+def _check_data() -> None:
+  """Raises for bad data before the stock driver writes to `model_dir`."""
+  gin.parse_config_files_and_bindings(
+      flags.FLAGS.gin_file, flags.FLAGS.gin_params
+  )
+  params = train_utils.parse_configuration(flags.FLAGS, print_return=False)
+  task = task_factory.get_task(params.task)
+  if hasattr(task, "check_data"):
+    task.check_data()
+
+
 def main(argv) -> None:
   """Runs the stock driver's `main` with our trainer."""
   with gin.unlock_config():
@@ -34,6 +47,7 @@ def main(argv) -> None:
         "train_utils.create_trainer.trainer_cls", trainer.SharedWeightsTrainer
     )
   try:
+    _check_data()
     stock_driver.main(argv)
   except errors.UsageError as error:
     sys.exit(f"error: {error}")

@@ -8,7 +8,6 @@ import dataclasses
 
 from absl import logging
 from official.core import config_definitions as cfg
-from swe_tf import data
 from swe_tf import errors
 from swe_tf.sharing import plan
 from swe_tf.tasks import sharing
@@ -29,15 +28,9 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
     check_train_steps(self)
     follow_train_steps(self)
     sharing.check_sharing(self.task.sharing, self.trainer.train_steps)
-    encoder = self.task.model.encoder.get()
-    num_layers = getattr(encoder, "num_layers", None)
+    num_layers = getattr(self.task.model.encoder.get(), "num_layers", None)
     if num_layers is not None:
       plan.check_unit_size(self.task.sharing.unit_size, num_layers)
-    data.check_input(
-        self.task.train_data,
-        self.task.validation_data,
-        vocab_size=getattr(encoder, "vocab_size", None),
-    )
 
 
 def check_train_steps(config: cfg.ExperimentConfig) -> None:

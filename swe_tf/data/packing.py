@@ -18,6 +18,10 @@ from swe_tf.data import tokenizers
 _HEADING = r"(= )+[^=]+( =)+"
 _TITLE = r"= [^=]+ ="
 
+# Lines to pack in one call. The last sequence of a call is padded, so half a
+# sequence is lost in a thousand lines; more lines leave the processor's cache.
+LINES_PER_CHUNK = 1024
+
 # Three special tokens, and something between them.
 _MIN_SEQ_LENGTH = 8
 

@@ -21,10 +21,6 @@ from swe_tf.data import resumable
 from swe_tf.data import tokenizers
 from swe_tf.data import vocab
 
-# Lines that are tokenized and packed together. The last sequence of each such
-# chunk is padded: about half a sequence is lost in a thousand lines.
-_LINES_PER_CHUNK = 1024
-
 
 @dataclasses.dataclass
 class PretrainTextDataConfig(cfg.DataConfig):
@@ -127,7 +123,9 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     compression = tf.where(
         tf.strings.regex_full_match(path, r".*\.gz"), "GZIP", ""
     )
-    chunks = tf.data.TextLineDataset(path, compression).batch(_LINES_PER_CHUNK)
+    chunks = tf.data.TextLineDataset(path, compression).batch(
+        packing.LINES_PER_CHUNK
+    )
     return chunks.map(
         self._packer.pack,
         num_parallel_calls=tf.data.AUTOTUNE,

@@ -16,7 +16,6 @@ from swe_tf.data import packing
 from swe_tf.data import tokenizers
 from swe_tf.data import vocab as vocab_lib
 
-_LINES_PER_CHUNK = 4096
 _TOKENS_PER_BATCH = 1 << 17
 
 
@@ -108,7 +107,9 @@ class ShardWriter:
     for number, chunk in enumerate(_chunks(lines)):
       chunk_sequences, chunk_documents = self._pack_documents(chunk)
       sequences.extend(chunk_sequences.to_list())
-      documents.extend(chunk_documents.numpy() + number * _LINES_PER_CHUNK)
+      documents.extend(
+          chunk_documents.numpy() + number * packing.LINES_PER_CHUNK
+      )
     return next_sentence.make_pairs(
         sequences, documents, self._settings.seq_length, self._vocabulary, rng
     )
@@ -125,28 +126,33 @@ class ShardWriter:
     features = self._masker.mask(ids, draws)
     # The names that Model Garden's loader expects, unless told otherwise.
     features["input_ids"] = features.pop("input_word_ids")
-    features["segment_ids"] = types
-    features["next_sentence_labels"] = labels
+    # Without pairs these are 0, and one row is serialized for all.
+    rows = slice(None if self._settings.next_sentence else 1)
+    features["segment_ids"] = types[rows]
+    features["next_sentence_labels"] = labels[rows]
     return (
-        _serialize(features),
+        _serialize(features, tf.shape(ids)[0]),
         tf.reduce_sum(features["input_mask"]),
         tf.reduce_sum(features["masked_lm_weights"]),
     )
 
 
 def _chunks(lines: List[bytes]) -> Iterator[tf.Tensor]:
-  for start in range(0, len(lines), _LINES_PER_CHUNK):
-    yield tf.constant(lines[start : start + _LINES_PER_CHUNK])
+  for start in range(0, len(lines), packing.LINES_PER_CHUNK):
+    yield tf.constant(lines[start : start + packing.LINES_PER_CHUNK])
 
 
-def _serialize(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+def _serialize(
+    features: Mapping[str, tf.Tensor], count: tf.Tensor
+) -> tf.Tensor:
   """Returns a serialized `tf.train.Example` for every row of the features.
 
   In the graph: a loop over `tf.train.Example` in Python takes as long as
   everything else together.
 
   Args:
-    features: Tensors `[batch, size]` by name.
+    features: Tensors `[count, size]`, or `[1, size]` for all rows, by name.
+    count: The number of rows.
   """
   entries = []
   for name, values in sorted(features.items()):
@@ -161,7 +167,7 @@ def _serialize(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
         key=tf.fill([tf.size(feature), 1], name),
         value=feature[:, tf.newaxis],
     )
-    entries.append(entry)
+    entries.append(tf.broadcast_to(entry, [count]))
   features = _encode("Features", feature=tf.stack(entries, 1))
   return _encode("Example", features=features[:, tf.newaxis])
 

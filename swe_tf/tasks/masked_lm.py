@@ -36,6 +36,20 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
 class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
   """Model Garden's masked LM task, with sharing, resumable input, real fp16."""
 
+  def build_model(self, params=None):
+    """See base class; checks the data first, since building takes longer."""
+    self.check_data()
+    return super().build_model(params)
+
+  def check_data(self) -> None:
+    """Raises unless the data is there, sound, and fits the model."""
+    encoder = self.task_config.model.encoder.get()
+    data.check_input(
+        self.task_config.train_data,
+        self.task_config.validation_data,
+        vocab_size=getattr(encoder, "vocab_size", None),
+    )
+
   def build_inputs(self, params, input_context=None, start_step: int = 0):
     """Returns the batches from global step `start_step` on."""
     if params.input_path == "dummy":
