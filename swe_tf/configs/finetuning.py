@@ -111,12 +111,6 @@ def follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
   warmup = trainer.optimizer_config.warmup.get()
   if warmup.warmup_steps is None:
     warmup.warmup_steps = round(_WARMUP_FRACTION * steps)
-    decay = trainer.optimizer_config.learning_rate.get()
-    if decay.decay_steps is None:
-      # The decay starts where the warm-up ends. Model Garden's default lets it
-      # run from step 0, and the rate never gets to the peak that was set.
-      decay.offset = warmup.warmup_steps
-      decay.decay_steps = max(1, steps - warmup.warmup_steps)
   experiment.follow_train_steps(config)
   if not trainer.steps_per_loop:
     trainer.steps_per_loop = max(1, min(100, steps // 20))
@@ -134,8 +128,7 @@ def _default_encoder() -> encoders.EncoderConfig:
 def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:
   optimizer_config = bert_pretraining.paper_optimization()
   optimizer_config.learning_rate.polynomial.initial_learning_rate = 3e-5
-  for params in (task.train_data, task.validation_data):
-    params.shuffle_buffer_size = _SHUFFLE_BUFFER
+  task.train_data.shuffle_buffer_size = _SHUFFLE_BUFFER
   task.train_data.seed = 0
   return FineTuningConfig(
       task=task,

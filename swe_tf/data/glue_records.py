@@ -28,7 +28,7 @@ def write_glue_directory(
     task: glue_tasks.GlueTask,
     output_dir: files.PathLike,
     *,
-    tokenizer: glue_squad_tokenizer.WordCachedTokenizer,
+    tokenizer: glue_squad_tokenizer.Tokenizer,
     max_seq_length: int = 128,
     report: Callable[[str], Any] = print,
 ) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def write_glue_records(
     task: glue_tasks.GlueTask,
     output: files.PathLike,
     *,
-    tokenizer: glue_squad_tokenizer.WordCachedTokenizer,
+    tokenizer: glue_squad_tokenizer.Tokenizer,
     max_seq_length: int = 128,
 ) -> None:
   """Writes one TFRecord file; `example_id` is the row in the GLUE file.

@@ -5,10 +5,13 @@
     swe prepare squad --input=dev-v1.1.json --version=1.1 --vocab=FILE \
       --output_dir=DIR
 
-The two splits share a directory: the second call adds to the first. The file
-is read and checked before anything is written.
+With `--tfds=squad/v1.1 --split=train|eval` in the place of `--input`, TFDS
+downloads the data. The two splits share a directory: the second call adds to
+the first. The file is read and checked before anything is written.
 """
 
+import pathlib
+import tempfile
 from collections.abc import Sequence
 
 from absl import app
@@ -16,12 +19,17 @@ from absl import flags
 from absl import logging
 
 from swe_tf.data import glue_squad_files as files
+from swe_tf.data import glue_squad_tfds
 from swe_tf.data import squad_questions
 
 _INPUT = flags.DEFINE_string("input", None, "A SQuAD JSON file.")
+_TFDS = flags.DEFINE_string(
+    "tfds", None, "Instead of --input, a name of TensorFlow Datasets, such as "
+    "squad/v1.1; needs --split.")
 _VERSION = flags.DEFINE_enum(
     "version", None, squad_questions.VERSIONS, "The version of SQuAD.")
-_VOCAB = flags.DEFINE_string("vocab", None, "WordPiece vocabulary file.")
+_VOCAB = flags.DEFINE_string(
+    "vocab", None, "Vocabulary file, of word pieces or of characters.")
 _OUTPUT_DIR = flags.DEFINE_string(
     "output_dir", None, "Directory for the TFRecords, vocab.txt and meta.json.")
 _SPLIT = flags.DEFINE_enum(
@@ -43,9 +51,20 @@ _LOWER_CASE = flags.DEFINE_bool(
 def main(argv: Sequence[str]) -> None:
   """Reads and checks everything, then writes."""
   files.refuse_arguments(argv[1:])
-  files.require(input=_INPUT.value, version=_VERSION.value, vocab=_VOCAB.value,
-                output_dir=_OUTPUT_DIR.value)
-  squad = squad_questions.read_squad_file(_INPUT.value, _VERSION.value)
+  files.require(input=_INPUT.value or _TFDS.value, version=_VERSION.value,
+                vocab=_VOCAB.value, output_dir=_OUTPUT_DIR.value)
+  with tempfile.TemporaryDirectory() as scratch:
+    path = _INPUT.value
+    if _TFDS.value:
+      files.require(split=_SPLIT.value)
+      path = pathlib.Path(scratch) / f"{_SPLIT.value}.json"
+      glue_squad_tfds.write_squad_file(_TFDS.value, _SPLIT.value, path)
+    _prepare(path)
+
+
+def _prepare(path: files.PathLike) -> None:
+  """Converts a SQuAD file."""
+  squad = squad_questions.read_squad_file(path, _VERSION.value)
   split = _SPLIT.value or ("train" if squad.looks_like_training else "eval")
   squad_questions.check_convertible(squad, for_training=split == "train")
 
@@ -61,7 +80,7 @@ def main(argv: Sequence[str]) -> None:
       squad,
       split,
       _OUTPUT_DIR.value,
-      tokenizer=glue_squad_tokenizer.WordCachedTokenizer(
+      tokenizer=glue_squad_tokenizer.load_tokenizer(
           _VOCAB.value, do_lower_case=_LOWER_CASE.value),
       windows=squad_records.Windows(
           max_seq_length=_MAX_SEQ_LENGTH.value,

@@ -61,7 +61,7 @@ def write_train_records(
     output: files.PathLike,
     *,
     version: str,
-    tokenizer: glue_squad_tokenizer.WordCachedTokenizer,
+    tokenizer: glue_squad_tokenizer.Tokenizer,
     windows: Windows = BERT_WINDOWS,
 ) -> tuple[int, int]:
   """Writes the windows of a training file.
@@ -92,7 +92,7 @@ def build_eval_features(
     path: files.PathLike,
     *,
     version: str,
-    tokenizer: glue_squad_tokenizer.WordCachedTokenizer,
+    tokenizer: glue_squad_tokenizer.Tokenizer,
     windows: Windows = BERT_WINDOWS,
     output: Optional[files.PathLike] = None,
 ) -> EvalFeatures:
@@ -139,7 +139,7 @@ def write_squad_directory(
     split: str,
     output_dir: files.PathLike,
     *,
-    tokenizer: glue_squad_tokenizer.WordCachedTokenizer,
+    tokenizer: glue_squad_tokenizer.Tokenizer,
     windows: Windows = BERT_WINDOWS,
     report: Callable[[str], Any] = print,
 ) -> dict[str, Any]:

@@ -90,6 +90,25 @@ def _write(output_dir: pathlib.Path, table, selection) -> None:
   files.write_json(output_dir / "selection.json", selection)
 
 
+def _sweep_of_flags(data: prepared_data.PreparedData) -> sweep_lib.Sweep:
+  """Returns the sweep that the flags ask for, checked as far as it can be."""
+  values = flags.FLAGS
+  plan.check_task(values.task, data)
+  _check_ax(data, values.ax_data_dir)
+  return sweep_lib.Sweep(
+      plan.Settings(
+          data_dir=os.path.abspath(values.data_dir),
+          checkpoint=os.path.abspath(values.checkpoint),
+          init=values.init,
+          epochs=values.epochs,
+          max_train_examples=values.max_train_examples,
+          params_override=values.params_override,
+      ),
+      plan.plan_runs(data, _learning_rates(values.learning_rates),
+                     values.seeds),
+      values.output_dir)
+
+
 def main(argv: Sequence[str]) -> int:
   """Runs the sweep and prints its table.
 
@@ -102,35 +121,24 @@ def main(argv: Sequence[str]) -> int:
                 data_dir=values.data_dir, output_dir=values.output_dir,
                 epochs=values.epochs)
   data = prepared_data.read_prepared_data(values.data_dir)
-  plan.check_task(values.task, data)
-  _check_ax(data, values.ax_data_dir)
+  sweep = _sweep_of_flags(data)
   metric = plan.selecting_metric(data)
-  sweep = sweep_lib.Sweep(
-      plan.Settings(
-          data_dir=os.path.abspath(values.data_dir),
-          checkpoint=os.path.abspath(values.checkpoint),
-          init=values.init,
-          epochs=values.epochs,
-          max_train_examples=values.max_train_examples,
-          params_override=values.params_override,
-      ),
-      plan.plan_runs(data, _learning_rates(values.learning_rates),
-                     values.seeds),
-      values.output_dir)
   console = rich_console.Console()
-  with worker_process.WorkerProcess() as worker:
-    with progress_lib.SweepProgress(
-        console, len(sweep.runs), metric) as progress:
-      outcome = sweep.execute(worker, progress)
-      rows = table_lib.make_rows(sweep.runs, outcome.results, outcome.failures)
-      choice = table_lib.choose(rows, metric)
-      failed = bool(outcome.failures)
-      if choice and not data.is_squad:
-        try:
-          sweep.predict(worker, choice.run, values.ax_data_dir, progress)
-        except worker_process.JobFailed as error:
-          progress.say(f"{choice.run.name}: no predictions: {error}")
-          failed = True
+  try:
+    with worker_process.WorkerProcess() as worker:
+      with progress_lib.SweepProgress(
+          console, len(sweep.runs), metric) as progress:
+        outcome = sweep.execute(worker, progress)
+        rows = table_lib.make_rows(
+            sweep.runs, outcome.results, outcome.failures)
+        choice = table_lib.choose(rows, metric)
+        failed = bool(outcome.failures)
+        if choice and (data.splits_of("test") or values.ax_data_dir):
+          failed |= not sweep.predict(
+              worker, choice.run, values.ax_data_dir, progress)
+  except KeyboardInterrupt:
+    console.print("interrupted; the same command goes on where it was")
+    return 130
   title = f"{data.task}, {values.init} weights, {values.epochs:g} epochs"
   table = table_lib.render(rows, choice, metric, title)
   console.print(table)

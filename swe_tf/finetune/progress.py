@@ -9,6 +9,11 @@ from rich import progress as rich_progress
 from swe_tf.finetune import plan
 
 
+def show_score(value: Optional[float]) -> str:
+  """Returns a score with two digits, or a dash for one that does not exist."""
+  return "-" if value is None else f"{value:.2f}"
+
+
 class SweepProgress:
   """A bar over all runs, and a line for every run that ends.
 
@@ -78,4 +83,4 @@ class SweepProgress:
     if result["status"] != "finished":
       return f"diverged: {result['reason']}"
     score = next(iter(result["scores"].values()))[self._metric]
-    return f"{self._metric} {'-' if score is None else f'{score:.2f}'}"
+    return f"{self._metric} {show_score(score)}"

@@ -106,7 +106,7 @@ class Sweep:
     return Outcome(results, failures)
 
   def predict(self, worker: worker_process.WorkerProcess, run: plan.Run,
-              ax_data_dir: str, progress: progress_lib.SweepProgress) -> None:
+              ax_data_dir: str, progress: progress_lib.SweepProgress) -> bool:
     """Predicts the test sets with a finished run, unless it has already.
 
     Args:
@@ -114,18 +114,28 @@ class Sweep:
       run: The run.
       ax_data_dir: The data of AX, for MNLI; may be empty.
       progress: Is told of scores of test sets that have labels.
+
+    Returns:
+      Whether it succeeded.
     """
     path = self.directory(run) / _TEST_RESULT
     content = files.read_json(path) if path.exists() else {}
     if content.get("ax_data_dir") != ax_data_dir:
       progress.start(run)
       job = self._job("predict", run) | {"ax_data_dir": ax_data_dir}
-      scores = worker.run(job, lambda message: progress.step(**message))
+      try:
+        scores = worker.run(job, lambda message: progress.step(**message))
+      except worker_process.JobFailed as error:
+        progress.say(f"{run.name}: no predictions: {error}")
+        return False
       content = {"ax_data_dir": ax_data_dir, "scores": scores}
       files.write_json(path, content)
     for split, scores in content["scores"].items():
-      shown = ", ".join(f"{name} {value}" for name, value in scores.items())
+      shown = ", ".join(
+          f"{name} {progress_lib.show_score(value)}"
+          for name, value in scores.items())
       progress.say(f"{run.name}: {split} {shown}")
+    return True
 
   def _job(self, kind: str, run: plan.Run) -> dict[str, Any]:
     return {

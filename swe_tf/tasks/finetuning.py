@@ -117,8 +117,7 @@ def read_questions(path: str, version: str, vocab_file: str,
     do_lower_case: Whether it is an uncased one.
     windows: The lengths that the records were made with.
   """
-  tokenizer = glue_squad_tokenizer.WordCachedTokenizer(
-      vocab_file, do_lower_case=do_lower_case)
+  tokenizer = glue_squad_tokenizer.load_tokenizer(vocab_file, do_lower_case)
   return (
       squad_questions.read_squad_file(path, version),
       squad_records.build_eval_features(

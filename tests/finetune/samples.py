@@ -25,6 +25,13 @@ SHARED = pathlib.Path(os.environ.get(
 COUNT = 64
 LENGTH = 160
 
+# The files of a GLUE task; all have the same examples.
+_SPLITS = {
+    "MNLI": ("train", "dev_matched", "dev_mismatched", "test_matched",
+             "test_mismatched"),
+    "AX": ("diagnostic",),
+}
+
 
 def write_data(name: str, directory: pathlib.Path, count: int = COUNT,
                real: bool = True, max_seq_length: int = LENGTH,
@@ -60,11 +67,12 @@ def _write_glue(task, directory, data_dir, count, real, max_seq_length,
   tokenizer = _tokenizer(directory, itertools.chain(
       *(example.texts for example in examples)), vocab_size)
   unlabelled = tuple(each._replace(label=None) for each in examples)
-  glue_files = [
-      glue_examples.GlueFile(pathlib.Path(f"{split}.tsv"), rows, 0, labelled)
-      for split, rows, labelled in (
-          ("train", examples, True), ("dev", examples, True),
-          ("test", unlabelled, False))]
+  glue_files = []
+  for split in _SPLITS.get(task.name, ("train", "dev", "test")):
+    labelled = not split.startswith("test")
+    glue_files.append(glue_examples.GlueFile(
+        pathlib.Path(f"{split}.tsv"), examples if labelled else unlabelled, 0,
+        labelled))
   glue_records.write_glue_directory(
       glue_files, task, data_dir, tokenizer=tokenizer,
       max_seq_length=max_seq_length, report=lambda line: None)
@@ -118,7 +126,9 @@ def _write_squad(version, directory, data_dir, count, real, max_seq_length):
 def _real_squad(source, version, count):
   """Returns short paragraphs; for v2.0 half the questions have no answer."""
   questions = squad_questions.read_squad_file(source, version).questions
-  short = [each for each in questions if len(each.context) < 450]
+  short = [each for each in questions if len(each.context) < 450
+           and all(_is_whole_word(each.context, answer)
+                   for answer in each.answers[:1])]
   if version == "2.0":
     pairs = zip((each for each in short if each.answers),
                 (each for each in short if not each.answers))
@@ -128,6 +138,16 @@ def _real_squad(source, version, count):
                  [(answer.text, answer.start)
                   for answer in question.answers[:1]])
       for question in short[:count]]
+
+
+def _is_whole_word(context, answer):
+  """Whether an answer is not a part of a word, such as 5 in 50.
+
+  Where an answer stands in the real data is a guess: its first occurrence.
+  """
+  around = context[max(0, answer.start - 1):answer.start] + context[
+      answer.start + len(answer.text):][:1]
+  return not any(character.isalnum() for character in around)
 
 
 def _made_squad(version, count):

@@ -41,8 +41,8 @@ def _wait_for(path, process):
 def test_killed_sweep_ends_in_the_same_table(tmp_path, inputs):
   flags = ("--learning_rates=1e-3,1e-2", "--epochs=10",
            "--params_override=task.train_data.global_batch_size=8,"
-           "trainer.steps_per_loop=1,trainer.summary_interval=1,"
-           "trainer.checkpoint_interval=1")
+           "trainer.steps_per_loop=2,trainer.summary_interval=2,"
+           "trainer.checkpoint_interval=2")
   straight, killed = tmp_path / "straight", tmp_path / "killed"
   process = _start(straight, *inputs, *flags)
   output, _ = process.communicate()

@@ -84,6 +84,25 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   assert found.read_text() == (directory / "dev.tsv").read_text()
 
 
+@pytest.mark.slow
+def test_mnli_model_answers_both_parts_and_ax(tmp_path):
+  settings = _settings(tmp_path, "MNLI", epochs=1.0)
+  ax_data_dir = samples.write_data(
+      "AX", tmp_path, count=32, real=False, max_seq_length=64)
+  directory = tmp_path / "runs" / "MNLI"
+  result = run_lib.train(settings, _RUN, str(directory), _ignore)
+  assert list(result["scores"]) == ["dev_matched", "dev_mismatched"]
+  scores = run_lib.predict(
+      settings, _RUN, str(directory), ax_data_dir, _ignore)
+  assert list(scores) == ["diagnostic"]
+  assert list(scores["diagnostic"]) == ["matthews_corrcoef"]
+  for name in ("MNLI-m", "MNLI-mm", "AX"):
+    path = submission.find_predictions(tmp_path / "runs", name)
+    assert path == directory / f"{name}.tsv"
+    task = glue_tasks.find_task(name)
+    assert len(glue_predictions.read_predictions(path, task)) == 32
+
+
 def test_random_weights_are_the_same_model_untrained(tmp_path):
   settings = _settings(tmp_path, "SST-2")
   config = experiment.build_config(settings, _RUN)
