@@ -32,7 +32,7 @@ def define_flags() -> None:
 def _check_data() -> None:
   """Raises for bad data before the stock driver writes to `model_dir`."""
   gin.parse_config_files_and_bindings(
-      flags.FLAGS.gin_file, flags.FLAGS.gin_params
+      flags.FLAGS.gin_file, flags.FLAGS.gin_params, finalize_config=False
   )
   params = train_utils.parse_configuration(flags.FLAGS, print_return=False)
   task = task_factory.get_task(params.task)
