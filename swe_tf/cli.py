@@ -5,16 +5,28 @@ only when it is called, so that a command without TensorFlow starts at once.
 """
 
 import importlib
+import inspect
 import sys
+from types import ModuleType
 from typing import Dict, List, Tuple
 
 from absl import app
+from absl import flags
 
 from swe_tf import errors
 
 COMMANDS: Dict[str, Tuple[str, str]] = {
     "demo": ("swe_tf.demo", "pre-train a small BERT on this machine's text"),
     "train": ("swe_tf.train", "official.nlp.train with the swe experiments"),
+    "doctor": (
+        "swe_tf.doctor.command",
+        "check a command line of swe train before it is run",
+    ),
+    "doctor cost": ("swe_tf.doctor.cost_command", "what a run will cost"),
+    "doctor tpu": (
+        "swe_tf.doctor.tpu_command",
+        "compile the steps for a TPU, without a TPU",
+    ),
     "prepare pretraining": (
         "swe_tf.data.prepare_pretraining",
         "text files to masked TFRecords",
@@ -60,6 +72,17 @@ def split_command(args: List[str]) -> Tuple[str, List[str]]:
   return "", args
 
 
+def _help(module: ModuleType) -> str:
+  """Returns what a command is for, and its flags but not those of absl."""
+  # absl lists those of the main script, which has none.
+  ours = [
+      flags.FLAGS.module_help(name)
+      for name in sorted(flags.FLAGS.flags_by_module_dict())
+      if name.split(".")[0] in ("swe_tf", "official")
+  ]
+  return "\n".join([inspect.getdoc(module) or "", "", *ours])
+
+
 def main() -> None:
   """Runs the subcommand that the command line names."""
   command, rest = split_command(sys.argv[1:])
@@ -71,6 +94,9 @@ def main() -> None:
   module = importlib.import_module(COMMANDS[command][0])
   if hasattr(module, "define_flags"):
     module.define_flags()
+  if {"--help", "-help", "-h", "--helpshort"} & set(rest):
+    print(_help(module))
+    return
 
   def run(argv):
     try:

@@ -1,4 +1,4 @@
-"""`official.nlp.train` with the swe experiments registered: the same flags.
+r"""`official.nlp.train` with the swe experiments registered: the same flags.
 
     python -m swe_tf.train --experiment=swe/bert_pretraining \
       --mode=train_and_eval --model_dir=DIR --params_override=...

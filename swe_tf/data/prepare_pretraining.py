@@ -1,4 +1,4 @@
-"""The `swe prepare pretraining` command: text files to masked TFRecords.
+r"""The `swe prepare pretraining` command: text files to masked TFRecords.
 
     swe prepare pretraining --input='wiki/*.txt.gz,books/*.txt' \
       --vocab=vocab.txt --output_dir=DIR --masking=whole_word

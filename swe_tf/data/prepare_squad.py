@@ -1,4 +1,4 @@
-"""The `swe prepare squad` command: a SQuAD file to TFRecords and `meta.json`.
+r"""The `swe prepare squad` command: a SQuAD file to TFRecords and `meta.json`.
 
     swe prepare squad --input=train-v1.1.json --version=1.1 --vocab=FILE \
       --output_dir=DIR

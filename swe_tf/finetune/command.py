@@ -1,4 +1,4 @@
-"""The `swe finetune` command: the paper's protocol on one task.
+r"""The `swe finetune` command: the paper's protocol on one task.
 
     swe finetune --task=SST-2 --checkpoint=RUN --data_dir=data/SST-2 \
       --output_dir=runs/glue/SST-2

@@ -61,12 +61,22 @@ def parameter_count(
     positions: The number of position embeddings.
     types: The number of segment embeddings.
   """
-  d, f = size.hidden_size, size.intermediate_size
+  d = size.hidden_size
   embeddings = (vocab_size + positions + types) * d + 2 * d
-  block = 4 * d * d + 2 * d * f + 9 * d + f
-  pooler = d * d + d
+  blocks = size.num_layers * block_parameter_count(size)
   head = d * d + 3 * d + vocab_size
-  return embeddings + size.num_layers * block + 2 * d + pooler + head
+  return embeddings + blocks + 2 * d + pooler_parameter_count(size) + head
+
+
+def block_parameter_count(size: Size) -> int:
+  """Returns the number of parameters of one block."""
+  d, f = size.hidden_size, size.intermediate_size
+  return 4 * d * d + 2 * d * f + 9 * d + f
+
+
+def pooler_parameter_count(size: Size) -> int:
+  """Returns the number of parameters of the pooler."""
+  return size.hidden_size**2 + size.hidden_size
 
 
 def training_flops(

@@ -1,4 +1,4 @@
-"""The `swe score` command: one JSON line of official scores, in percent.
+r"""The `swe score` command: one JSON line of official scores, in percent.
 
     swe score squad --version=1.1 --data=dev-v1.1.json --predictions=FILE.json
     swe score squad --version=2.0 --data=dev-v2.0.json --predictions=FILE.json \

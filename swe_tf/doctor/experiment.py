@@ -1,0 +1,41 @@
+"""The experiment that a `swe doctor` command is asked about.
+
+The flags are those of `swe train`, so that a command line can be checked by
+putting another word in the place of `train`. No data is read.
+"""
+
+from absl import flags
+import gin
+
+from official.common import flags as tfm_flags
+from official.core import config_definitions as cfg
+from official.core import train_utils
+from swe_tf import errors
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.configs import experiment
+
+
+def define_flags() -> None:
+  """Defines the flags of `swe train`, of which `--experiment` is needed."""
+  tfm_flags.define_flags()
+  flags.mark_flag_as_required("experiment")
+
+
+def read_config() -> cfg.ExperimentConfig:
+  """Returns the experiment of the flags, validated.
+
+  Raises:
+    UsageError: If it is not one that shares weights.
+  """
+  values = flags.FLAGS
+  gin.parse_config_files_and_bindings(values.gin_file, values.gin_params)
+  try:
+    config = train_utils.parse_configuration(
+        values, lock_return=False, print_return=False)
+  except KeyError as error:
+    raise errors.UsageError(str(error.args[0])) from error
+  if not isinstance(config, experiment.SharingExperimentConfig):
+    raise errors.UsageError(
+        f"--experiment={values.experiment} does not share weights; use "
+        "swe/bert_pretraining or swe/bert_pretraining_text.")
+  return config

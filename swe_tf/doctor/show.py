@@ -1,0 +1,19 @@
+"""Figures as people read them."""
+
+
+def size(count: float) -> str:
+  """Returns a number of bytes.
+
+  >>> size(1_345_000_000)
+  '1.34 GB'
+  """
+  for unit in ("B", "kB", "MB", "GB", "TB"):
+    if abs(count) < 1000 or unit == "TB":
+      break
+    count /= 1000
+  return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}"
+
+
+def flops(count: float) -> str:
+  """Returns a number of floating point operations."""
+  return f"{count / 1e12:.4g} TFLOP"

@@ -1,0 +1,120 @@
+"""The three programs that there are: the stock, a shared, an unshared step.
+
+The real step of an experiment with its model, loss, metrics and optimizer, for
+whoever compiles, counts or times it. Training itself does not come by here.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+import tensorflow as tf
+import tf_keras
+
+from official.core import config_definitions as cfg
+from official.core import train_utils
+from official.nlp.tasks import masked_lm as stock_masked_lm
+from swe_tf.data import manifest
+from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import plan as plan_lib
+from swe_tf.tasks import masked_lm
+
+STOCK, SHARED, UNSHARED = KINDS = ("stock", "shared", "unshared")
+
+Inputs = Mapping[str, tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+  """A training step, not compiled yet, and what it works on.
+
+  Attributes:
+    run: Makes one update from a batch, in a replica context.
+    model: The model.
+    optimizer: The optimizer.
+    plan: The ties.
+  """
+  run: Callable[[Inputs], Any]
+  model: tf_keras.Model
+  optimizer: Any
+  plan: plan_lib.SharingPlan
+
+
+class _WithoutData(masked_lm.SharedMaskedLMTask):
+  """The task, for a step that gets its batches from elsewhere."""
+
+  def check_data(self) -> None:
+    pass
+
+
+def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
+  """Returns how many predictions the model makes for each sequence."""
+  return (
+      train_data.max_predictions_per_seq
+      or manifest.default_max_predictions(
+          train_data.seq_length, train_data.masking_rate))
+
+
+def make_inputs(
+    config: cfg.ExperimentConfig, batch_size: Optional[int] = None
+) -> dict[str, tf.Tensor]:
+  """Returns a batch of random tokens, with the shapes of the real ones.
+
+  Args:
+    config: The experiment.
+    batch_size: The number of sequences; by default the global batch.
+  """
+  data = config.task.train_data
+  batch_size = batch_size or data.global_batch_size
+  predictions = predictions_per_sequence(data)
+  vocab_size = config.task.model.encoder.get().vocab_size
+  ids = tf.random.uniform(
+      [batch_size, data.seq_length], 0, vocab_size, tf.int32)
+  return dict(
+      input_word_ids=ids,
+      input_mask=tf.ones_like(ids),
+      input_type_ids=tf.zeros_like(ids),
+      masked_lm_positions=tf.tile([tf.range(predictions)], [batch_size, 1]),
+      masked_lm_ids=ids[:, :predictions],
+      masked_lm_weights=tf.ones([batch_size, predictions]),
+  )
+
+
+def build_step(
+    kind: str,
+    config: cfg.ExperimentConfig,
+    cosine_interval: Optional[int] = None,
+) -> Step:
+  """Builds the model, the optimizer and the step of one kind.
+
+  Args:
+    kind: `stock` has nothing of ours but the encoder: Model Garden's task and
+      the bare optimizer of the config. `shared` and `unshared` are the phases
+      of SWE with the units of `config.task.sharing`.
+    config: The experiment.
+    cosine_interval: How often a shared step measures the cosine of the
+      gradients; by default as in training.
+
+  Returns:
+    The step, its weights tied if it is a shared one.
+  """
+  task = _WithoutData(config.task)
+  model = task.build_model()
+  plan = task.build_sharing_plan(model)
+  optimizer = train_utils.create_optimizer(task, config)
+  train_step = task.train_step
+  if kind == STOCK:
+    train_step = stock_masked_lm.MaskedLMTask(config.task).train_step
+  else:
+    optimizer = optimizer_lib.SharedWeightsOptimizer(
+        optimizer, plan, untie_step=0 if kind == UNSHARED else None,
+        cosine_interval=cosine_interval or config.trainer.summary_interval)
+    if kind == SHARED:
+      plan.tie_weights()
+  metrics = task.build_metrics(training=True)
+
+  def run(inputs: Inputs):
+    return train_step(
+        inputs, model=model, optimizer=optimizer, metrics=metrics)["loss"]
+
+  return Step(run, model, optimizer, plan)

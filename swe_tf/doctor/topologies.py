@@ -1,0 +1,70 @@
+"""The TPUs that a step can be compiled for. Imports no TensorFlow."""
+
+import dataclasses
+import math
+import re
+
+from swe_tf import errors
+
+_GIB = 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class Generation:
+  """A generation of TPUs.
+
+  Attributes:
+    replicas_per_chip: 2 where TensorFlow sees every core by itself.
+    hbm: Bytes of memory a replica has, by Google's documentation of the
+      generation; the compiler keeps a little of it for itself.
+    dimensions: The number of dimensions of its topologies.
+    options: What the compiler wants to be told besides the name.
+  """
+  replicas_per_chip: int
+  hbm: int
+  dimensions: int
+  options: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+GENERATIONS = {
+    "v2": Generation(2, 8 * _GIB, 2),
+    "v3": Generation(2, 16 * _GIB, 2),
+    "v4": Generation(1, 32 * _GIB, 3, {"chip_config_name": "megacore"}),
+    "v5e": Generation(1, 16 * _GIB, 2),
+    "v5p": Generation(1, 95 * _GIB, 3),
+    "v6e": Generation(1, 32 * _GIB, 2),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+  """A slice, such as `v5e:2x2`.
+
+  Attributes:
+    name: As the compiler knows it.
+    generation: What it is made of.
+    chips: How many.
+  """
+  name: str
+  generation: Generation
+  chips: int
+
+  @property
+  def replicas(self) -> int:
+    return self.chips * self.generation.replicas_per_chip
+
+
+def parse(name: str) -> Topology:
+  """Returns the topology of a name, or raises `UsageError`.
+
+  >>> parse("v5e:4x4").replicas
+  16
+  """
+  match = re.fullmatch(r"(v\w+):(\d+(?:x\d+)*)", name)
+  generation = GENERATIONS.get(match[1]) if match else None
+  sides = [int(side) for side in match[2].split("x")] if match else []
+  if generation is None or len(sides) != generation.dimensions:
+    raise errors.UsageError(
+        f"--topology={name} is none of v2:2x2, v3:2x2, v4:2x2x1, v4:2x2x4, "
+        "v5e:2x2, v5e:4x4, v5p:2x2x1, v6e:2x2 or the like.")
+  return Topology(name, generation, math.prod(sides))

@@ -1,0 +1,179 @@
+"""The steps of an experiment, compiled for a TPU that need not be there.
+
+Compiling all layers takes long, and all layers are alike: the steps are
+compiled at three small depths. The first and the last give the line on which
+the full depth lies; the one between tells how far it is from being a line.
+"""
+
+import concurrent.futures
+import dataclasses
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+from official.core import config_definitions as cfg
+from swe_tf import errors
+from swe_tf.doctor import lowering
+from swe_tf.doctor import steps
+from swe_tf.doctor import topologies
+
+_EXTRA = "pip install 'swe-tf[tpu-check]'"
+QUANTITIES = ("arguments", "outputs", "temporaries", "code", "flops", "bytes",
+              "all_reduce")
+Say = Callable[[str], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+  """A quantity at the full depth.
+
+  Attributes:
+    value: What the compiler reports, or the line through two depths.
+    deviation: How far the depth between them is off the line, relative; None
+      if the value was compiled and not extrapolated.
+  """
+  value: float
+  deviation: Optional[float] = None
+
+
+def require_compiler() -> str:
+  """Returns the versions in use, or raises `UsageError` if there is none."""
+  for package in ("jax", "libtpu"):
+    if importlib.util.find_spec(package) is None:
+      raise errors.UsageError(
+          f"{package} is not installed, and the TPU compiler is in it: "
+          f"{_EXTRA}.")
+  return ", ".join(f"{package} {importlib.metadata.version(package)}"
+                   for package in ("jax", "libtpu"))
+
+
+def depths_of(config: cfg.ExperimentConfig) -> list[int]:
+  """Returns the depths to compile: 2, 3 and 4 units, or all layers if fewer."""
+  unit = config.task.sharing.unit_size
+  layers = config.task.model.encoder.get().num_layers
+  return [2 * unit, 3 * unit, 4 * unit] if layers > 4 * unit else [layers]
+
+
+def check(config: cfg.ExperimentConfig, topology: topologies.Topology,
+          depths: Sequence[int]) -> None:
+  """Raises `UsageError` unless the experiment can be compiled so."""
+  batch = config.task.train_data.global_batch_size
+  if batch % topology.replicas:
+    raise errors.UsageError(
+        f"task.train_data.global_batch_size ({batch}) cannot be divided among "
+        f"the {topology.replicas} replicas of {topology.name}.")
+  unit = config.task.sharing.unit_size
+  if len(depths) not in (1, 3) or any(
+      depth < 1 or depth % unit for depth in depths
+  ) or list(depths) != sorted(set(depths)):
+    raise errors.UsageError(
+        f"--depths={','.join(map(str, depths))} must be one or three numbers "
+        f"of layers, in order, multiples of unit_size ({unit}).")
+
+
+def compile_steps(
+    config: cfg.ExperimentConfig,
+    topology: topologies.Topology,
+    depths: Sequence[int],
+    directory: pathlib.Path,
+    jobs: int,
+    say: Say,
+) -> dict[str, dict[int, dict[str, Any]]]:
+  """Lowers and compiles every kind of step at every depth.
+
+  Args:
+    config: The experiment.
+    topology: The TPU.
+    depths: Numbers of layers.
+    directory: Where programs and reports are kept. What is there already is
+      not compiled again.
+    jobs: How many compilers run at a time.
+    say: Is told of the progress.
+
+  Returns:
+    The compiler's reports, by kind and depth.
+  """
+  directory.mkdir(parents=True, exist_ok=True)
+  programs = {}
+  for depth in depths:
+    for kind in steps.KINDS:
+      module = lowering.lower_step(
+          kind, lowering.at_depth(config, depth), topology.replicas)
+      programs[kind, depth] = _keep(module, directory)
+      say(f"lowered the {kind} step with {depth} layers: "
+          f"{programs[kind, depth].name}")
+  with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    # Equal programs have equal names, and are compiled once.
+    reports = {
+        path: pool.submit(_compile, path, topology, say)
+        for path in dict.fromkeys(programs.values())}
+    return {
+        kind: {depth: reports[programs[kind, depth]].result()
+               for depth in depths}
+        for kind in steps.KINDS}
+
+
+def _keep(module: bytes, directory: pathlib.Path) -> pathlib.Path:
+  name = hashlib.sha256(module).hexdigest()[:16]
+  path = directory / f"{name}.hlo_pb"
+  path.write_bytes(module)
+  return path
+
+
+def _compile(path: pathlib.Path, topology: topologies.Topology, say: Say):
+  """Runs the compiler in a process of its own, unless it has run before."""
+  versions = require_compiler().replace(", ", "_").replace(" ", "-")
+  slug = topology.name.replace(":", "-")
+  report = path.with_suffix(f".{slug}.{versions}.json")
+  if not report.exists():
+    options = [f"{k}={v}" for k, v in topology.generation.options.items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "swe_tf.doctor.aot", str(path), topology.name,
+         str(topology.replicas), *options],
+        capture_output=True, text=True, check=False)
+    if done.returncode:
+      lines = done.stderr.strip().splitlines() or ["killed"]
+      raise errors.UsageError(f"the TPU compiler failed: {lines[-1]}")
+    result = json.loads(done.stdout.splitlines()[-1])
+    result["all_reduce"] = (
+        result.get("collectives", {}).get("all-reduce", {}).get("bytes", 0))
+    report.write_text(json.dumps(result, indent=2), encoding="utf-8")
+    say(f"compiled {path.name} for {topology.name} in "
+        f"{result['seconds']:.0f} s")
+  return json.loads(report.read_text(encoding="utf-8"))
+
+
+def extrapolate(reports: Mapping[int, Mapping[str, float]], layers: int
+                ) -> dict[str, Estimate]:
+  """Returns the quantities at a depth, from reports at one or at three.
+
+  >>> line = {depth: {name: 10 + 5 * depth for name in QUANTITIES}
+  ...         for depth in (2, 3, 4)}
+  >>> extrapolate(line, 24)["flops"]
+  Estimate(value=130.0, deviation=0.0)
+  """
+  depths = sorted(reports)
+  if layers in reports:
+    return {name: Estimate(reports[layers][name]) for name in QUANTITIES}
+  low, middle, high = depths
+  found = {}
+  for name in QUANTITIES:
+    at = {depth: reports[depth][name] for depth in depths}
+    slope = (at[high] - at[low]) / (high - low)
+    on_line = at[low] + slope * (middle - low)
+    found[name] = Estimate(
+        value=at[low] + slope * (layers - low),
+        deviation=(at[middle] - on_line) / on_line if on_line else 0.0)
+  return found
+
+
+def peak_memory(estimates: Mapping[str, Estimate]) -> float:
+  """Returns the bytes that a step needs at its peak."""
+  return sum(estimates[name].value for name in
+             ("arguments", "outputs", "temporaries", "code"))

@@ -1,0 +1,130 @@
+r"""The `swe doctor tpu` command: compiles the steps for a TPU, without a TPU.
+
+    swe doctor tpu --experiment=swe/bert_pretraining --topology=v5e:4x4 \
+      --config_file=experiments/tpu.yaml
+
+The flags are those of `swe train`. The real steps (stock, shared, unshared) are
+given to the real compiler, which needs `pip install 'swe-tf[tpu-check]'`. It
+says what fits and what is moved, not how long a step takes.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from absl import flags
+from rich import console as rich_console
+from rich import table as rich_table
+
+from swe_tf import errors
+from swe_tf.doctor import experiment
+from swe_tf.doctor import show
+from swe_tf.doctor import steps
+from swe_tf.doctor import topologies
+from swe_tf.doctor import tpu
+
+
+def define_flags() -> None:
+  """Defines the flags of the command."""
+  experiment.define_flags()
+  flags.DEFINE_string("topology", "v5e:2x2", "The TPU, such as v5e:2x2.")
+  flags.DEFINE_list(
+      "depths", [], "Numbers of layers to compile: three, from which the full "
+      "depth is extrapolated, or one. By default 2, 3 and 4 units.")
+  flags.DEFINE_string(
+      "output_dir", "runs/doctor_tpu", "Keeps programs and reports; what is "
+      "there is not compiled again.")
+  flags.DEFINE_integer(
+      "jobs", 2, "Compilers at a time, 2 GB of memory each.", lower_bound=1)
+
+
+_ROWS = (
+    ("arguments", show.size),
+    ("temporaries", show.size),
+    ("flops", show.flops),
+    ("bytes", show.size),
+    ("all_reduce", show.size),
+)
+
+
+def _table(found: Mapping[str, Mapping[str, tpu.Estimate]],
+           topology: topologies.Topology, title: str) -> rich_table.Table:
+  table = rich_table.Table("each replica", *found, "shared/stock", title=title)
+
+  def add(name, values, render):
+    table.add_row(name, *map(render, values.values()),
+                  f"{values[steps.SHARED] / values[steps.STOCK]:.4f}")
+
+  peaks = {kind: tpu.peak_memory(found[kind]) for kind in found}
+  table.add_row("fits", *(
+      "yes" if peak <= topology.generation.hbm else "no"
+      for peak in peaks.values()), "")
+  add("peak memory", peaks, show.size)
+  for name, render in _ROWS:
+    add(name.replace("_", "-"),
+        {kind: found[kind][name].value for kind in found}, render)
+  return table
+
+
+def _largest_deviation(found) -> str:
+  deviations = [
+      (abs(estimate.deviation), f"{name} of the {kind} step")
+      for kind, estimates in found.items()
+      for name, estimate in estimates.items() if estimate.deviation is not None]
+  if not deviations:
+    return "compiled at its full depth: nothing is extrapolated"
+  worst, name = max(deviations)
+  return (f"the line is checked at the depth between: off by {worst:.2%} at "
+          f"most ({name})")
+
+
+def main(argv: Sequence[str]) -> None:
+  """Compiles the steps of the experiment that the flags name."""
+  if len(argv) > 1:
+    raise errors.UsageError(f"swe doctor tpu takes flags, got {argv[1]!r}.")
+  values = flags.FLAGS
+  versions = tpu.require_compiler()
+  topology = topologies.parse(values.topology)
+  config = experiment.read_config()
+  try:
+    depths = [int(depth) for depth in values.depths] or tpu.depths_of(config)
+  except ValueError as error:
+    raise errors.UsageError(f"--depths: {error}.") from error
+  tpu.check(config, topology, depths)
+  console = rich_console.Console()
+  layers = config.task.model.encoder.get().num_layers
+  if len(depths) == 1:
+    layers = depths[0]
+  reports = tpu.compile_steps(
+      config, topology, depths, pathlib.Path(values.output_dir), values.jobs,
+      say=lambda text: console.print(text, soft_wrap=True))
+  for kind, by_depth in reports.items():
+    for depth, report in by_depth.items():
+      if "too_large" in report:
+        raise errors.UsageError(
+            f"the {kind} step does not fit {topology.name} with {depth} "
+            f"layers already: {report['too_large']}")
+  found = {kind: tpu.extrapolate(reports[kind], layers) for kind in reports}
+  batch = config.task.train_data.global_batch_size
+  console.print(_table(
+      found, topology,
+      f"{layers} layers, {topology.name}, {topology.replicas} replicas of "
+      f"{batch // topology.replicas} sequences"))
+  console.print(f"compiled with {versions} at {depths} layers; "
+                f"{_largest_deviation(found)}", soft_wrap=True)
+  same = all(reports[steps.STOCK][d] == reports[steps.UNSHARED][d]
+             for d in depths)
+  console.print("the unshared step is the stock step, program for program"
+                if same else "the unshared step is not the stock step")
+  path = pathlib.Path(values.output_dir) / "tpu.json"
+  path.write_text(json.dumps({
+      "topology": topology.name, "replicas": topology.replicas,
+      "layers": layers, "global_batch_size": batch, "versions": versions,
+      "reports": reports,
+      "full_depth": {
+          kind: {name: dataclasses.asdict(estimate)
+                 for name, estimate in estimates.items()}
+          for kind, estimates in found.items()},
+  }, indent=2), encoding="utf-8")
+  console.print(f"figures in {path}", soft_wrap=True)

@@ -1,0 +1,119 @@
+"""The lowered programs, and the cost model against them and the real model."""
+
+import pytest
+import tensorflow as tf
+from tensorflow.compiler.xla.service import hlo_pb2
+
+from swe_tf.doctor import cost as cost_lib
+from swe_tf.doctor import lowering
+from swe_tf.doctor import steps
+from tests import tiny
+
+_REPLICAS = 4
+
+
+def _config(*layers):
+  return tiny.config_of(
+      tiny.overrides("unused"),
+      {"task": {"model": {"encoder": {"any": {"num_layers": 4}}}}}, *layers)
+
+
+@pytest.fixture(scope="module", name="programs")
+def fixture_programs():
+  return {kind: lowering.lower_step(kind, _config(), _REPLICAS)
+          for kind in steps.KINDS}
+
+
+def _count(program, opcode):
+  module = hlo_pb2.HloModuleProto.FromString(program)
+  return sum(instruction.opcode == opcode
+             for computation in module.computations
+             for instruction in computation.instructions)
+
+
+def test_the_unshared_program_is_the_stock_program(programs):
+  assert programs["unshared"] == programs["stock"]
+  assert programs["shared"] != programs["stock"]
+
+
+def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs):
+  for program in programs.values():
+    module = hlo_pb2.HloModuleProto.FromString(program)
+    for computation in module.computations:
+      for instruction in computation.instructions:
+        assert not any(instruction.shape.is_dynamic_dimension)
+        assert instruction.opcode not in (
+            "infeed", "outfeed", "send", "recv", "custom-call")
+
+
+def test_payloads_are_those_of_the_cost_model(programs):
+  cost = cost_lib.estimate(_config())
+  for phase in ("shared", "unshared"):
+    assert (lowering.all_reduce_bytes(programs[phase])
+            == cost.phases[phase].all_reduce_bytes)
+  assert _count(programs["stock"], "all-reduce") > _count(
+      programs["shared"], "all-reduce") > 0
+
+
+@pytest.mark.parametrize("units", [1, 2])
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb", "sgd_experimental",
+                                       "adamw_experimental"])
+def test_memory_is_that_of_real_variables(units, optimizer):
+  config = _config({
+      "task": {"sharing": {"unit_size": units}},
+      "trainer": {"optimizer_config": {"optimizer": {"type": optimizer}}}})
+  cost = cost_lib.estimate(config)
+  for kind, phase in cost.phases.items():
+    step = steps.build_step(kind, config)
+    tf.function(step.run)(steps.make_inputs(config))
+    weights = step.model.trainable_variables
+    assert phase.weight_bytes == 4 * sum(map(tf.size, weights))
+    owned = [v for v in step.optimizer.variables if v.shape.rank]
+    keys = {w.ref() for w in weights}
+    assert phase.optimizer_bytes == 4 * sum(
+        tf.size(v) for v in owned if v.ref() not in keys)
+  assert cost.parameters == step.model.count_params()
+  assert cost.distinct_parameters == step.model.count_params() - sum(
+      tf.size(v) for _, *branches in step.plan.ties for v in branches)
+
+
+def test_a_run_without_sharing_has_one_phase():
+  cost = cost_lib.estimate(_config({"task": {"sharing": {"mode": "none"}}}))
+  assert list(cost.phases) == ["unshared"]
+  assert cost.shared_fraction == 0.0
+  assert cost_lib.estimate(_config()).shared_fraction == pytest.approx(
+      tiny.TAU / tiny.STEPS)
+
+
+def test_flops_are_those_that_xla_counts():
+  """Matrix products dominate at this width; what else there is, XLA adds."""
+  config = _config(
+      {"task": {"model": {"encoder": {"any": {
+          "hidden_size": 128, "intermediate_size": 512}}}}})
+  step = steps.build_step("stock", config)
+  program = tf.function(step.run).get_concrete_function(
+      steps.make_inputs(config))
+  counted = sum(_matmul_flops(op) for op in program.graph.get_operations())
+  assert cost_lib.estimate(config).flops_per_step == pytest.approx(
+      counted, rel=0.02)
+
+
+def _matmul_flops(op) -> int:
+  """Returns the FLOPs of a matrix product, 0 of any other op."""
+  if op.type == "MatMul":
+    rows = op.inputs[0].shape
+    inner = rows[0] if op.get_attr("transpose_a") else rows[1]
+    return 2 * op.outputs[0].shape.num_elements() * inner
+  if op.type == "Einsum":
+    inputs, _ = op.get_attr("equation").decode().split("->")
+    sizes = {}
+    for labels, tensor in zip(inputs.split(","), op.inputs):
+      sizes.update(zip(labels, tensor.shape))
+    total = 2
+    for label in sizes:
+      total *= sizes[label]
+    return total if len(op.inputs) == 2 else 0
+  if op.type in ("BatchMatMulV2", "BatchMatMul"):
+    inner = op.inputs[0].shape[-2 if op.get_attr("adj_x") else -1]
+    return 2 * op.outputs[0].shape.num_elements() * inner
+  return 0
