@@ -1,13 +1,14 @@
 """Step time of the shared and the unshared phase against stock Model Garden.
 
-    python -m benchmarks.step_time            # what `make bench` runs
+    python -m benchmarks.step_time             # part of `make bench`
+    python -m benchmarks.step_time --layers=6,12,24,48 --replicas=1,2,4
 
-Compiled steps of one 24-layer BERT live side by side: Model Garden's own (its
-AdamW, nothing of ours), shared, unshared, and shared with the cosine of the
-gradients measured in every step (training measures it once in
-`trainer.summary_interval` steps). They run in turns, so that whatever else the
-machine does hits all of them; a figure is the median over the rounds of the
-ratio within a round.
+Compiled steps of one BERT live side by side: Model Garden's own (its AdamW,
+nothing of ours), shared, unshared, shared with the cosine of the gradients
+measured in every step (training measures it once in `trainer.summary_interval`
+steps), and truly tied: ALBERT's way, one block that is called L times. They run
+in turns, so that whatever else the machine does hits all of them; a figure is
+the median over the rounds of the ratio within a round.
 """
 
 import json
@@ -20,31 +21,33 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # pylint: disable=g-import-not-at-top
 from absl import app
 from absl import flags
+from absl import logging
 import tensorflow as tf
 
-from official.core import train_utils
-from official.nlp.tasks import masked_lm as stock_masked_lm
-from swe_tf.sharing import optimizer as optimizer_lib
-from swe_tf.tasks import masked_lm
+from swe_tf.doctor import steps
+from swe_tf.modeling import encoder
 from tests import tiny
 
 _ROUNDS = flags.DEFINE_integer("rounds", 30, "How often to go round.")
+_LAYERS = flags.DEFINE_list("layers", ["24"], "Numbers of layers.")
+_REPLICAS = flags.DEFINE_list("replicas", ["1"], "Numbers of CPU replicas.")
 _OUTPUT = flags.DEFINE_string("output", None, "A JSON file for the figures.")
 
 # Tokens a step are what the model computes on, weights are what the optimizer
 # works on: few tokens and a wide model make the optimizer dominate.
 CONFIGURATIONS = {
     "compute dominates": dict(width=64, batch=16, length=128),
-    "optimizer dominates": dict(width=256, batch=1, length=16),
+    "optimizer dominates": dict(width=256, batch=4, length=8),
 }
-_STOCK, _SHARED, _UNSHARED = "stock", "shared", "unshared"
 _MEASURED = "shared, cosine in every step"
-_KINDS = (_STOCK, _SHARED, _UNSHARED, _MEASURED)
+_TIED = "truly tied"
+_KINDS = (*steps.KINDS, _MEASURED, _TIED)
 
 
-def _config(width, batch, length):
+def make_config(width: int, batch: int, length: int, layers: int):
+  """Returns the experiment of a BERT of the given size."""
   data = {
-      "input_path": "dummy",
+      "input_path": "unused",
       "global_batch_size": batch,
       "seq_length": length,
       "max_predictions_per_seq": max(1, length // 8),
@@ -56,7 +59,7 @@ def _config(width, batch, length):
                   "any": {
                       "vocab_size": 1000,
                       "hidden_size": width,
-                      "num_layers": 24,
+                      "num_layers": layers,
                       "num_attention_heads": 4,
                       "intermediate_size": 4 * width,
                       "max_position_embeddings": length,
@@ -70,95 +73,110 @@ def _config(width, batch, length):
   })
 
 
-def _batch(batch, length):
-  predictions = max(1, length // 8)
-  ids = tf.random.uniform([batch, length], 0, 1000, tf.int32)
-  return dict(
-      input_word_ids=ids,
-      input_mask=tf.ones_like(ids),
-      input_type_ids=tf.zeros_like(ids),
-      masked_lm_positions=tf.tile([tf.range(predictions)], [batch, 1]),
-      masked_lm_ids=ids[:, :predictions],
-      masked_lm_weights=tf.ones([batch, predictions]),
-  )
+class _TiedEncoder(encoder.PreLnBertEncoder):
+  """ALBERT's way: the first block is called for all of them."""
+
+  def __init__(self, *args, **kwargs):
+    super().__init__(*args, **kwargs)
+    self._transformer_layers = (
+        [self._transformer_layers[0]] * len(self._transformer_layers))
 
 
-def make_step(kind: str, config, inputs):
+def _build(kind: str, config) -> steps.Step:
+  if kind == _MEASURED:
+    return steps.build_step(steps.SHARED, config, cosine_interval=1)
+  if kind != _TIED:
+    return steps.build_step(kind, config)
+  untied, encoder.PreLnBertEncoder = encoder.PreLnBertEncoder, _TiedEncoder
+  try:
+    return steps.build_step(steps.STOCK, config, plan_is_needed=False)
+  finally:
+    encoder.PreLnBertEncoder = untied
+
+
+def make_step(kind: str, config, strategy):
   """Returns a compiled training step of its own model, run once already."""
-  task = masked_lm.SharedMaskedLMTask(config.task)
-  model = task.build_model()
-  optimizer = train_utils.create_optimizer(task, config)
-  step_of = task.train_step
-  if kind == _STOCK:
-    step_of = stock_masked_lm.MaskedLMTask(config.task).train_step
-  else:
-    plan = task.build_sharing_plan(model)
-    plan.tie_weights()
-    optimizer = optimizer_lib.SharedWeightsOptimizer(
-        optimizer,
-        plan,
-        cosine_interval=(
-            1 if kind == _MEASURED else config.trainer.summary_interval
-        ),
-    )
-    if kind == _UNSHARED:
-      optimizer.untie()
-  metrics = task.build_metrics(training=True)
+  with strategy.scope():
+    step = _build(kind, config)
+    inputs = steps.make_inputs(
+        config,
+        config.task.train_data.global_batch_size
+        // strategy.num_replicas_in_sync)
 
   @tf.function
-  def step():
-    return step_of(inputs, model=model, optimizer=optimizer, metrics=metrics)
+  def program():
+    return strategy.run(step.run, args=(inputs,))
 
-  float(step()["loss"])
-  return step
+  def run():
+    for loss in strategy.experimental_local_results(program()):
+      float(loss)
+
+  run()
+  return run
 
 
-def measure(name: str, rounds: int):
+def measure(name: str, layers: int, strategy, rounds: int):
   """Returns the median ratios of one configuration."""
   shape = CONFIGURATIONS[name]
-  config = _config(**shape)
-  inputs = _batch(shape["batch"], shape["length"])
-  steps = {kind: make_step(kind, config, inputs) for kind in _KINDS}
-  times = {kind: [] for kind in steps}
+  config = make_config(**shape, layers=layers)
+  programs = {kind: make_step(kind, config, strategy) for kind in _KINDS}
+  times = {kind: [] for kind in programs}
   for i in range(rounds + 2):
     # Every kind starts a round equally often.
     first = i % len(_KINDS)
-    order = _KINDS[first:] + _KINDS[:first]
-    for kind in order:
+    for kind in _KINDS[first:] + _KINDS[:first]:
       start = time.perf_counter()
-      float(steps[kind]()["loss"])
+      programs[kind]()
       if i >= 2:
         times[kind].append(time.perf_counter() - start)
 
-  def ratio(kind, to=_STOCK):
+  def ratio(kind, to=steps.STOCK):
     return statistics.median(t / s for t, s in zip(times[kind], times[to]))
 
   return {
       "configuration": name,
+      "layers": layers,
+      "replicas": strategy.num_replicas_in_sync,
       **shape,
-      "stock_seconds": statistics.median(times[_STOCK]),
-      "shared/stock": ratio(_SHARED),
-      "unshared/stock": ratio(_UNSHARED),
-      "a cosine/shared": ratio(_MEASURED, _SHARED) - 1.0,
+      "stock_seconds": statistics.median(times[steps.STOCK]),
+      "shared/stock": ratio(steps.SHARED),
+      "unshared/stock": ratio(steps.UNSHARED),
+      "shared/tied": ratio(steps.SHARED, _TIED),
+      "a cosine/shared": ratio(_MEASURED, steps.SHARED) - 1.0,
   }
 
 
+def strategies(counts):
+  """Yields a strategy for each number of replicas."""
+  cpu = tf.config.list_physical_devices("CPU")[0]
+  tf.config.set_logical_device_configuration(
+      cpu, [tf.config.LogicalDeviceConfiguration()] * max(counts))
+  for count in counts:
+    yield tf.distribute.get_strategy() if count == 1 else (
+        tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(count)]))
+
+
 def main(_):
+  logging.set_verbosity(logging.ERROR)
   results = []
-  for name in CONFIGURATIONS:
-    results.append(measure(name, _ROUNDS.value))
-    r = results[-1]
-    print(
-        f"{name:<20} width {r['width']:>4}, {r['batch']:>2} x {r['length']:>3} "
-        f"tokens: stock {1000 * r['stock_seconds']:7.1f} ms, "
-        f"shared/stock {r['shared/stock']:.3f}, "
-        f"unshared/stock {r['unshared/stock']:.3f}, "
-        f"a cosine costs {r['a cosine/shared']:.1%} of a shared step",
-        flush=True,
-    )
-  if _OUTPUT.value:
-    with open(_OUTPUT.value, "w") as file:
-      json.dump(results, file, indent=2)
+  for strategy in strategies([int(count) for count in _REPLICAS.value]):
+    for layers in map(int, _LAYERS.value):
+      for name in CONFIGURATIONS:
+        results.append(measure(name, layers, strategy, _ROUNDS.value))
+        r = results[-1]
+        print(
+            f"{name:<20} {r['layers']:>2} layers of width {r['width']:>3}, "
+            f"{r['replicas']} replicas, {r['batch']:>2} x {r['length']:>3} "
+            f"tokens: stock {1000 * r['stock_seconds']:7.1f} ms, "
+            f"shared/stock {r['shared/stock']:.3f}, "
+            f"unshared/stock {r['unshared/stock']:.3f}, "
+            f"shared/tied {r['shared/tied']:.3f}, "
+            f"a cosine costs {r['a cosine/shared']:.1%} of a shared step",
+            flush=True,
+        )
+        if _OUTPUT.value:
+          with open(_OUTPUT.value, "w") as file:
+            json.dump(results, file, indent=2)
 
 
 if __name__ == "__main__":

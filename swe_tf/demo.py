@@ -28,8 +28,10 @@ OVERRIDES = {
                     "num_layers": 12,
                     "num_attention_heads": 4,
                     "intermediate_size": 128,
-                    "max_position_embeddings": 32,
-                    "type_vocab_size": 1,
+                    # More than it sees here: fine-tuning has longer texts,
+                    # and pairs of them.
+                    "max_position_embeddings": 128,
+                    "type_vocab_size": 2,
                     # 1/sqrt(width): BERT's 0.02 is made for a width of 1024.
                     "initializer_range": 0.12,
                     "dropout_rate": 0.0,

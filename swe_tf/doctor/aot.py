@@ -21,7 +21,8 @@ _ENVIRONMENT = {
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_WORKER_ID": "0",
 }
-_COLLECTIVES = "all-reduce|all-gather|reduce-scatter|collective-permute|all-to-all"
+_COLLECTIVES = ("all-reduce|all-gather|reduce-scatter|collective-permute|"
+                "all-to-all")
 _WIDTHS = {"f64": 8, "s64": 8, "u64": 8, "f32": 4, "s32": 4, "u32": 4,
            "bf16": 2, "f16": 2, "s16": 2, "u16": 2}
 

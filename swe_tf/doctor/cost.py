@@ -105,7 +105,8 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
   unit = config.task.sharing.unit_size
   distinct = parameters - tied + unit * block
   # Without next-sentence prediction nothing is learned in the pooler.
-  pooler = 0 if data.use_next_sentence_label else sizes.pooler_parameter_count(size)
+  pooler = (0 if data.use_next_sentence_label
+            else sizes.pooler_parameter_count(size))
   task = task_factory.get_task(config.task)
   optimizer = train_utils.create_optimizer(task, config)
   slots = _slots_per_parameter(optimizer)

@@ -37,7 +37,7 @@ class Step:
   run: Callable[[Inputs], Any]
   model: tf_keras.Model
   optimizer: Any
-  plan: plan_lib.SharingPlan
+  plan: Optional[plan_lib.SharingPlan]
 
 
 class _WithoutData(masked_lm.SharedMaskedLMTask):
@@ -84,6 +84,7 @@ def build_step(
     kind: str,
     config: cfg.ExperimentConfig,
     cosine_interval: Optional[int] = None,
+    plan_is_needed: bool = True,
 ) -> Step:
   """Builds the model, the optimizer and the step of one kind.
 
@@ -94,13 +95,14 @@ def build_step(
     config: The experiment.
     cosine_interval: How often a shared step measures the cosine of the
       gradients; by default as in training.
+    plan_is_needed: False for a model whose blocks are no stack of equals.
 
   Returns:
     The step, its weights tied if it is a shared one.
   """
   task = _WithoutData(config.task)
   model = task.build_model()
-  plan = task.build_sharing_plan(model)
+  plan = task.build_sharing_plan(model) if plan_is_needed else None
   optimizer = train_utils.create_optimizer(task, config)
   train_step = task.train_step
   if kind == STOCK:

@@ -20,6 +20,12 @@ from swe_tf.sharing import schedule
 from swe_tf.sharing import stack
 
 
+def say(message: str) -> None:
+  """Tells the user and the log."""
+  logging.info(message)
+  print(message, flush=True)
+
+
 @gin.configurable
 class SharedWeightsTrainer(base_trainer.Trainer):
   """Trains with block weights shared, unties them, and trains on.
@@ -68,6 +74,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     self._input_is_positioned = kwargs.get("train_dataset") is not None
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(
+        strategy=self.strategy,
         **dict(self._checkpoint._trackable_children())  # pylint: disable=protected-access
     )
 
@@ -92,10 +99,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self._untie_if_due(step)
       stop = self._next_decision(step)
       stop = end if stop is None else min(stop, end)
-      loop_fn = self._loop_fn_of(self.phase)
-      if self._train_iter is None:
-        self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
-      loop_fn(self._train_iter, tf.constant(stop - step, tf.int32))
+      self._run(stop - step)
     self._untie_if_due(end)
     return self.train_loop_end()
 
@@ -138,10 +142,25 @@ class SharedWeightsTrainer(base_trainer.Trainer):
           self.task.build_inputs, self.config.task.train_data, start_step=step
       )
 
-  def _loop_fn_of(self, phase: str):
-    if phase not in self._loop_fns:
-      self._loop_fns[phase] = self.create_train_loop_fn()
-    return self._loop_fns[phase]
+  def _run(self, num_steps: int) -> None:
+    """Makes `num_steps` steps, the first of a phase by itself, timed."""
+    if self._train_iter is None:
+      self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
+    if self.phase not in self._loop_fns:
+      start = time.time()
+      self._loop_fns[self.phase] = self.create_train_loop_fn()
+      self._loop_fns[self.phase](self._train_iter, tf.constant(1, tf.int32))
+      int(self.global_step.numpy())  # Waits for the step.
+      if self._sharing is not None:
+        say(
+            f"{self.phase}: compiled and made the first step in "
+            f"{time.time() - start:.1f} s"
+        )
+      num_steps -= 1
+    if num_steps:
+      self._loop_fns[self.phase](
+          self._train_iter, tf.constant(num_steps, tf.int32)
+      )
 
   def _next_decision(self, step: int) -> Optional[int]:
     if self.phase != optimizer_lib.SHARED:
@@ -156,9 +175,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     start = time.time()
     self._sharing.untie()
     self._loop_fns.pop(optimizer_lib.SHARED, None)  # Frees the old program.
-    message = (
+    say(
         f"untied {self._plan} after step {step} "
         f"({time.time() - start:.2f} s to copy the slots)"
     )
-    logging.info(message)
-    print(message, flush=True)

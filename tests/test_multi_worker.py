@@ -1,0 +1,127 @@
+"""Real processes on loopback: the same training as in one process."""
+
+import json
+import os
+import pathlib
+import random
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests import tiny
+
+_ROOT = pathlib.Path(__file__).parent.parent
+_PATIENCE = 240
+
+
+def _free_ports(count):
+  sockets = [socket.socket() for _ in range(count)]
+  for one in sockets:
+    one.bind(("localhost", 0))
+  ports = [one.getsockname()[1] for one in sockets]
+  for one in sockets:
+    one.close()
+  return ports
+
+
+def _start(command, num_workers):
+  """Starts a worker for each line of the cluster; one without it if alone."""
+  hosts = [f"localhost:{port}" for port in _free_ports(num_workers)]
+  workers = []
+  for index in range(num_workers):
+    env = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="2")
+    if num_workers > 1:
+      env["TF_CONFIG"] = json.dumps({
+          "cluster": {"worker": hosts},
+          "task": {"type": "worker", "index": index}})
+    workers.append(subprocess.Popen(
+        [sys.executable, "-m", *command(index)], cwd=_ROOT, env=env, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+  return workers
+
+
+def _finish(workers, patience=_PATIENCE):
+  """Waits for all; a worker that hangs ends the test, not the machine."""
+  end = time.time() + patience
+  try:
+    for worker in workers:
+      output, _ = worker.communicate(timeout=max(1, end - time.time()))
+      assert worker.returncode == 0, output[-3000:]
+  finally:
+    for worker in workers:
+      worker.kill()
+      worker.wait()
+
+
+def _train(folder, num_workers, rule, patience=_PATIENCE):
+  """Returns what each worker has in the end."""
+  folder.mkdir(exist_ok=True)
+  outputs = [folder / f"{index}.npz" for index in range(num_workers)]
+  _finish(_start(
+      lambda index: ["tests.multi_worker", str(folder / "model"),
+                     str(outputs[index]), rule], num_workers), patience)
+  return [dict(np.load(output)) for output in outputs]
+
+
+def _assert_close(actual, expected):
+  assert actual.keys() == expected.keys()
+  for name, value in expected.items():
+    np.testing.assert_allclose(
+        actual[name], value, rtol=2e-4, atol=2e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("num_workers, rule", [
+    (2, "tau"),
+    pytest.param(2, "cosine", marks=pytest.mark.slow),
+    pytest.param(4, "cosine", marks=pytest.mark.slow),
+])
+def test_workers_train_as_one_process_does(tmp_path, num_workers, rule):
+  [alone] = _train(tmp_path / "alone", 1, "tau")
+  workers = _train(tmp_path / "cluster", num_workers, rule)
+  for worker in workers:
+    for name, value in workers[0].items():
+      np.testing.assert_array_equal(worker[name], value, err_msg=name)
+  if rule == "tau":
+    assert workers[0]["untied_at"] == tiny.TAU
+    _assert_close(workers[0], alone)
+  else:
+    # Every worker has gradients of its own, and all see the same cosine.
+    assert 0 < workers[0]["untied_at"] < tiny.STEPS
+    assert np.isfinite(workers[0]["seen"][1:]).all()
+
+
+@pytest.mark.slow
+def test_a_phase_that_switches_on_one_worker_only_is_noticed(tmp_path):
+  with pytest.raises((AssertionError, subprocess.TimeoutExpired)):
+    first, second = _train(tmp_path / "cluster", 2, "one_worker", patience=90)
+    for name, value in first.items():
+      np.testing.assert_array_equal(second[name], value, err_msg=name)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
+    tmp_path):
+  straight, _ = _train(tmp_path / "straight", 2, "cosine")
+  folder = tmp_path / "killed"
+  rng = random.Random(1)
+  for _ in range(2):
+    workers = _start(
+        lambda index: ["tests.multi_worker", str(folder / "model"),
+                       str(folder / f"{index}.npz"), "cosine"], 2)
+    found = len(list(folder.glob("model/ckpt-*.index")))
+    end = time.time() + _PATIENCE
+    while (len(list(folder.glob("model/ckpt-*.index"))) <= found
+           and time.time() < end):
+      time.sleep(0.05)
+    rng.choice(workers).kill()  # What runs the cluster then stops the others.
+    for worker in workers:
+      worker.kill()
+      worker.wait()
+  first, _ = _train(folder, 2, "cosine")
+  for name in straight:
+    if name != "seen":
+      np.testing.assert_array_equal(first[name], straight[name], err_msg=name)
