@@ -12,7 +12,8 @@ only the examples of one group are skipped by reading, before they are decoded.
 Batches are cut from the endless stream: a pass leaves no remainder.
 
 Not resumable: the tf.data service, `cache` and TFDS. They read as in Model
-Garden, from the beginning.
+Garden, from the beginning; with the service, every one of its workers goes
+through all examples in an order of its own.
 """
 
 import functools
@@ -63,16 +64,15 @@ class ResumableInputReader(input_reader.InputReader):
     self._resumable = not (
         params.enable_tf_data_service or params.cache or params.tfds_name
     )
+    self._with_places = with_places
     if not self._resumable:
-      if with_places:
+      if with_places and (params.cache or params.tfds_name):
         raise errors.UsageError(
-            "raw text cannot be read with `enable_tf_data_service`, `cache` or "
-            "`tfds_name`; unset them."
+            "raw text cannot be read with `cache` or `tfds_name`; unset them."
         )
       return
     self._counts = {}
     self._count_fn = count_fn
-    self._with_places = with_places
     self._seed = params.seed or 0
     self._deterministic = True
     self._buffer_size = params.shuffle_buffer_size
@@ -102,6 +102,8 @@ class ResumableInputReader(input_reader.InputReader):
             "tf.data service, `cache` and TFDS cannot be resumed.",
             start_step,
         )
+      if dataset is None and self._enable_tf_data_service:
+        dataset = self._stream_of_a_worker()
       return super().read(input_context, dataset)
 
     context = input_context or tf.distribute.InputContext()
@@ -111,6 +113,34 @@ class ResumableInputReader(input_reader.InputReader):
     )
     start = start_step * examples_per_step if self._is_training else 0
     return super().read(input_context, self._stream(context, start))
+
+  def _stream_of_a_worker(self) -> tf.data.Dataset:
+    """Returns all examples, in an order that each worker draws for itself."""
+
+    def read(_):
+      # With the global seed of the run, all workers of the tf.data service
+      # would send the same examples.
+      tf.compat.v1.set_random_seed(None)
+      dataset = tf.data.Dataset.from_tensor_slices(self._matched_files)
+      if self._is_training:
+        dataset = dataset.shuffle(len(self._matched_files)).repeat()
+      dataset = dataset.interleave(
+          self._dataset_fn,
+          cycle_length=self._cycle_length or _CYCLE_LENGTH,
+          block_length=self._block_length,
+          num_parallel_calls=tf.data.AUTOTUNE,
+      )
+      if self._is_training:
+        dataset = dataset.shuffle(self._shuffle_buffer_size)
+      if self._with_places:
+        dataset = dataset.map(
+            lambda example: (
+                tf.random.uniform([], maxval=2**40, dtype=tf.int64), example
+            )
+        )
+      return dataset
+
+    return tf.data.Dataset.range(1).flat_map(read)
 
   def _stream(
       self, context: tf.distribute.InputContext, start: int
