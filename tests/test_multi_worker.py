@@ -114,8 +114,9 @@ def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
                        str(folder / f"{index}.npz"), "cosine"], 2)
     found = len(list(folder.glob("model/ckpt-*.index")))
     end = time.time() + _PATIENCE
-    while (len(list(folder.glob("model/ckpt-*.index"))) <= found
-           and time.time() < end):
+    while len(list(folder.glob("model/ckpt-*.index"))) <= found:
+      assert time.time() < end
+      assert all(worker.poll() is None for worker in workers)
       time.sleep(0.05)
     rng.choice(workers).kill()  # What runs the cluster then stops the others.
     for worker in workers:

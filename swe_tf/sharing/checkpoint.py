@@ -1,12 +1,10 @@
-"""Checkpoints that fit their model, and that many workers write once.
+"""Says in a few lines why a checkpoint does not fit, before anything is loaded.
 
 TensorFlow restores what it can find and stays silent about the rest, or raises
-from deep inside at the first shape that differs. Here a few lines say why a
-checkpoint does not fit, before anything is loaded.
+from deep inside at the first shape that differs.
 """
 
-import copy
-from typing import Dict, List, Optional
+from typing import Dict, List
 
 import tensorflow as tf
 
@@ -91,54 +89,9 @@ def check_fits(path: str, **items: tf.Module) -> None:
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
-  """A checkpoint that is compared before it is restored, and written once.
-
-  Model Garden's workers all write to the same `model_dir`. Here the chief
-  writes, and the others wait until the files are complete.
-  """
-
-  def __init__(
-      self, strategy: Optional[tf.distribute.Strategy] = None, **items
-  ):
-    """Initializes the checkpoint.
-
-    Args:
-      strategy: The strategy, if several workers share a `model_dir`.
-      **items: What to save; `model` is compared.
-    """
-    super().__init__(**items)
-    self._strategy = self._no_dependency(strategy)
+  """A checkpoint whose `model` is compared before it is restored."""
 
   def restore(self, save_path, options=None):
     if save_path is not None:
       check_fits(save_path, model=self.model)
     return super().restore(save_path, options)
-
-  def _write(self, file_prefix, options=None):
-    """See base class; `write`, `save` and CheckpointManager come by here."""
-    if not _has_many_workers(self._strategy):
-      return super()._write(file_prefix, options)
-    if self._strategy.extended.should_checkpoint:
-      if options is not None:
-        # What is written in the background is not complete at the barrier.
-        options = copy.copy(options)
-        options.experimental_enable_async_checkpoint = False
-      super()._write(file_prefix, options)
-    _wait_for_all(self._strategy)
-    return file_prefix
-
-
-def _has_many_workers(strategy: Optional[tf.distribute.Strategy]) -> bool:
-  return strategy is not None and getattr(
-      strategy.extended, "_num_workers", 1) > 1
-
-
-def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
-  """Returns when all workers have come here."""
-
-  @tf.function
-  def barrier():
-    ones = strategy.run(lambda: tf.constant(1.0))
-    return strategy.reduce(tf.distribute.ReduceOp.SUM, ones, axis=None)
-
-  barrier().numpy()

@@ -74,7 +74,6 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     self._input_is_positioned = kwargs.get("train_dataset") is not None
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(
-        strategy=self.strategy,
         **dict(self._checkpoint._trackable_children())  # pylint: disable=protected-access
     )
 
@@ -84,9 +83,25 @@ class SharedWeightsTrainer(base_trainer.Trainer):
 
   def initialize(self):
     """Loads `init_checkpoint`, then makes the branches equal to their stems."""
+    latest = self._latest_of_chief()
+    if latest:
+      self.checkpoint.restore(latest)
+      return
     super().initialize()
     if self.phase == optimizer_lib.SHARED:
       self._plan.tie_weights()
+
+  def _latest_of_chief(self) -> Optional[str]:
+    """Returns what a worker that is not the chief has to start from.
+
+    Model Garden gives the checkpoint manager of such a worker an empty folder:
+    after a restart the chief would go on from its checkpoint, and the others
+    from the beginning.
+    """
+    model_dir = self.task.logging_dir
+    if self.strategy.extended.should_checkpoint or not model_dir:
+      return None
+    return tf.train.latest_checkpoint(model_dir)
 
   def train(self, num_steps: tf.Tensor):
     """Runs `num_steps` steps, and unties on the way where the rule says so."""

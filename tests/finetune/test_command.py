@@ -10,6 +10,8 @@ import pytest
 
 from tests.finetune import samples
 
+pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
+
 _ROOT = pathlib.Path(__file__).parents[2]
 
 

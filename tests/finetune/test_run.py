@@ -14,6 +14,8 @@ from swe_tf.scoring import submission
 from swe_tf.tasks import prepared_data
 from tests.finetune import samples
 
+pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
+
 _RUN = plan.Run(1e-3, 1)
 _SMALL = dict(hidden_size=16, num_layers=1, num_attention_heads=2,
               intermediate_size=16)

@@ -1,0 +1,144 @@
+r"""All benchmarks of `docs/performance.md`: runs them, writes table and figure.
+
+    python -m benchmarks.performance --output_dir=docs/results/performance \
+      --text=FILE --vocab=FILE
+
+Takes half an hour on 2 cores, alone on the machine. A benchmark whose JSON file
+is there already is not run again, so that single ones can be repeated by
+deleting theirs. Without --text the input pipeline is left out.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+from absl import app
+from absl import flags
+from matplotlib import figure as figure_lib
+
+_OUTPUT_DIR = flags.DEFINE_string(
+    "output_dir", "docs/results/performance", "JSON files, table and figure.")
+_TEXT = flags.DEFINE_string("text", "", "Text, for the input pipeline.")
+_VOCAB = flags.DEFINE_string("vocab", "", "WordPieces, for the same.")
+_ROUNDS = flags.DEFINE_integer("rounds", 20, "Rounds of a step's timing.")
+
+_DEPTHS = "6,12,24,48"
+
+
+def _benchmarks() -> dict[str, list[str]]:
+  """Returns the arguments of each benchmark by the name of its JSON file."""
+  rounds = f"--rounds={_ROUNDS.value}"
+  found = {
+      "step_time_by_layers": ["step_time", f"--layers={_DEPTHS}", rounds],
+      "step_time_by_replicas": [
+          "step_time", "--layers=12", "--replicas=1,2,4", rounds],
+      "lifecycle": ["lifecycle", f"--layers={_DEPTHS}"],
+  }
+  if _TEXT.value and _VOCAB.value:
+    for length in (128, 512):
+      found[f"input_pipeline_{length}"] = [
+          "input_pipeline", f"--text={_TEXT.value}", f"--vocab={_VOCAB.value}",
+          f"--seq_length={length}"]
+  return found
+
+
+def _run_all(directory: pathlib.Path) -> None:
+  directory.mkdir(parents=True, exist_ok=True)
+  for name, (module, *arguments) in _benchmarks().items():
+    path = directory / f"{name}.json"
+    if path.exists():
+      continue
+    unfinished = path.with_suffix(".unfinished")
+    subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{module}", *arguments,
+         f"--output={unfinished}"], check=True)
+    unfinished.rename(path)
+
+
+def _read(directory: pathlib.Path, name: str):
+  path = directory / f"{name}.json"
+  return json.loads(path.read_text()) if path.exists() else []
+
+
+def _step_rows(results) -> list[str]:
+  lines = [
+      "| | layers | replicas | shared / stock | unshared / stock | shared / "
+      "truly tied | a cosine, of a shared step |",
+      "|---|---|---|---|---|---|---|"]
+  for r in results:
+    lines.append(
+        f"| {r['configuration']} | {r['layers']} | {r['replicas']} | "
+        f"{r['shared/stock']:.3f} | {r['unshared/stock']:.3f} | "
+        f"{r['shared/tied']:.3f} | {r['a cosine/shared']:.1%} |")
+  return lines
+
+
+def _life_rows(results) -> list[str]:
+  lines = [
+      "| layers | compile stock | compile shared | untie pause | save | "
+      "restore | memory stock | shared | unshared |", "|" + "---|" * 9]
+  for r in results:
+    seconds = [r[name] for name in (
+        "stock compile", "shared compile", "untie pause", "save", "restore")]
+    memory = [r[f"{kind} memory"] / 1e6
+              for kind in ("stock", "shared", "unshared")]
+    lines.append("| " + " | ".join(
+        [str(r["layers"]), *(f"{s:.2f} s" for s in seconds),
+         *(f"{m:.0f} MB" for m in memory)]) + " |")
+  return lines
+
+
+def _input_rows(directory) -> list[str]:
+  lines = ["| sequence length | tokens/s | Model Garden | ratio |",
+           "|---|---|---|---|"]
+  for length in (128, 512):
+    r = _read(directory, f"input_pipeline_{length}")
+    if r:
+      lines.append(f"| {length} | {r['swe']:,.0f} | {r['model_garden']:,.0f} | "
+                   f"{r['ratio']:.2f} |")
+  return lines
+
+
+def _draw(directory: pathlib.Path) -> None:
+  """Draws how ratios, pause and memory grow with the layers."""
+  figure = figure_lib.Figure(figsize=(11, 3.4), layout="constrained")
+  ratios, times, memory = figure.subplots(1, 3)
+  steps = _read(directory, "step_time_by_layers")
+  for name in dict.fromkeys(r["configuration"] for r in steps):
+    rows = [r for r in steps if r["configuration"] == name]
+    layers = [r["layers"] for r in rows]
+    for kind, style in (("shared", "o-"), ("unshared", "s--")):
+      ratios.plot(layers, [r[f"{kind}/stock"] for r in rows], style,
+                  label=f"{kind}, {name}")
+  ratios.axhline(1.0, color="0.7", zorder=0)
+  ratios.set(xlabel="layers", ylabel="step time / stock", ylim=(0, None))
+  life = _read(directory, "lifecycle")
+  layers = [r["layers"] for r in life]
+  for name in ("stock compile", "shared compile", "untie pause", "save"):
+    times.plot(layers, [r[name] for r in life], "o-", label=name)
+  times.set(xlabel="layers", ylabel="seconds", ylim=(0, None))
+  for kind in ("stock", "shared", "unshared"):
+    memory.plot(layers, [r[f"{kind} memory"] / 1e6 for r in life], "o-",
+                label=kind)
+  memory.set(xlabel="layers", ylabel="peak memory, MB", ylim=(0, None))
+  for axes in (ratios, times, memory):
+    axes.legend(fontsize=7)
+  figure.savefig(directory / "performance.png", dpi=110)
+
+
+def main(_):
+  directory = pathlib.Path(_OUTPUT_DIR.value)
+  _run_all(directory)
+  table = "\n\n".join("\n".join(lines) for lines in (
+      _step_rows(_read(directory, "step_time_by_layers")
+                 + _read(directory, "step_time_by_replicas")),
+      _life_rows(_read(directory, "lifecycle")),
+      _input_rows(directory)))
+  (directory / "tables.md").write_text(table + "\n", encoding="utf-8")
+  _draw(directory)
+  print(table)
+
+
+if __name__ == "__main__":
+  app.run(main)
