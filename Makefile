@@ -29,7 +29,7 @@ test-all: venv
 	$(PYTEST) $(ARGS)
 
 lint: venv
-	$(BIN)/ruff check swe_tf tests benchmarks
+	$(BIN)/ruff check swe_tf tests benchmarks experiments
 
 bench: venv
 	$(BIN)/python -m benchmarks.step_time

@@ -88,7 +88,8 @@ def at_depth(
 ) -> cfg.ExperimentConfig:
   """Returns the experiment with another number of layers."""
   config = copy.deepcopy(config)
-  config.override({"task": {"model": {"encoder": {"any": {
+  kind = config.task.model.encoder.type
+  config.override({"task": {"model": {"encoder": {kind: {
       "num_layers": num_layers}}}}})
   return config
 

@@ -18,6 +18,7 @@ from rich import console as rich_console
 from rich import table as rich_table
 
 from swe_tf import errors
+from swe_tf.doctor import cost as cost_lib
 from swe_tf.doctor import experiment
 from swe_tf.doctor import show
 from swe_tf.doctor import steps
@@ -79,6 +80,20 @@ def _largest_deviation(found) -> str:
           f"most ({name})")
 
 
+def _against_cost_model(config, found, replicas: int) -> str:
+  """Says how far `swe doctor cost` is from what the compiler counts."""
+  cost = cost_lib.estimate(config)
+  counted = found[steps.STOCK]["flops"].value
+  payloads = {
+      kind: found[kind]["all_reduce"].value / phase.all_reduce_bytes - 1
+      for kind, phase in cost.phases.items()}
+  return (
+      f"against swe doctor cost, the compiler counts "
+      f"{counted * replicas / cost.flops_per_step - 1:+.2%} FLOPs, "
+      + ", ".join(f"{off:+.2%} all-reduce {kind}"
+                  for kind, off in payloads.items()))
+
+
 def main(argv: Sequence[str]) -> None:
   """Compiles the steps of the experiment that the flags name."""
   if len(argv) > 1:
@@ -113,6 +128,9 @@ def main(argv: Sequence[str]) -> None:
       f"{batch // topology.replicas} sequences"))
   console.print(f"compiled with {versions} at {depths} layers; "
                 f"{_largest_deviation(found)}", soft_wrap=True)
+  if layers == config.task.model.encoder.get().num_layers:
+    console.print(_against_cost_model(config, found, topology.replicas),
+                  soft_wrap=True)
   same = all(reports[steps.STOCK][d] == reports[steps.UNSHARED][d]
              for d in depths)
   console.print("the unshared step is the stock step, program for program"

@@ -104,6 +104,17 @@ class FineTuningTask(base_task.Task):
 class GlueTask(FineTuningTask, sentence_prediction.SentencePredictionTask):
   """Model Garden's sentence prediction; its metrics follow `metric_type`."""
 
+  def build_losses(self, labels, model_outputs, aux_losses=None) -> tf.Tensor:
+    """See base class, which compares each score with those of all examples.
+
+    Its labels are [batch], its outputs [batch, 1], and their difference is
+    [batch, batch]: STS-B would learn no more than the mean score.
+    """
+    if self.task_config.model.num_classes == 1:
+      labels = labels | {
+          self.label_field: tf.reshape(labels[self.label_field], [-1, 1])}
+    return super().build_losses(labels, model_outputs, aux_losses)
+
 
 @functools.lru_cache(maxsize=1)
 def read_questions(path: str, version: str, vocab_file: str,
