@@ -6,6 +6,7 @@ only when it is called, so that a command without TensorFlow starts at once.
 
 import importlib
 import inspect
+import os
 import sys
 from types import ModuleType
 from typing import Dict, List, Tuple
@@ -91,6 +92,8 @@ def main() -> None:
       sys.exit(f"error: swe has no command {rest[0]!r}.\n\n{_usage()}")
     print(_usage())
     return
+  # What TensorFlow's runtime says at start is not about the command.
+  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   module = importlib.import_module(COMMANDS[command][0])
   if hasattr(module, "define_flags"):
     module.define_flags()

@@ -1,8 +1,10 @@
-"""Makes four logical CPU devices before any test starts TensorFlow."""
+"""Four logical CPU devices before any test starts TensorFlow; real data."""
 
 import os
+import pathlib
 
 from absl import flags
+import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Small matrices: BLAS threads only wait for each other.
@@ -20,3 +22,13 @@ def pytest_collection_modifyitems():
   tf.config.set_logical_device_configuration(
       cpu, [tf.config.LogicalDeviceConfiguration()] * 4
   )
+
+
+@pytest.fixture(scope="session")
+def shared():
+  """The directory with `data/` and `paper/`; set SWE_SHARED to move it."""
+  beside = pathlib.Path(__file__).resolve().parents[1].parent / "shared"
+  path = pathlib.Path(os.environ.get("SWE_SHARED", beside))
+  if not path.is_dir():
+    pytest.skip(f"{path} is not there; SWE_SHARED names another place.")
+  return path

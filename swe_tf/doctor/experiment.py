@@ -5,6 +5,7 @@ putting another word in the place of `train`. No data is read.
 """
 
 from absl import flags
+from absl import logging
 import gin
 
 from official.common import flags as tfm_flags
@@ -28,6 +29,7 @@ def read_config() -> cfg.ExperimentConfig:
     UsageError: If it is not one that shares weights.
   """
   values = flags.FLAGS
+  logging.set_verbosity(logging.ERROR)  # The commands say what matters.
   gin.parse_config_files_and_bindings(values.gin_file, values.gin_params)
   try:
     config = train_utils.parse_configuration(
