@@ -1,14 +1,14 @@
 """Step time of the shared and the unshared phase against stock Model Garden.
 
-    python -m benchmarks.step_time             # part of `make bench`
+    python -m benchmarks.step_time --cosine    # part of `make bench`
     python -m benchmarks.step_time --layers=6,12,24,48 --replicas=1,2,4
 
 Compiled steps of one BERT live side by side: Model Garden's own (its AdamW,
-nothing of ours), shared, unshared, shared with the cosine of the gradients
-measured in every step (training measures it once in `trainer.summary_interval`
-steps), and truly tied: ALBERT's way, one block that is called L times. They run
-in turns, so that whatever else the machine does hits all of them; a figure is
-the median over the rounds of the ratio within a round.
+nothing of ours), shared, unshared, truly tied (ALBERT's way, one block that is
+called L times), and with --cosine a shared one that measures the cosine of the
+gradients in every step (training does once in `trainer.summary_interval`
+steps). They run in turns, so that whatever else the machine does hits all of
+them; a figure is the median over the rounds of the ratio within a round.
 """
 
 import json
@@ -31,6 +31,7 @@ from tests import tiny
 _ROUNDS = flags.DEFINE_integer("rounds", 30, "How often to go round.")
 _LAYERS = flags.DEFINE_list("layers", ["24"], "Numbers of layers.")
 _REPLICAS = flags.DEFINE_list("replicas", ["1"], "Numbers of CPU replicas.")
+_COSINE = flags.DEFINE_bool("cosine", False, "Time the cosine too.")
 _OUTPUT = flags.DEFINE_string("output", None, "A JSON file for the figures.")
 
 # Tokens a step are what the model computes on, weights are what the optimizer
@@ -41,7 +42,6 @@ CONFIGURATIONS = {
 }
 _MEASURED = "shared, cosine in every step"
 _TIED = "truly tied"
-_KINDS = (*steps.KINDS, _MEASURED, _TIED)
 
 
 def make_config(width: int, batch: int, length: int, layers: int):
@@ -119,12 +119,13 @@ def measure(name: str, layers: int, strategy, rounds: int):
   """Returns the median ratios of one configuration."""
   shape = CONFIGURATIONS[name]
   config = make_config(**shape, layers=layers)
-  programs = {kind: make_step(kind, config, strategy) for kind in _KINDS}
+  kinds = (*steps.KINDS, _TIED, *([_MEASURED] if _COSINE.value else []))
+  programs = {kind: make_step(kind, config, strategy) for kind in kinds}
   times = {kind: [] for kind in programs}
   for i in range(rounds + 2):
     # Every kind starts a round equally often.
-    first = i % len(_KINDS)
-    for kind in _KINDS[first:] + _KINDS[:first]:
+    first = i % len(kinds)
+    for kind in kinds[first:] + kinds[:first]:
       start = time.perf_counter()
       programs[kind]()
       if i >= 2:
@@ -133,6 +134,8 @@ def measure(name: str, layers: int, strategy, rounds: int):
   def ratio(kind, to=steps.STOCK):
     return statistics.median(t / s for t, s in zip(times[kind], times[to]))
 
+  cosine = ({"a cosine/shared": ratio(_MEASURED, steps.SHARED) - 1.0}
+            if _COSINE.value else {})
   return {
       "configuration": name,
       "layers": layers,
@@ -142,7 +145,7 @@ def measure(name: str, layers: int, strategy, rounds: int):
       "shared/stock": ratio(steps.SHARED),
       "unshared/stock": ratio(steps.UNSHARED),
       "shared/tied": ratio(steps.SHARED, _TIED),
-      "a cosine/shared": ratio(_MEASURED, steps.SHARED) - 1.0,
+      **cosine,
   }
 
 
@@ -170,8 +173,9 @@ def main(_):
             f"tokens: stock {1000 * r['stock_seconds']:7.1f} ms, "
             f"shared/stock {r['shared/stock']:.3f}, "
             f"unshared/stock {r['unshared/stock']:.3f}, "
-            f"shared/tied {r['shared/tied']:.3f}, "
-            f"a cosine costs {r['a cosine/shared']:.1%} of a shared step",
+            f"shared/tied {r['shared/tied']:.3f}"
+            + (f", a cosine costs {r['a cosine/shared']:.1%} of a shared step"
+               if _COSINE.value else ""),
             flush=True,
         )
         if _OUTPUT.value:

@@ -16,6 +16,7 @@ import time
 # libtpu would look for the machine that it is on.
 _ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # There is no TPU to quarrel over.
     "JAX_PLATFORMS": "cpu",
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
     "TPU_WORKER_HOSTNAMES": "localhost",
