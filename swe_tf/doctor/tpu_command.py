@@ -32,7 +32,7 @@ def define_flags() -> None:
   flags.DEFINE_string("topology", "v5e:2x2", "The TPU, such as v5e:2x2.")
   flags.DEFINE_list(
       "depths", [], "Numbers of layers to compile: three, from which the full "
-      "depth is extrapolated, or one. By default 2, 3 and 4 units.")
+      "depth is extrapolated, or one. By default 3, 4 and 5 units.")
   flags.DEFINE_string(
       "output_dir", "runs/doctor_tpu", "Keeps programs and reports; what is "
       "there is not compiled again.")
@@ -70,9 +70,9 @@ def _table(found: Mapping[str, Mapping[str, tpu.Estimate]],
 
 def _largest_deviation(found) -> str:
   deviations = [
-      (abs(estimate.deviation), f"{name} of the {kind} step")
+      (abs(estimates[name].deviation), f"{name} of the {kind} step")
       for kind, estimates in found.items()
-      for name, estimate in estimates.items() if estimate.deviation is not None]
+      for name, _ in _ROWS if estimates[name].deviation is not None]
   if not deviations:
     return "compiled at its full depth: nothing is extrapolated"
   worst, name = max(deviations)
