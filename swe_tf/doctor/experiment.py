@@ -34,7 +34,7 @@ def read_config() -> cfg.ExperimentConfig:
   try:
     config = train_utils.parse_configuration(
         values, lock_return=False, print_return=False)
-  except KeyError as error:
+  except LookupError as error:  # No such experiment, no such parameter.
     raise errors.UsageError(str(error.args[0])) from error
   if not isinstance(config, experiment.SharingExperimentConfig):
     raise errors.UsageError(

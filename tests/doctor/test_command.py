@@ -32,7 +32,7 @@ def test_a_sound_run_and_all_faults_of_another(flags, tmp_path):
   status, output, _ = _doctor(*flags, f"--model_dir={tmp_path}/new")
   assert status == 0, output
   assert f"{tiny.TAU} steps shared" in output
-  assert "fault" not in output
+  assert "\nfault" not in output
   assert not (tmp_path / "new").exists()
 
   status, output, _ = _doctor(
@@ -55,8 +55,13 @@ def test_cost_is_printed_and_written(flags, tmp_path):
   assert cost["phases"]["shared"]["steps"] == tiny.TAU
 
 
-def test_an_experiment_of_another_kind_is_one_line(flags):
-  del flags
-  status, _, errors = _doctor("--experiment=bert/pretraining")
+@pytest.mark.parametrize("arguments, message", [
+    (["--experiment=swe/nothing"], "nothing"),
+    (["--experiment=swe/bert_pretraining", "--params_override=task.taks=1"],
+     "taks"),
+])
+def test_what_is_no_experiment_is_one_line(arguments, message):
+  status, _, errors = _doctor(*arguments)
   assert status == 1
-  assert "does not share weights" in errors.splitlines()[-1]
+  assert errors.splitlines()[-1].startswith("error: ")
+  assert message in errors.splitlines()[-1]
