@@ -23,7 +23,7 @@ from absl import logging
 import tensorflow as tf
 
 from official.core import train_utils
-from benchmarks import step_time
+from benchmarks import model
 from swe_tf.doctor import steps
 from swe_tf.sharing import trainer as trainer_lib
 from swe_tf.tasks import masked_lm
@@ -98,7 +98,7 @@ def _swe(config):
 
 def _measure(kind: str, layers: int, width: int):
   logging.set_verbosity(logging.ERROR)
-  config = step_time.make_config(
+  config = model.make_config(
       width=width, batch=4, length=32, layers=layers)
   config = config.replace(task={"sharing": {"untie_step": 1 + _STEPS}})
   config.validate()

@@ -24,53 +24,27 @@ from absl import flags
 from absl import logging
 import tensorflow as tf
 
+from benchmarks import model
 from swe_tf.doctor import steps
 from swe_tf.modeling import encoder
-from tests import tiny
-
-_ROUNDS = flags.DEFINE_integer("rounds", 30, "How often to go round.")
-_LAYERS = flags.DEFINE_list("layers", ["24"], "Numbers of layers.")
-_REPLICAS = flags.DEFINE_list("replicas", ["1"], "Numbers of CPU replicas.")
-_COSINE = flags.DEFINE_bool("cosine", False, "Time the cosine too.")
-_OUTPUT = flags.DEFINE_string("output", None, "A JSON file for the figures.")
 
 # Tokens a step are what the model computes on, weights are what the optimizer
 # works on: few tokens and a wide model make the optimizer dominate.
 CONFIGURATIONS = {
     "compute dominates": dict(width=64, batch=16, length=128),
-    "optimizer dominates": dict(width=256, batch=4, length=8),
+    "optimizer dominates": dict(width=512, batch=4, length=8),
 }
+
+_ROUNDS = flags.DEFINE_integer("rounds", 30, "How often to go round.")
+_LAYERS = flags.DEFINE_list("layers", ["24"], "Numbers of layers.")
+_REPLICAS = flags.DEFINE_list("replicas", ["1"], "Numbers of CPU replicas.")
+_CONFIGURATIONS = flags.DEFINE_list(
+    "configurations", list(CONFIGURATIONS), "What dominates.")
+_COSINE = flags.DEFINE_bool("cosine", False, "Time the cosine too.")
+_OUTPUT = flags.DEFINE_string("output", None, "A JSON file for the figures.")
+
 _MEASURED = "shared, cosine in every step"
 _TIED = "truly tied"
-
-
-def make_config(width: int, batch: int, length: int, layers: int):
-  """Returns the experiment of a BERT of the given size."""
-  data = {
-      "input_path": "unused",
-      "global_batch_size": batch,
-      "seq_length": length,
-      "max_predictions_per_seq": max(1, length // 8),
-  }
-  return tiny.config_of({
-      "task": {
-          "model": {
-              "encoder": {
-                  "any": {
-                      "vocab_size": 1000,
-                      "hidden_size": width,
-                      "num_layers": layers,
-                      "num_attention_heads": 4,
-                      "intermediate_size": 4 * width,
-                      "max_position_embeddings": length,
-                  }
-              }
-          },
-          "train_data": data,
-          "validation_data": data,
-      },
-      "trainer": {"train_steps": 10**6, "steps_per_loop": 1000},
-  })
 
 
 class _TiedEncoder(encoder.PreLnBertEncoder):
@@ -118,7 +92,7 @@ def make_step(kind: str, config, strategy):
 def measure(name: str, layers: int, strategy, rounds: int):
   """Returns the median ratios of one configuration."""
   shape = CONFIGURATIONS[name]
-  config = make_config(**shape, layers=layers)
+  config = model.make_config(**shape, layers=layers)
   kinds = (*steps.KINDS, _TIED, *([_MEASURED] if _COSINE.value else []))
   programs = {kind: make_step(kind, config, strategy) for kind in kinds}
   times = {kind: [] for kind in programs}
@@ -164,7 +138,7 @@ def main(_):
   results = []
   for strategy in strategies([int(count) for count in _REPLICAS.value]):
     for layers in map(int, _LAYERS.value):
-      for name in CONFIGURATIONS:
+      for name in _CONFIGURATIONS.value:
         results.append(measure(name, layers, strategy, _ROUNDS.value))
         r = results[-1]
         print(
