@@ -85,8 +85,8 @@ def _swe(config):
   trainer.train(tf.constant(_STEPS))
   figures["shared memory"] = _memory("VmHWM") - before
   _forget_peak()
-  # Tau is behind these steps: untying is the first thing that happens.
-  figures["untie pause"] = _timed(lambda: trainer.train(tf.constant(1)))
+  # One more shared step, then the slots, the second program and its first step.
+  figures["untie pause"] = _timed(lambda: trainer.train(tf.constant(2)))
   trainer.train(tf.constant(_STEPS))
   figures["unshared memory"] = _memory("VmHWM") - before
   with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +100,7 @@ def _measure(kind: str, layers: int, width: int):
   logging.set_verbosity(logging.ERROR)
   config = model.make_config(
       width=width, batch=4, length=32, layers=layers)
-  config = config.replace(task={"sharing": {"untie_step": 1 + _STEPS}})
+  config = config.replace(task={"sharing": {"untie_step": 2 + _STEPS}})
   config.validate()
   return {"stock": _stock, "swe": _swe}[kind](config)
 
