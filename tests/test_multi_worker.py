@@ -100,6 +100,9 @@ def test_a_phase_that_switches_on_one_worker_only_is_noticed(tmp_path):
     first, second = _train(tmp_path / "cluster", 2, "one_worker", patience=90)
     for name, value in first.items():
       np.testing.assert_array_equal(second[name], value, err_msg=name)
+  # They came as far as the switch, and not to the end.
+  saved = {path.stem for path in tmp_path.glob("cluster/model/ckpt-*.index")}
+  assert saved == {"ckpt-3", "ckpt-6"}
 
 
 @pytest.mark.slow
