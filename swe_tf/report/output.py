@@ -1,0 +1,65 @@
+"""The directory of a report: it overwrites its own files, and no others."""
+
+import os
+import pathlib
+from collections.abc import Mapping
+
+from swe_tf import errors
+from swe_tf.data import glue_squad_files as files
+
+# Names the files of the report, so that the next one may replace them.
+MANIFEST = "report.json"
+
+
+def check(output_dir: files.PathLike) -> list[str]:
+  """Checks that a report may be written; writes nothing.
+
+  Args:
+    output_dir: The directory. It may be absent, empty, or hold a report.
+
+  Returns:
+    The files of the report that is there.
+
+  Raises:
+    UsageError: If it is no directory, or holds what no report wrote.
+  """
+  path = pathlib.Path(output_dir)
+  if path.exists() and not path.is_dir():
+    raise errors.UsageError(
+        f"--output_dir={path} is a file; name a directory for the report.")
+  held = sorted(os.listdir(path)) if path.exists() else []
+  ours = []
+  if MANIFEST in held:
+    content = files.read_json(path / MANIFEST)
+    if isinstance(content, dict) and content.get("made_by") == "swe report":
+      ours = [MANIFEST, *content["files"]]
+  foreign = [name for name in held if name not in ours]
+  if foreign:
+    raise errors.UsageError(
+        f"--output_dir={path} holds what no report wrote ({foreign[0]}"
+        f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a "
+        "new directory, or that of an earlier report.")
+  return [name for name in ours if name in held]
+
+
+def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
+  """Writes a report in place of the one that is there.
+
+  Args:
+    output_dir: The directory.
+    contents: The files by name.
+  """
+  path = pathlib.Path(output_dir)
+  earlier = check(path)
+  # Before all others: what is interrupted can still be replaced.
+  files.write_json(path / MANIFEST, {
+      "made_by": "swe report",
+      "files": sorted({*contents, *earlier} - {MANIFEST})})
+  for name in earlier:
+    if name != MANIFEST and name not in contents:
+      (path / name).unlink()
+  for name, content in contents.items():
+    with files.complete_or_absent(path / name) as scratch:
+      pathlib.Path(scratch).write_bytes(content)
+  files.write_json(path / MANIFEST, {
+      "made_by": "swe report", "files": sorted(contents)})

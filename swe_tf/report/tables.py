@@ -1,0 +1,104 @@
+"""Tables as data: columns, rows, and the notes that they need to be read.
+
+A cell is None where nothing was measured. How tables are written is in
+`render`; what they hold is in `comparisons` and `sections`.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Optional, Union
+
+from swe_tf.report import groups
+
+Cell = Union[None, str, int, float, groups.Statistic]
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+  """A column.
+
+  Attributes:
+    key: Its name in CSV.
+    title: Its title for readers.
+    form: The format of its numbers.
+    spread: Whether it holds statistics, which are three columns in CSV.
+  """
+  key: str
+  title: str
+  form: str = ""
+  spread: bool = False
+
+  def show(self, cell: Cell) -> str:
+    """Returns a cell for readers; empty if nothing was measured."""
+    if cell is None:
+      return ""
+    if isinstance(cell, groups.Statistic):
+      shown = format(cell.mean, self.form)
+      if cell.std is None:
+        return shown
+      return f"{shown} ± {format(cell.std, self.form.lstrip('+'))}"
+    return cell if isinstance(cell, str) else format(cell, self.form)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """A table of one setting.
+
+  Attributes:
+    title: The setting.
+    columns: The columns.
+    rows: For each row its cells by the keys of columns.
+    notes: What has to be said of this table.
+  """
+  title: str
+  columns: Sequence[Column]
+  rows: Sequence[Mapping[str, Cell]]
+  notes: Sequence[str] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+  """A figure, drawn.
+
+  Attributes:
+    name: The name of its files, without the ending.
+    caption: What it shows.
+    png: The PNG file.
+    svg: The SVG file.
+  """
+  name: str
+  caption: str
+  png: bytes
+  svg: bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+  """A part of the report. One without tables and figures says why.
+
+  Attributes:
+    name: The name of its CSV file, without the ending.
+    title: Its title.
+    text: What it shows, and what one needs to know to read it.
+    absent: What is said if there is nothing to show.
+    tables: Tables that have the same columns.
+    figures: Figures.
+  """
+  name: str
+  title: str
+  text: Sequence[str]
+  absent: str
+  tables: Sequence[Table] = ()
+  figures: Sequence[Figure] = ()
+
+  @property
+  def is_empty(self) -> bool:
+    return not any(table.rows for table in self.tables) and not self.figures
+
+
+def left_out(group: groups.Group) -> Optional[str]:
+  """Returns how many runs of a group do not count, and why."""
+  counts: dict[str, int] = {}
+  for run in group.left_out:
+    counts[run.status] = counts.get(run.status, 0) + 1
+  return ", ".join(f"{n} {status}" for status, n in counts.items()) or None

@@ -1,0 +1,111 @@
+"""`swe report` as a user runs it: what it writes, replaces and refuses."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import types
+from unittest import mock
+
+import pytest
+
+from swe_tf import errors
+from swe_tf.report import command
+from tests.report.fake_runs import config, swe, write_run
+
+
+def _report(runs, output_dir, *arguments):
+  """Calls the command with flags that no other command has to share."""
+  values = types.SimpleNamespace(
+      runs=[str(each) for each in runs], output_dir=str(output_dir))
+  with mock.patch.object(
+      command, "flags", types.SimpleNamespace(FLAGS=values)):
+    return command.main(["swe report", *arguments])
+
+
+def _names(directory: pathlib.Path):
+  return {path.name for path in directory.iterdir()}
+
+
+def test_a_fault_is_one_line(tmp_path):
+  done = subprocess.run(
+      [sys.executable, "-m", "swe_tf.cli", "report",
+       f"--runs={tmp_path},{tmp_path / 'absent'}",
+       f"--output_dir={tmp_path / 'report'}"],
+      capture_output=True, text=True, check=False)
+  assert done.returncode == 1
+  line, = done.stderr.splitlines()
+  assert line.startswith(f"error: --runs={tmp_path / 'absent'} is no directory")
+
+
+def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
+  output = tmp_path / "report"
+  write_run(tmp_path / "runs" / "a", config(), 2.0)
+  write_run(tmp_path / "runs" / "b", config(sharing=swe()), 2.0)
+  write_run(tmp_path / "runs" / "c", config(sharing=swe(0.5)), 2.0)
+  assert _report([tmp_path / "runs"], output) == 0
+  assert "3 runs, 3 of them finished, in 1 setting." in capsys.readouterr().out
+  first = {name: (output / name).read_bytes() for name in _names(output)}
+  assert {"report.md", "report.html", "report.json", "methods.csv", "runs.csv",
+          "steps_ratio.csv", "untie_steps.csv", "loss_1.png", "loss_1.svg",
+          "untie_step_1.png", "untie_step_1.svg"} == set(first)
+
+  assert _report([tmp_path / "runs"], output) == 0
+  assert {name: (output / name).read_bytes()
+          for name in _names(output)} == first, "it depends on nothing else"
+
+  assert _report([tmp_path / "runs" / "a"], output) == 0
+  assert _names(output) == {
+      "report.md", "report.html", "report.json", "methods.csv", "runs.csv",
+      "loss_1.png", "loss_1.svg"}, "what is no longer true is gone"
+
+
+def test_what_no_report_wrote_is_not_touched(tmp_path):
+  output = tmp_path / "report"
+  write_run(tmp_path / "run", config(), 2.0)
+  output.mkdir()
+  (output / "report.md").write_text("mine")
+  with pytest.raises(errors.UsageError, match=r"report\.md"):
+    _report([tmp_path / "run"], output)
+  assert _names(output) == {"report.md"}
+  assert (output / "report.md").read_text() == "mine"
+
+  (output / "report.json").write_text(json.dumps({"files": ["report.md"]}))
+  with pytest.raises(errors.UsageError, match="no report wrote"):
+    _report([tmp_path / "run"], output)
+
+  (output / "report.md").unlink()
+  (output / "report.json").unlink()
+  assert _report([tmp_path / "run"], output) == 0
+  (output / "notes.txt").write_text("mine")
+  with pytest.raises(errors.UsageError, match=r"notes\.txt"):
+    _report([tmp_path / "run"], output)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda root: None, "no run of pre-training"),
+    (lambda root: root.rmdir(), "is no directory"),
+    (lambda root: (root / "params.yaml").write_text("a: [1"), "not YAML"),
+    (lambda root: (root / "params.yaml").write_text("a: 1"),
+     "no run of pre-training"),
+])
+def test_runs_that_are_none(tmp_path, make, words):
+  root = tmp_path / "runs"
+  root.mkdir()
+  make(root)
+  with pytest.raises(errors.UsageError, match=words):
+    _report([root], tmp_path / "report")
+  assert not (tmp_path / "report").exists()
+
+
+def test_misuse(tmp_path):
+  write_run(tmp_path / "run", config(), 2.0)
+  with pytest.raises(errors.UsageError, match="--runs is missing"):
+    _report([], tmp_path / "report")
+  with pytest.raises(errors.UsageError, match="--output_dir is missing"):
+    _report([tmp_path / "run"], "")
+  with pytest.raises(errors.UsageError, match="'extra'"):
+    _report([tmp_path / "run"], tmp_path / "report", "extra")
+  with pytest.raises(errors.UsageError, match="is a file"):
+    _report([tmp_path / "run"], tmp_path / "run" / "params.yaml")
+  assert not (tmp_path / "report").exists()
