@@ -38,6 +38,7 @@ COMMANDS: Dict[str, Tuple[str, str]] = {
         "swe_tf.finetune.command",
         "fine-tune on SQuAD or GLUE as the paper does",
     ),
+    "sweep": ("swe_tf.study.command", "run a study: many runs, one file"),
     "score": ("swe_tf.scoring.score_command", "score predictions"),
     "submission": (
         "swe_tf.scoring.submission_command",
@@ -50,6 +51,10 @@ COMMANDS: Dict[str, Tuple[str, str]] = {
     "export": (
         "swe_tf.convert.export_command",
         "a checkpoint to a SavedModel or to Hugging Face's layout",
+    ),
+    "report": (
+        "swe_tf.report.command",
+        "tables and figures of runs, beside the paper's",
     ),
     "theory": ("swe_tf.theory.command", "the paper's theory, computed"),
 }

@@ -1,0 +1,145 @@
+"""A study: its file, and the runs that it stands for. Imports no TensorFlow.
+
+    experiment: swe/bert_pretraining_text
+    config_files: [../small/24x64.yaml]      # beside this file
+    overrides: {trainer: {train_steps: 1000}}
+    metrics: [validation_loss, masked_lm_accuracy]
+    axes:
+      method: [baseline, swe]
+      units: [1x24, 2x12]
+      seed: [0, 1, 2]
+
+The runs are all combinations of the axes' values. `axes` may be a list of such
+tables: then they are the combinations of each. A run that comes twice is one.
+"""
+
+import dataclasses
+import itertools
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from swe_tf import errors
+from swe_tf.study import axes as axes_lib
+
+_KEYS = ("experiment", "config_files", "overrides", "metrics", "axes")
+_METRICS = ("validation_loss", "masked_lm_accuracy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """A run of a study.
+
+  Attributes:
+    name: The name of its directory.
+    point: Its value on each axis that matters to it.
+    own: The overrides of axes that only this study knows.
+  """
+  name: str
+  point: Mapping[str, Any]
+  own: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+  """What a study's file says.
+
+  Attributes:
+    experiment: The name of the base experiment.
+    config_files: Files that change it, first to last.
+    overrides: What changes it after them.
+    metrics: Names of validation scalars; the first is the one to look at.
+    runs: The runs, in order.
+  """
+  experiment: str
+  config_files: Sequence[str]
+  overrides: Mapping[str, Any]
+  metrics: Sequence[str]
+  runs: Sequence[Run]
+
+
+def read_study(path: str) -> Study:
+  """Reads and checks a study's file.
+
+  Raises:
+    UsageError: If it cannot be read, or does not describe a study.
+  """
+  file = pathlib.Path(path)
+  try:
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+  except OSError as error:
+    raise errors.UsageError(f"{path}: {error.strerror}.") from error
+  except yaml.YAMLError as error:
+    raise errors.UsageError(f"{path} is not YAML: {error}") from error
+  if not isinstance(content, dict):
+    raise errors.UsageError(f"{path} must be a table with {', '.join(_KEYS)}.")
+  unknown = sorted(set(content) - set(_KEYS))
+  if unknown:
+    raise errors.UsageError(
+        f"{path}: unknown key {unknown[0]!r}; a study has {', '.join(_KEYS)}.")
+  for key in ("experiment", "axes"):
+    if not content.get(key):
+      raise errors.UsageError(f"{path}: {key!r} is missing.")
+  config_files = []
+  for name in content.get("config_files") or ():
+    config_file = file.parent / name
+    if not config_file.is_file():
+      raise errors.UsageError(f"{path}: config_files: no file {config_file}.")
+    config_files.append(str(config_file))
+  return Study(
+      experiment=content["experiment"],
+      config_files=tuple(config_files),
+      overrides=content.get("overrides") or {},
+      metrics=tuple(content.get("metrics") or _METRICS),
+      runs=plan_runs(content["axes"], path))
+
+
+def plan_runs(axes: Any, path: str = "the study") -> tuple[Run, ...]:
+  """Returns the runs of all combinations, each once.
+
+  Args:
+    axes: A table of axes, or a list of tables.
+    path: Where they are from, for errors.
+
+  Raises:
+    UsageError: If there is an axis without values or with a wrong one.
+  """
+  runs: dict[str, Run] = {}
+  for table in axes if isinstance(axes, list) else [axes]:
+    if not isinstance(table, dict) or not table:
+      raise errors.UsageError(f"{path}: axes must be a table, got {table!r}.")
+    for axis, values in table.items():
+      _check_axis(axis, values, path)
+    for values in itertools.product(*table.values()):
+      run = _make_run(axes_lib.without_ignored(dict(zip(table, values))), table)
+      runs.setdefault(run.name, run)
+  return tuple(runs.values())
+
+
+def _check_axis(axis: str, values: Any, path: str) -> None:
+  is_table = isinstance(values, dict) and axis not in axes_lib.KNOWN
+  if not values or not (isinstance(values, list) or is_table):
+    raise errors.UsageError(
+        f"{path}: axes.{axis} must be a list of values, got {values!r}.")
+  if is_table:
+    return
+  if axis not in axes_lib.KNOWN:
+    raise errors.UsageError(
+        f"{path}: axes.{axis} is none of {', '.join(axes_lib.KNOWN)}, so it "
+        "must be a table: the overrides of each value by the value's name.")
+  for value in values:
+    axes_lib.check_value(axis, value)
+
+
+def _make_run(point: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
+  order = [a for a in point if a not in axes_lib.KNOWN]
+  order += [a for a in axes_lib.KNOWN if a in point]
+  labels = [axes_lib.label(axis, point[axis]) for axis in order]
+  name = re.sub(r"[^\w.+-]+", "_", "-".join(labels))
+  own = tuple(
+      table[axis][point[axis]] or {} for axis in point
+      if axis not in axes_lib.KNOWN)
+  return Run(name, point, own)
