@@ -3,7 +3,9 @@
 from tests import tiny
 
 
-def make_config(width: int, batch: int, length: int, layers: int):
+def make_config(
+    width: int, batch: int, length: int, layers: int, optimizer: str = "adamw"
+):
   """Returns the experiment of a BERT of the given size."""
   data = {
       "input_path": "unused",
@@ -28,5 +30,9 @@ def make_config(width: int, batch: int, length: int, layers: int):
           "train_data": data,
           "validation_data": data,
       },
-      "trainer": {"train_steps": 10**6, "steps_per_loop": 1000},
+      "trainer": {
+          "train_steps": 10**6,
+          "steps_per_loop": 1000,
+          "optimizer_config": {"optimizer": {"type": optimizer}},
+      },
   })

@@ -21,7 +21,7 @@ _OUTPUT_DIR = flags.DEFINE_string(
     "output_dir", "docs/results/performance", "JSON files, table and figure.")
 _TEXT = flags.DEFINE_string("text", "", "Text, for the input pipeline.")
 _VOCAB = flags.DEFINE_string("vocab", "", "WordPieces, for the same.")
-_ROUNDS = flags.DEFINE_integer("rounds", 20, "Rounds of a step's timing.")
+_ROUNDS = flags.DEFINE_integer("rounds", 30, "Rounds of a step's timing.")
 
 _DEPTHS = "6,12,24,48"
 
@@ -64,12 +64,19 @@ def _read(directory: pathlib.Path, name: str):
 def _step_rows(results) -> list[str]:
   lines = [
       "| | layers | replicas | shared / stock | unshared / stock | shared / "
-      "truly tied |", "|---|---|---|---|---|---|"]
+      "truly tied | shared / stock, work | unshared / stock, work |",
+      "|" + "---|" * 8]
+
+  def with_spread(r, kind):
+    low, high = r[f"{kind}/stock quartiles"]
+    return f"{r[f'{kind}/stock']:.3f} ({low:.3f} to {high:.3f})"
+
   for r in results:
     lines.append(
         f"| {r['configuration']} | {r['layers']} | {r['replicas']} | "
-        f"{r['shared/stock']:.3f} | {r['unshared/stock']:.3f} | "
-        f"{r['shared/tied']:.3f} |")
+        f"{with_spread(r, 'shared')} | {with_spread(r, 'unshared')} | "
+        f"{r['shared/tied']:.3f} | {r['shared/stock work']:.3f} | "
+        f"{r['unshared/stock work']:.3f} |")
   return lines
 
 
