@@ -3,9 +3,8 @@
     TF_CONFIG=... python -m tests.multi_worker MODEL_DIR OUTPUT RULE
 
 Without TF_CONFIG it is the one process to compare with. The global batch of a
-step is the same however many workers there are. RULE is `tau`, `cosine` (untie
-when the gradients of the layers point apart), or `one_worker` (a fault: only
-the first worker unties).
+step is the same however many workers there are. RULE is `tau`, `cosine` (the
+adaptive rule), or `one_worker` (a fault: only the first worker unties).
 """
 
 import json
@@ -16,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from official.core import task_factory
+from swe_tf.sharing import adaptive
 from swe_tf.sharing import schedule
 from swe_tf.tasks import masked_lm
 from tests import tiny
@@ -51,20 +51,6 @@ class _Task(masked_lm.SharedMaskedLMTask):
     return tf.data.Dataset.range(start_step, tf.int64.max).map(batch)
 
 
-class _UntieWhenApart(schedule.UntieRule):
-  """Unties when the cosine, seen every few steps, has fallen."""
-
-  def __init__(self):
-    self.seen = []
-
-  def next_decision(self, step):
-    return (step // _EVERY + 1) * _EVERY
-
-  def should_untie(self, step, gradient_cosine):
-    self.seen.append((step, gradient_cosine))
-    return step >= _EVERY and gradient_cosine < 0.999
-
-
 def main(model_dir, output, rule_name):
   cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
   index = cluster.get("task", {}).get("index", 0)
@@ -81,7 +67,8 @@ def main(model_dir, output, rule_name):
                        "gradient_clip_norm": 0.0, "epsilon": 1e-3}}}}})
   rule = {
       "tau": lambda: None,
-      "cosine": _UntieWhenApart,
+      "cosine": lambda: adaptive.UntieByCorrelation(
+          interval=_EVERY, rho=0.999, patience=2),
       "one_worker": lambda: schedule.UntieAtStep(
           tiny.TAU if index == 0 else tiny.STEPS),
   }[rule_name]()
@@ -92,7 +79,8 @@ def main(model_dir, output, rule_name):
   state = tiny.final_state(runner.trainer)
   np.savez(output, **state,
            untied_at=runner.trainer._sharing.untied_at,
-           seen=np.array(rule.seen if rule_name == "cosine" else []))
+           seen=[(decision["step"], *decision["cosines"])
+                 for decision in getattr(rule, "decisions", ())])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from official.core import task_factory
 from official.core import train_lib
 from official.core import train_utils
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.baselines import stem_branch
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import slots
 from swe_tf.sharing import stack
@@ -123,11 +124,16 @@ def make_runner(
 def final_state(trainer):
   """Returns all weights, slots and averages as a dict of arrays."""
   sharing = optimizer_lib.find_shared_weights_optimizer(trainer.optimizer)
+  inner = sharing.inner_optimizer
   state = {}
-  for i, v in enumerate(trainer.model.trainable_variables):
+  weights = [*trainer.model.trainable_variables]
+  if isinstance(sharing, stem_branch.StemBranchOptimizer):
+    weights += [*sharing.stems, *(v for row in sharing.branches for v in row)]
+  for i, v in enumerate(weights):
     state[f"{i}"] = v.numpy()
-    if "pooler" not in v.name:  # No loss reaches it, so it has no slots.
-      for name, slot in slots.slots_of(sharing.inner_optimizer, v).items():
+    # No loss reaches the pooler, so it has no slots.
+    if slots.has_slots(inner, v) and "pooler" not in v.name:
+      for name, slot in slots.slots_of(inner, v).items():
         state[f"{i} {name}"] = slot.numpy()
     if isinstance(trainer.optimizer, stack.ExponentialMovingAverage):
       average = trainer.optimizer.get_slot(v, "average")

@@ -11,6 +11,8 @@ import tensorflow as tf
 from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_utils
+from swe_tf import errors
+from swe_tf.baselines import growth
 from swe_tf.doctor import steps
 from swe_tf.modeling import sizes
 from swe_tf.sharing import schedule
@@ -75,6 +77,21 @@ def _size(config: cfg.ExperimentConfig) -> sizes.Size:
       intermediate_size=encoder.intermediate_size)
 
 
+def _check_foreseeable(config: cfg.ExperimentConfig) -> None:
+  """Raises if what a step costs when is known only once the run has run."""
+  options = config.task.sharing
+  if options.mode == sharing.SWE and options.rule != sharing.FIXED:
+    raise errors.UsageError(
+        f"task.sharing.rule is {options.rule!r}, and this is the cost of the "
+        "fixed rule only. Ask with task.sharing.rule=fixed, for an "
+        "untie_fraction that you expect.")
+  if config.task.growth.method != growth.NONE:
+    raise errors.UsageError(
+        f"task.growth.method is {config.task.growth.method!r}, and this is the "
+        "cost of a model that does not grow. Ask with "
+        "task.growth.method=none for that of the last phase.")
+
+
 def _untie_step(config: cfg.ExperimentConfig) -> int:
   options = config.task.sharing
   if options.mode != sharing.SWE:
@@ -93,7 +110,12 @@ def _slots_per_parameter(optimizer) -> float:
 
 
 def estimate(config: cfg.ExperimentConfig) -> Cost:
-  """Returns the cost of an experiment."""
+  """Returns the cost of an experiment.
+
+  Raises:
+    UsageError: If it cannot be told from the config.
+  """
+  _check_foreseeable(config)
   encoder = config.task.model.encoder.get()
   data = config.task.train_data
   size = _size(config)

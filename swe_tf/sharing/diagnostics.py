@@ -33,5 +33,5 @@ def distance_from_mean(plan: plan_lib.SharingPlan) -> tf.Tensor:
     independent weights with a mean much smaller than themselves.
   """
   return _relative_distance(
-      [[tf.convert_to_tensor(v) for v in tie] for tie in plan.ties]
+      [[tf.convert_to_tensor(v) for v in tie] for tie in plan.whole_ties]
   )

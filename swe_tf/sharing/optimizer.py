@@ -24,6 +24,7 @@ from official.modeling import optimization
 from swe_tf import errors
 from swe_tf.sharing import gradients
 from swe_tf.sharing import plan as plan_lib
+from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
 
 SHARED = "shared"
@@ -82,7 +83,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
 
   Attributes:
     inner_optimizer: The optimizer that makes the updates.
-    plan: The ties.
+    plan: The ties, as they are now.
     untie_step: Tau, or None if only `untie()` ends the shared phase.
   """
 
@@ -112,11 +113,8 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
     self._inner_optimizer = inner_optimizer
     super().__init__(name=name, jit_compile=False)
-    self.plan = self._no_dependency(plan)
+    self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
-    self._multiplicity = self._no_dependency(
-        {plan_lib.variable_key(tie[0]): len(tie) for tie in plan.ties}
-    )
     with tf.init_scope():
       # A legacy optimizer makes this variable when it is first asked for it,
       # which must not happen inside of a compiled step.
@@ -128,23 +126,45 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
           aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
           name="untied_at",
       )
-    self._cosine_interval = cosine_interval if plan.num_units > 1 else None
-    self._gradient_cosine = None
-    if self._cosine_interval:
-      # A measurement, not state: left out of the checkpoint.
-      self._gradient_cosine = self._no_dependency(
-          tf.Variable(
-              float("nan"),
-              trainable=False,
-              synchronization=tf.VariableSynchronization.ON_READ,
-              aggregation=tf.VariableAggregation.MEAN,
-              name="gradient_cosine",
-          )
+      self._groups = tf.Variable(
+          plan.groups,
+          dtype=tf.int64,
+          trainable=False,
+          aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+          name="groups",
       )
+    self._cosine_interval = cosine_interval if plan.num_units > 1 else None
+    self._gradient_cosine, self._adjacent_cosines = None, None
+    if self._cosine_interval:
+      self._gradient_cosine = self._measurement([], "gradient_cosine")
+      self._adjacent_cosines = self._measurement(
+          [plan.num_units - 1], "adjacent_cosines"
+      )
+
+  def _measurement(self, shape, name: str) -> tf.Variable:
+    """Makes a variable that is no state: it is left out of the checkpoint."""
+    return self._no_dependency(
+        tf.Variable(
+            tf.fill(shape, float("nan")),
+            trainable=False,
+            synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.MEAN,
+            name=name,
+        )
+    )
 
   @property
   def inner_optimizer(self):
     return self._inner_optimizer
+
+  @property
+  def plan(self) -> plan_lib.SharingPlan:
+    """The ties; with the groups into which they have been split by now."""
+    with tf.init_scope():  # The truth is the variable, also after a restore.
+      groups = tuple(self._groups.numpy().tolist())
+    if groups != self._plan.groups:
+      self._plan = self._no_dependency(self._plan.split(groups))
+    return self._plan
 
   @property
   def untied_at(self) -> Optional[int]:
@@ -169,6 +189,41 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       return float("nan")
     return float(self._gradient_cosine.numpy())
 
+  @property
+  def gradient_cosines(self) -> schedule.GradientCosines:
+    """All that is measured of the tied gradients; NaN before the first time."""
+    if self._adjacent_cosines is None:
+      nothing = (float("nan"),) * (self.plan.num_units - 1)
+      return schedule.GradientCosines(float("nan"), nothing)
+    return schedule.GradientCosines(
+        self.gradient_cosine, tuple(self._adjacent_cosines.numpy().tolist())
+    )
+
+  def begin(self) -> None:
+    """Makes the weights such that the first update can be made. Runs eagerly.
+
+    While shared, branches start as copies of their stems.
+    """
+    if self.phase == SHARED:
+      self.plan.tie_weights()
+
+  def split(self, groups: plan_lib.Groups) -> None:
+    """Goes on with smaller groups of units: copies slots to the new stems.
+
+    Runs eagerly in the cross-replica context. Steps that were compiled before
+    still share as they did: compile them anew.
+
+    Args:
+      groups: For each unit the first unit of its group; `schedule.UNTIED` ends
+        the shared phase.
+    """
+    if groups == schedule.UNTIED:
+      self.untie()
+      return
+    stems = [tie[0] for tie in self.plan.split(groups).ties]
+    self._copy_slots_to(stems)
+    self._groups.assign(groups)
+
   def untie(self) -> None:
     """Ends the shared phase: copies the stems' slots, flips the phase.
 
@@ -177,11 +232,21 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     """
     if self.phase == UNSHARED:
       return
+    self._copy_slots_to(v for _, *rest in self.plan.ties for v in rest)
+    self._untied_at.assign(tf.cast(self.iterations, tf.int64))
+
+  def _copy_slots_to(self, variables) -> None:
+    """Gives each of `variables` the slots of its stem."""
+    stem_of = {
+        plan_lib.variable_key(v): stem
+        for stem, *rest in self.plan.ties
+        for v in rest
+    }
+    pairs = [(stem_of.get(plan_lib.variable_key(v)), v) for v in variables]
     slots.copy_slots(
         self.inner_optimizer,
-        ((stem, branch) for stem, *rest in self.plan.ties for branch in rest),
+        [(stem, v) for stem, v in pairs if stem is not None],
     )
-    self._untied_at.assign(tf.cast(self.iterations, tf.int64))
 
   def build(self, var_list) -> None:
     """Makes the slots of a new inner optimizer, which wants all at once."""
@@ -201,15 +266,16 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       The all-reduced pairs; while shared, without the branches.
     """
     if self.phase == SHARED:
+      means = gradients.mean_over_ties(grads_and_vars, self.plan)
       if self._cosine_interval:
-        self._measure_cosine(grads_and_vars)
-      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self.plan)
+        self._measure_cosine(grads_and_vars, means)
+      grads_and_vars = means
     grads_and_vars = [(g, v) for g, v in grads_and_vars if g is not None]
     # AdamWeightDecay leaves this clip out when it does not aggregate.
     clip_norm = getattr(self.inner_optimizer, "gradient_clip_norm", 0.0)
     if clip_norm > 0.0:
       grads_and_vars = gradients.clip_by_global_norm(
-          grads_and_vars, clip_norm, self._multiplicity_now()
+          grads_and_vars, clip_norm, self._multiplicity()
       )
     inner = self.inner_optimizer
     if slots.is_legacy(inner):
@@ -248,8 +314,11 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
         grads_and_vars, name=name, experimental_aggregate_gradients=False
     )
 
-  def _multiplicity_now(self):
-    return self._multiplicity if self.phase == SHARED else {}
+  def _multiplicity(self):
+    """Returns for how many variables each stem's gradient stands, by key."""
+    if self.phase == UNSHARED:
+      return {}
+    return {plan_lib.variable_key(tie[0]): len(tie) for tie in self.plan.ties}
 
   def _clip_aggregated(self, grads_and_vars):
     """Applies the inner optimizer's `global_clipnorm` with ties counted.
@@ -263,7 +332,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     if slots.is_legacy(inner) and inner.clipvalue is not None:
       grads_and_vars = inner._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
     return gradients.clip_by_global_norm(
-        grads_and_vars, inner.global_clipnorm, self._multiplicity
+        grads_and_vars, inner.global_clipnorm, self._multiplicity()
     )
 
   def _copy_stems_to_branches(self) -> None:
@@ -285,17 +354,31 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
         copy_all, tf.distribute.get_strategy()
     )
 
-  def _measure_cosine(self, grads_and_vars) -> None:
-    """Assigns `gradient_cosine` in the last step of every interval."""
+  def _measure_cosine(self, grads_and_vars, means) -> None:
+    """Measures the cosines in the last step of every interval.
+
+    Only after the means: a sum is made in place of a gradient that nobody else
+    has to read. If that depended on how far the measurement has come, so would
+    the order of the sum, and with it the last bit of the weights.
+
+    Args:
+      grads_and_vars: The pairs of all variables.
+      means: The pairs of stems and untied variables.
+    """
 
     def measure():
-      tied = gradients.gradients_by_tie(grads_and_vars, self.plan)
-      self._gradient_cosine.assign(gradients.mean_pairwise_cosine(tied))
+      units = gradients.gradients_by_unit(grads_and_vars, self.plan)
+      self._gradient_cosine.assign(gradients.mean_pairwise_cosine(units))
+      self._adjacent_cosines.assign(gradients.adjacent_cosines(units))
 
-    step = tf.cast(self.iterations, tf.int64) + 1
-    tf.cond(
-        tf.equal(step % self._cosine_interval, 0), measure, lambda: None
-    )
+    stems = set(map(plan_lib.variable_key, self.plan.stems))
+    with tf.control_dependencies([
+        g for g, v in means
+        if g is not None and plan_lib.variable_key(v) in stems
+    ]):
+      step = tf.cast(self.iterations, tf.int64) + 1
+      is_due = tf.equal(step % self._cosine_interval, 0)
+    tf.cond(is_due, measure, lambda: None)
 
   # The rest makes the wrapper look like the optimizer that it wraps.
 
@@ -320,7 +403,8 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
 
   @property
   def variables(self):
-    return slots.all_variables(self.inner_optimizer) + [self._untied_at]
+    return slots.all_variables(self.inner_optimizer) + [
+        self._untied_at, self._groups]
 
   def finalize_variable_values(self, var_list) -> None:
     if not slots.is_legacy(self.inner_optimizer):

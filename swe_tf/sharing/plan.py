@@ -9,7 +9,7 @@ BERT-large, `24x1` shares none.
 """
 
 import math
-from typing import Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 import tensorflow as tf
 import tf_keras
@@ -17,6 +17,8 @@ import tf_keras
 from swe_tf import errors
 
 Tie = Tuple[tf.Variable, ...]
+# For each unit the unit whose weights it has: the first of its group.
+Groups = Tuple[int, ...]
 
 
 def variable_key(variable: tf.Variable) -> str:
@@ -84,28 +86,70 @@ class SharingPlan:
   """The ties of a stack of layers.
 
   Attributes:
-    ties: A tuple of ties. A tie is the tuple of the `num_units` variables that
-      play the same role in the units, the stem (the one of unit 0) first.
+    ties: A tuple of ties. A tie is the tuple of the variables that play the
+      same role in the units of a group, the stem (the one of its first unit)
+      first. All units are one group unless the plan was split.
+    whole_ties: The ties over all units, whatever the groups.
     unit_size: The number `A` of consecutive layers in a unit.
     num_units: The number `B` of units.
+    groups: For each unit the first unit of its group.
   """
 
-  def __init__(self, ties: Sequence[Tie], *, unit_size: int, num_units: int):
-    """Initializes a plan; most callers want `SharingPlan.from_layers`."""
-    self.ties = tuple(tuple(tie) for tie in ties)
+  def __init__(
+      self,
+      ties: Sequence[Tie],
+      *,
+      unit_size: int,
+      num_units: int,
+      groups: Optional[Groups] = None,
+  ):
+    """Initializes a plan; most callers want `SharingPlan.from_layers`.
+
+    Args:
+      ties: The ties over all units.
+      unit_size: The number of consecutive layers in a unit.
+      num_units: The number of units, and of variables of each tie.
+      groups: For each unit the first unit of its group; all units are one
+        group if it is None.
+    """
+    self.whole_ties = tuple(tuple(tie) for tie in ties)
     self.unit_size = unit_size
     self.num_units = num_units
-    for tie in self.ties:
+    self.groups = (0,) * num_units if groups is None else tuple(groups)
+    self._check_ties()
+    self._check_groups()
+    members = {
+        first: [u for u, g in enumerate(self.groups) if g == first]
+        for first in sorted(set(self.groups))
+    }
+    self.ties = tuple(
+        tuple(tie[u] for u in units)
+        for units in members.values()
+        for tie in self.whole_ties
+    )
+
+  def _check_groups(self) -> None:
+    if len(self.groups) != self.num_units or any(
+        g > u or self.groups[g] != g for u, g in enumerate(self.groups)
+    ):
+      raise errors.UsageError(
+          f"groups ({self.groups}) must have, for each of the {self.num_units} "
+          "units, the number of the first unit of its group."
+      )
+
+  def _check_ties(self) -> None:
+    num_units = self.num_units
+    for tie in self.whole_ties:
       if len(tie) != num_units:
         raise errors.UsageError(
             f"Every tie of a plan with {num_units} units has {num_units} "
             f"variables, but the tie of {tie[0].name} has {len(tie)}."
         )
-    keys = [variable_key(v) for tie in self.ties for v in tie]
+    keys = [variable_key(v) for tie in self.whole_ties for v in tie]
     if len(set(keys)) != len(keys):
       repeated = next(
           v.name
-          for tie in self.ties
+          for tie in self.whole_ties
           for v in tie
           if keys.count(variable_key(v)) > 1
       )
@@ -166,6 +210,40 @@ class SharingPlan:
       ties.extend(zip(*(layer.trainable_variables for layer in column)))
     return cls(ties, unit_size=unit_size, num_units=num_units)
 
+  def split(self, groups: Groups) -> "SharingPlan":
+    """Returns the plan with smaller groups of the same units.
+
+    Args:
+      groups: For each unit the first unit of its group. Every group must be a
+        part of one of this plan's: what has gone apart cannot be tied again.
+
+    Returns:
+      The plan.
+
+    Raises:
+      ValueError: If `groups` are no such parts.
+
+    Example:
+
+    >>> layers = [tf_keras.layers.Dense(3) for _ in range(4)]
+    >>> for layer in layers: layer.build([None, 3])
+    >>> whole = SharingPlan.from_layers(layers)
+    >>> str(whole.split((0, 1, 0, 1))), str(whole.split((0, 0, 0, 3)))
+    ('2x2', '1x4 in groups 0-2, 3')
+    """
+    plan = SharingPlan(
+        self.whole_ties,
+        unit_size=self.unit_size,
+        num_units=self.num_units,
+        groups=groups,
+    )
+    if any(self.groups[g] != self.groups[u] for u, g in enumerate(plan.groups)):
+      raise errors.UsageError(
+          f"groups ({plan.groups}) must be parts of the groups so far "
+          f"({self.groups}): units that were untied cannot be tied again."
+      )
+    return plan
+
   @property
   def num_layers(self) -> int:
     return self.unit_size * self.num_units
@@ -187,10 +265,29 @@ class SharingPlan:
         branch.assign(value)
 
   def __str__(self) -> str:
-    return f"{self.unit_size}x{self.num_units}"
+    period = len(set(self.groups))
+    if self.groups == every_nth(period, self.num_units):
+      return f"{self.unit_size * period}x{self.num_units // period}"
+    members = [
+        [u for u, g in enumerate(self.groups) if g == first]
+        for first in sorted(set(self.groups))
+    ]
+    shown = ", ".join(map(_show_units, members))
+    return f"{self.unit_size}x{self.num_units} in groups {shown}"
 
   def __repr__(self) -> str:
     return f"SharingPlan({self}, {len(self.ties)} ties)"
+
+
+def every_nth(n: int, num_units: int) -> Groups:
+  """Returns the groups in which every `n`-th unit shares: units of n units."""
+  return tuple(u % n for u in range(num_units))
+
+
+def _show_units(units: Sequence[int]) -> str:
+  if len(units) > 1 and units[-1] - units[0] == len(units) - 1:
+    return f"{units[0]}-{units[-1]}"
+  return "+".join(map(str, units))
 
 
 def check_unit_size(unit_size: int, num_layers: int) -> None:

@@ -6,11 +6,29 @@ phase, its text says "untied after 100 steps"; the text is what counts here.
 """
 
 import abc
-from typing import Optional
+import dataclasses
+from typing import Optional, Sequence, Tuple
 
 import gin
 
 from swe_tf import errors
+from swe_tf.sharing import plan
+
+# What a rule returns in place of groups to end the shared phase.
+UNTIED: plan.Groups = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientCosines:
+  """Cosines between the units' whole gradients, at their last measurement.
+
+  Attributes:
+    mean: The mean over all pairs of units; NaN before the first measurement.
+    adjacent: The cosine of each unit with the next.
+  """
+
+  mean: float
+  adjacent: Tuple[float, ...] = ()
 
 
 def resolve_untie_step(
@@ -72,7 +90,6 @@ class UntieRule(abc.ABC):
   def next_decision(self, step: int) -> Optional[int]:
     """Returns the first step after `step` at which to decide, or None."""
 
-  @abc.abstractmethod
   def should_untie(self, step: int, gradient_cosine: float) -> bool:
     """Decides after update `step`.
 
@@ -85,6 +102,30 @@ class UntieRule(abc.ABC):
     Returns:
       Whether the next update is the first unshared one.
     """
+    raise NotImplementedError("A rule has should_untie, or else regroup.")
+
+  def regroup(
+      self, step: int, cosines: GradientCosines, groups: plan.Groups
+  ) -> plan.Groups:
+    """Decides which units share after update `step`; all or none by default.
+
+    Override it, in place of `should_untie`, for a rule that unties some units
+    before others.
+
+    Args:
+      step: As for `should_untie`.
+      cosines: What was measured last; see `cosine_interval`.
+      groups: For each unit the first unit of its group.
+
+    Returns:
+      `groups`, parts of them, or `UNTIED`.
+    """
+    return UNTIED if self.should_untie(step, cosines.mean) else groups
+
+  @property
+  def cosine_interval(self) -> Optional[int]:
+    """How many steps are between two measurements; None leaves it open."""
+    return None
 
 
 @gin.configurable
@@ -100,3 +141,48 @@ class UntieAtStep(UntieRule):
   def should_untie(self, step: int, gradient_cosine: float) -> bool:
     del gradient_cosine
     return step >= self.untie_step
+
+
+@gin.configurable
+class UntieInStages(UntieAtStep):
+  """Larger and larger units, each from its own step, then untied at tau.
+
+  For example 1x24 at first, 4x6 from step 1000, untied from step 2000:
+  `UntieInStages(untie_step=2000, stages=[(1000, 4)])` for a plan of 1x24.
+  """
+
+  def __init__(self, untie_step: int, stages: Sequence[Tuple[int, int]]):
+    """Initializes the rule.
+
+    Args:
+      untie_step: Tau.
+      stages: Pairs of a step and of the number of the plan's units that form a
+        unit after that step.
+    """
+    super().__init__(untie_step)
+    self.stages = sorted(map(tuple, stages))
+    factor = 1
+    for step, units in self.stages:
+      if not 0 < step < untie_step:
+        raise errors.UsageError(
+            f"A stage begins at step {step}, which is not between 0 and the "
+            f"untie step ({untie_step})."
+        )
+      if units % factor or units == factor:
+        raise errors.UsageError(
+            f"The stage at step {step} has units of {units}, after units of "
+            f"{factor}: each must be a multiple of the one before."
+        )
+      factor = units
+
+  def next_decision(self, step: int) -> Optional[int]:
+    coming = [begin for begin, _ in self.stages if begin > step]
+    return min(coming) if coming else super().next_decision(step)
+
+  def regroup(
+      self, step: int, cosines: GradientCosines, groups: plan.Groups
+  ) -> plan.Groups:
+    if self.should_untie(step, cosines.mean):
+      return UNTIED
+    begun = [units for begin, units in self.stages if begin <= step]
+    return plan.every_nth(begun[-1], len(groups)) if begun else groups

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tf_keras
 
 from swe_tf import errors
+from swe_tf.sharing import plan
 
 
 def is_legacy(optimizer) -> bool:
@@ -62,6 +63,14 @@ def _slot_lists(optimizer) -> Dict[str, Sequence[tf.Variable]]:
   return lists
 
 
+def has_slots(optimizer, variable: tf.Variable) -> bool:
+  """Returns whether the optimizer has made the slots of `variable`."""
+  if is_legacy(optimizer):
+    return plan.variable_key(variable) in optimizer._slots  # pylint: disable=protected-access
+  made = getattr(optimizer, "_index_dict", {})
+  return optimizer._var_key(variable) in made  # pylint: disable=protected-access
+
+
 def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
   """Makes the slots of `variables` where they are missing."""
   if is_legacy(optimizer):
@@ -88,3 +97,19 @@ def copy_slots(
     targets = slots_of(optimizer, target)
     for name, slot in slots_of(optimizer, source).items():
       targets[name].assign(slot.read_value())
+
+
+def drop_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
+  """Frees the slots of variables that are no longer trained. Runs eagerly.
+
+  Args:
+    optimizer: A legacy optimizer: the lists of a new one cannot have gaps.
+    variables: Variables of a model.
+  """
+  dropped = set()
+  for variable in variables:
+    slots = optimizer._slots.pop(plan.variable_key(variable), {})  # pylint: disable=protected-access
+    dropped.update(map(id, slots.values()))
+  optimizer._weights = [  # pylint: disable=protected-access
+      weight for weight in all_variables(optimizer) if id(weight) not in dropped
+  ]

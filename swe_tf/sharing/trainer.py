@@ -1,8 +1,8 @@
 """How phases follow each other: Model Garden's trainer, cut at the untie step.
 
-One loop is compiled for each phase. `train(num_steps)` is cut where the untie
-rule wants to decide, whatever `steps_per_loop` is, so that an unshared step is
-the stock step with nothing added. The trainer knows phases, never gradients.
+One loop is compiled for each phase. `train(num_steps)` is cut where a phase may
+end, whatever `steps_per_loop` is, so that an unshared step is the stock step
+with nothing added. The trainer knows phases, never gradients.
 """
 
 import time
@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from official.core import base_trainer
 from swe_tf.sharing import checkpoint as checkpoint_lib
-from swe_tf.sharing import diagnostics
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import stack
@@ -30,9 +29,10 @@ def say(message: str) -> None:
 class SharedWeightsTrainer(base_trainer.Trainer):
   """Trains with block weights shared, unties them, and trains on.
 
-  A task takes part by having `build_sharing_plan(model)`, `untie_rule(config)`
-  and `build_inputs(..., start_step=)`; `swe_tf.tasks.sharing.SharingTask` gives
-  them. For any other task this is the stock trainer.
+  A task takes part by having `build_sharing_plan`, `untie_rule`,
+  `wrap_optimizer`, `build_phases` and `build_inputs(..., start_step=)`;
+  `swe_tf.tasks.sharing.SharingTask` gives them. For any other task this is the
+  stock trainer.
   """
 
   def __init__(
@@ -57,39 +57,45 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
       **kwargs: See the base class.
     """
-    self._plan, self._rule, self._sharing = None, None, None
+    self._phases, self._sharing = None, None
     if hasattr(task, "build_sharing_plan"):
-      self._plan = task.build_sharing_plan(model)
-      if self._plan is not None:
-        self._rule = untie_rule or task.untie_rule(config.trainer.train_steps)
+      plan = task.build_sharing_plan(model)
+      rule = untie_rule or task.untie_rule(config.trainer.train_steps)
       optimizer = stack.stack_optimizers(
           optimizer,
-          wrap=lambda inner: task.wrap_optimizer(
-              inner, self._plan, self._rule, config
-          ),
+          wrap=lambda inner: task.wrap_optimizer(inner, plan, rule, config),
           config=config,
       )
       self._sharing = optimizer_lib.find_shared_weights_optimizer(optimizer)
-    self._loop_fns = {}
+    self._loop_fn, self._evaluated = None, None
     self._input_is_positioned = kwargs.get("train_dataset") is not None
     super().__init__(config, task, model, optimizer, *args, **kwargs)
+    if self._sharing is not None:
+      self._phases = task.build_phases(model, self._sharing, rule, config)
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(
-        **dict(self._checkpoint._trackable_children())  # pylint: disable=protected-access
+        **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
+        **(self._phases.state if self._phases else {}),
     )
 
   @property
   def phase(self) -> str:
     return self._sharing.phase if self._sharing else optimizer_lib.UNSHARED
 
+  @property
+  def model(self):
+    """The model that is trained and evaluated now."""
+    now = self._phases.model if self._phases else None
+    return super().model if now is None else now
+
   def initialize(self):
-    """Loads `init_checkpoint`, then makes the branches equal to their stems."""
+    """Loads `init_checkpoint`, then has the method begin."""
     latest = self._latest_of_chief()
     if latest:
       self.checkpoint.restore(latest)
       return
     super().initialize()
-    if self.phase == optimizer_lib.SHARED:
-      self._plan.tie_weights()
+    if self._phases is not None:
+      self._phases.begin()
 
   def _latest_of_chief(self) -> Optional[str]:
     """Returns what a worker that is not the chief has to start from.
@@ -104,42 +110,37 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     return tf.train.latest_checkpoint(model_dir)
 
   def train(self, num_steps: tf.Tensor):
-    """Runs `num_steps` steps, and unties on the way where the rule says so."""
+    """Runs `num_steps` steps, and changes the phase on the way where due."""
     self._position_input()
     self.train_loop_begin()
     end = int(self.global_step.numpy()) + int(num_steps)
     while (step := int(self.global_step.numpy())) < end:
       # Before the step, not after it: a run that is resumed exactly at tau
       # comes here with the decision still to be made.
-      self._untie_if_due(step)
-      stop = self._next_decision(step)
+      self._change_phase_if_due(step)
+      stop = self._phases.next_decision(step) if self._phases else None
       stop = end if stop is None else min(stop, end)
       self._run(stop - step)
-    self._untie_if_due(end)
+    self._change_phase_if_due(end)
     return self.train_loop_end()
 
   def train_loop_end(self):
     """See base class; adds the curves that show the method at work."""
     logs = super().train_loop_end()
-    if self._sharing is not None:
-      logs.update(self._sharing_logs())
+    if self._phases is not None:
+      logs.update(self._phases.logs())
     return logs
 
-  def _sharing_logs(self):
-    shared = self.phase == optimizer_lib.SHARED
-    tau = self._sharing.untied_at
-    if tau is None:
-      tau = self._sharing.untie_step
-    logs = {"sharing/phase": float(not shared)}
-    if tau is not None:
-      logs["sharing/untie_step"] = float(tau)
-    if shared:
-      logs["sharing/gradient_cosine"] = self._sharing.gradient_cosine
-    else:
-      logs["sharing/distance_from_mean"] = diagnostics.distance_from_mean(
-          self._plan
-      )
-    return logs
+  def evaluate(self, num_steps: tf.Tensor):
+    """See base class; compiles anew when it is another model's turn."""
+    self._forget_other_models()
+    self._evaluated = self.model
+    return super().evaluate(num_steps)
+
+  def _forget_other_models(self) -> None:
+    """Lets go of the model that was evaluated, unless it is trained now."""
+    if self._evaluated is not self.model:
+      self._evaluated, self._eval_loop_fn = None, None
 
   def _position_input(self):
     """Starts the input where the restored step left it.
@@ -161,36 +162,24 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     """Makes `num_steps` steps, the first of a phase by itself, timed."""
     if self._train_iter is None:
       self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
-    if self.phase not in self._loop_fns:
+    if self._loop_fn is None:
       start = time.time()
-      self._loop_fns[self.phase] = self.create_train_loop_fn()
-      self._loop_fns[self.phase](self._train_iter, tf.constant(1, tf.int32))
+      self._loop_fn = self.create_train_loop_fn()
+      self._loop_fn(self._train_iter, tf.constant(1, tf.int32))
       int(self.global_step.numpy())  # Waits for the step.
-      if self._sharing is not None:
+      if self._phases is not None:
         say(
-            f"{self.phase}: compiled and made the first step in "
+            f"{self._phases.name}: compiled and made the first step in "
             f"{time.time() - start:.1f} s"
         )
       num_steps -= 1
     if num_steps:
-      self._loop_fns[self.phase](
-          self._train_iter, tf.constant(num_steps, tf.int32)
-      )
+      self._loop_fn(self._train_iter, tf.constant(num_steps, tf.int32))
 
-  def _next_decision(self, step: int) -> Optional[int]:
-    if self.phase != optimizer_lib.SHARED:
-      return None
-    return self._rule.next_decision(step)
-
-  def _untie_if_due(self, step: int) -> None:
-    if self.phase != optimizer_lib.SHARED:
-      return
-    if not self._rule.should_untie(step, self._sharing.gradient_cosine):
-      return
+  def _change_phase_if_due(self, step: int) -> None:
     start = time.time()
-    self._sharing.untie()
-    self._loop_fns.pop(optimizer_lib.SHARED, None)  # Frees the old program.
-    say(
-        f"untied {self._plan} after step {step} "
-        f"({time.time() - start:.2f} s to copy the slots)"
-    )
+    done = self._phases.change_if_due(step) if self._phases else None
+    if done:
+      self._loop_fn = None  # The next step is another program.
+      self._forget_other_models()
+      say(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")

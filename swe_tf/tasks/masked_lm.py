@@ -11,6 +11,9 @@ from official.core import task_factory
 from official.nlp.tasks import masked_lm
 from swe_tf import data
 from swe_tf import errors
+from swe_tf.baselines import growth as growth_lib
+from swe_tf.baselines import net2net
+from swe_tf.baselines import stacking
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import stack
 from swe_tf.tasks import sharing as sharing_lib
@@ -22,12 +25,16 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
 
   Attributes:
     sharing: How block weights are shared.
+    growth: How the model grows; it wants `sharing.mode=none`.
     seed: Seeds the initial weights and dropout. The order of the data and the
       masks have a seed of their own, `train_data.seed`.
   """
 
   sharing: sharing_lib.SharingConfig = dataclasses.field(
       default_factory=sharing_lib.SharingConfig
+  )
+  growth: growth_lib.GrowthConfig = dataclasses.field(
+      default_factory=growth_lib.GrowthConfig
   )
   seed: int = 0
 
@@ -56,16 +63,41 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
       return super().build_inputs(params, input_context)
     return data.build_dataset(params, input_context, start_step=start_step)
 
+  def build_phases(self, model, optimizer, rule, config):
+    """See base class; a model that grows has phases of its own."""
+    growth = self.task_config.growth
+    if growth.method == growth_lib.NONE:
+      return super().build_phases(model, optimizer, rule, config)
+    steps = growth_lib.growth_steps(growth, config.trainer.train_steps)
+    if growth.method == growth_lib.STACKING:
+      encoder = self.task_config.model.encoder
+      return stacking.StackingPhases(
+          model,
+          optimizer.inner_optimizer,
+          steps,
+          build_encoder=lambda num_layers: self._build_encoder(
+              encoder.replace(**{encoder.type: {"num_layers": num_layers}})
+          ),
+      )
+    return net2net.WideningPhases(
+        model,
+        super().build_model(net2net.halve_width(self.task_config.model)),
+        optimizer.inner_optimizer,
+        steps,
+        noise=growth.noise,
+        seed=self.task_config.seed,
+    )
+
   def train_step(self, inputs, model, optimizer, metrics):
     """Model Garden's step; under float16, with the loss really scaled."""
     if (
-        self.task_config.sharing.mode != sharing_lib.NONE
+        self._has_method()
         and optimizer_lib.find_shared_weights_optimizer(optimizer) is None
     ):
       raise errors.UsageError(
-          "task.sharing is set, but the trainer does not know it, so nothing "
-          "would be shared. Run `python -m swe_tf.train`, or give the stock "
-          "driver --gin_file=gin/swe.gin."
+          "task.sharing or task.growth is set, but the trainer does not know "
+          "it, so nothing would be shared or grow. Run `python -m "
+          "swe_tf.train`, or give the stock driver --gin_file=gin/swe.gin."
       )
     scaler = stack.loss_scaling_of(optimizer)
     if scaler is None:
@@ -86,3 +118,10 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
     optimizer.apply_gradients(list(zip(grads, variables)))
     self.process_metrics(metrics, inputs, outputs)
     return {self.loss: loss}
+
+  def _has_method(self) -> bool:
+    """Returns whether training differs from Model Garden's."""
+    return (
+        self.task_config.sharing.mode != sharing_lib.NONE
+        or self.task_config.growth.method != growth_lib.NONE
+    )

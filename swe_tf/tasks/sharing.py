@@ -5,7 +5,7 @@ the plan; `swe_tf.sharing` does the rest.
 """
 
 import dataclasses
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
 import gin
 import tensorflow as tf
@@ -16,12 +16,33 @@ from official.modeling import optimization
 from official.modeling.hyperparams import base_config
 from swe_tf import errors
 from swe_tf.baselines import reparameterization
+from swe_tf.baselines import stem_branch
+from swe_tf.sharing import adaptive
 from swe_tf.sharing import checkpoint
 from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import phases
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 
-SWE, NONE, REPARAMETERIZE = MODES = ("swe", "none", "reparameterize")
+SWE, NONE, REPARAMETERIZE, STEM_BRANCH = MODES = (
+    "swe", "none", "reparameterize", "stem_branch")
+FIXED, STAGED, ADAPTIVE, SPLIT = RULES = (
+    "fixed", "staged", "adaptive", "split")
+
+
+@dataclasses.dataclass
+class StageConfig(base_config.Config):
+  """From which step on units are larger, for `SharingConfig.rule=staged`.
+
+  Attributes:
+    unit_size: The number of consecutive layers that form a unit from then on.
+    from_fraction: The fraction of `trainer.train_steps` after which it begins.
+    from_step: The step after which it begins; wins over the fraction when set.
+  """
+
+  unit_size: int = 1
+  from_fraction: float = 0.0
+  from_step: Optional[int] = None
 
 
 @dataclasses.dataclass
@@ -31,30 +52,97 @@ class SharingConfig(base_config.Config):
   Attributes:
     mode: `swe` shares, then unties. `none` is the baseline: the stock update.
       `reparameterize` gives each layer (mean gradient + own gradient) / 2 for
-      the whole run (appendix B.1 of the paper).
+      the whole run (appendix B.1 of the paper). `stem_branch` trains the stem
+      and the branches of the paper's Equation 1 for the whole run.
     unit_size: The number of consecutive layers that form a unit.
     untie_fraction: The fraction of `trainer.train_steps` that is shared.
     untie_step: The number of shared steps; wins over the fraction when set.
+    rule: When to untie. `fixed` is the paper's: after `untie_step`. `staged`
+      goes through `stages` before that. `adaptive` unties when most cosines
+      between adjacent units' gradients are below `rho`, `patience` times in a
+      row; `split` cuts the stack only between the units that disagree. These
+      two have no untie step.
+    stages: The stages of `staged`, in order.
+    check_interval: How many steps are between two looks at the cosines.
+    rho: The cosine below which two units disagree.
+    patience: How often in a row.
   """
 
   mode: str = SWE
   unit_size: int = 1
   untie_fraction: float = 0.1
   untie_step: Optional[int] = None
+  rule: str = FIXED
+  stages: List[StageConfig] = dataclasses.field(default_factory=list)
+  check_interval: int = 1000
+  rho: float = 0.5
+  patience: int = 3
+
+
+def make_untie_rule(
+    config: SharingConfig, train_steps: int
+) -> schedule.UntieRule:
+  """Returns the rule of a config.
+
+  Args:
+    config: `task.sharing`.
+    train_steps: `trainer.train_steps`.
+
+  Raises:
+    UsageError: If the config is at fault.
+  """
+  if config.mode != SWE:
+    return schedule.UntieAtStep(0)
+  if config.rule in (ADAPTIVE, SPLIT):
+    return adaptive.UntieByCorrelation(
+        config.check_interval,
+        config.rho,
+        config.patience,
+        split=config.rule == SPLIT,
+    )
+  tau = schedule.resolve_untie_step(
+      train_steps,
+      untie_step=config.untie_step,
+      untie_fraction=config.untie_fraction,
+  )
+  if config.rule == FIXED:
+    return schedule.UntieAtStep(tau)
+  stages = []
+  for stage in config.stages:
+    if stage.unit_size % config.unit_size:
+      raise errors.UsageError(
+          f"task.sharing.stages has units of {stage.unit_size} layers, which "
+          f"is no multiple of task.sharing.unit_size ({config.unit_size})."
+      )
+    begin = schedule.resolve_untie_step(
+        train_steps,
+        untie_step=stage.from_step,
+        untie_fraction=stage.from_fraction,
+    )
+    stages.append((begin, stage.unit_size // config.unit_size))
+  return schedule.UntieInStages(tau, stages)
 
 
 def check_sharing(config: SharingConfig, train_steps: int) -> None:
   """Raises unless `config` can run for `train_steps` steps."""
-  if config.mode not in MODES:
+  for name, value, known in (
+      ("mode", config.mode, MODES), ("rule", config.rule, RULES)
+  ):
+    if value not in known:
+      raise errors.UsageError(
+          f"task.sharing.{name} ({value!r}) must be one of {', '.join(known)}."
+      )
+  if config.stages and config.rule != STAGED:
     raise errors.UsageError(
-        f"task.sharing.mode ({config.mode!r}) must be one of "
-        f"{', '.join(MODES)}."
+        f"task.sharing.stages is set, but task.sharing.rule is "
+        f"{config.rule!r}, which has none; set it to {STAGED!r}."
     )
   schedule.resolve_untie_step(
       train_steps,
       untie_step=config.untie_step,
       untie_fraction=config.untie_fraction,
   )
+  make_untie_rule(config, train_steps)
 
 
 @gin.configurable
@@ -129,27 +217,27 @@ class SharingTask(base_task.Task):
     return make_sharing_plan(blocks, config)
 
   def untie_rule(self, train_steps: int) -> schedule.UntieRule:
-    """Returns the rule of the config: untie at tau."""
-    config = self.task_config.sharing
-    if config.mode != SWE:
-      return schedule.UntieAtStep(0)
-    return schedule.UntieAtStep(
-        schedule.resolve_untie_step(
-            train_steps,
-            untie_step=config.untie_step,
-            untie_fraction=config.untie_fraction,
-        )
-    )
+    """Returns the rule of the config."""
+    return make_untie_rule(self.task_config.sharing, train_steps)
+
+  def build_phases(self, model, optimizer, rule, config) -> phases.Phases:
+    """Returns the phases of the configured method."""
+    del model, config
+    return phases.SharingPhases(optimizer, rule)
 
   def wrap_optimizer(self, inner, plan, rule, config):
     """Puts the configured method around the bare optimizer."""
-    if self.task_config.sharing.mode == REPARAMETERIZE:
+    mode = self.task_config.sharing.mode
+    if mode == REPARAMETERIZE:
       return reparameterization.ReparameterizedOptimizer(inner, plan)
+    if mode == STEM_BRANCH:
+      return stem_branch.StemBranchOptimizer(inner, plan)
     return optimizer_lib.SharedWeightsOptimizer(
         inner,
         plan,
         untie_step=getattr(rule, "untie_step", None),
-        cosine_interval=config.trainer.summary_interval,
+        cosine_interval=(
+            rule.cosine_interval or config.trainer.summary_interval),
     )
 
   @classmethod

@@ -200,7 +200,7 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     finally:
       gin.clear_config()
     self.assertIsInstance(trainer, trainer_lib.SharedWeightsTrainer)
-    self.assertEqual(str(trainer._plan), "1x1")  # pylint: disable=protected-access
+    self.assertEqual(str(trainer._sharing.plan), "1x1")  # pylint: disable=protected-access
     trainer.train(tf.constant(4))
     self.assertEqual(trainer._sharing.untied_at, 3)  # pylint: disable=protected-access
 

@@ -1,0 +1,132 @@
+"""Untying by what the gradients say, not at a fixed step.
+
+While layers are tied, their gradients are averaged. Where the gradients of two
+adjacent units no longer point the same way, the average serves neither.
+"""
+
+import json
+import math
+from typing import Any, Dict, List, Optional
+
+import gin
+import tensorflow as tf
+
+from swe_tf import errors
+from swe_tf.sharing import plan
+from swe_tf.sharing import schedule
+
+
+class RememberingRule(
+    schedule.UntieRule, tf.train.experimental.PythonState
+):
+  """A rule whose decisions depend on earlier ones: they are checkpointed.
+
+  Attributes:
+    decisions: All decisions so far, oldest first, as they are in the
+      checkpoint.
+  """
+
+  def __init__(self):
+    super().__init__()
+    self.decisions: List[Dict[str, Any]] = []
+
+  def serialize(self) -> str:
+    return json.dumps(self.decisions)
+
+  def deserialize(self, string_value: str) -> None:
+    self.decisions = json.loads(string_value)
+
+
+@gin.configurable
+class UntieByCorrelation(RememberingRule):
+  """Unties when adjacent units' gradients have stopped agreeing.
+
+  Every `interval` steps it looks at the cosine between the gradients of each
+  two adjacent units that are tied. It unties all units when most of these were
+  below `rho`, `patience` times in a row. With `split` it unties only where they
+  were: a group is cut between two units whose own cosine was below `rho`,
+  `patience` times in a row.
+  """
+
+  def __init__(
+      self,
+      interval: int = 1000,
+      rho: float = 0.5,
+      patience: int = 3,
+      split: bool = False,
+  ):
+    """Initializes the rule.
+
+    Args:
+      interval: How many steps are between two decisions.
+      rho: The cosine below which two units disagree.
+      patience: How often in a row they must disagree.
+      split: Whether to cut groups where units disagree, rather than to untie
+        all units at once.
+    """
+    super().__init__()
+    check_correlation(interval, rho, patience)
+    self.interval = interval
+    self.rho = rho
+    self.patience = patience
+    self.split = split
+
+  @property
+  def cosine_interval(self) -> int:
+    return self.interval
+
+  def next_decision(self, step: int) -> Optional[int]:
+    return (step // self.interval + 1) * self.interval
+
+  def regroup(
+      self, step: int, cosines: schedule.GradientCosines, groups: plan.Groups
+  ) -> plan.Groups:
+    """See base class; decides once for a step, however often it is asked."""
+    decided = self.decisions and self.decisions[-1]["step"] >= step
+    if not step or step % self.interval or decided:
+      return groups
+    if any(map(math.isnan, cosines.adjacent)) or not cosines.adjacent:
+      return groups  # Nothing was measured at this step.
+    low = [cosine < self.rho for cosine in cosines.adjacent]
+    counts = self._count(low)
+    if self.split:
+      after = self._cut(counts, groups)
+    else:
+      after = schedule.UNTIED if counts[0] >= self.patience else groups
+    self.decisions.append({
+        "step": step,
+        "cosines": [round(cosine, 6) for cosine in cosines.adjacent],
+        "times_low": counts,
+        "groups": list(after),
+    })
+    return after
+
+  def _count(self, low: List[bool]) -> List[int]:
+    """Returns how often in a row: for each pair if `split`, else for most."""
+    if not self.split:
+      low = [sum(low) > len(low) / 2]
+    earlier = (
+        self.decisions[-1]["times_low"] if self.decisions else [0] * len(low)
+    )
+    return [(n + 1) * is_low for n, is_low in zip(earlier, low)]
+
+  def _cut(self, counts: List[int], groups: plan.Groups) -> plan.Groups:
+    """Cuts the groups, which are runs of units, where the count is full."""
+    after = [0]
+    for unit, count in enumerate(counts, start=1):
+      apart = groups[unit] != groups[unit - 1] or count >= self.patience
+      after.append(unit if apart else after[-1])
+    alone = after == list(range(len(groups)))
+    return schedule.UNTIED if alone else tuple(after)
+
+
+def check_correlation(interval: int, rho: float, patience: int) -> None:
+  """Raises unless a rule can be made of these."""
+  if interval < 1:
+    raise errors.UsageError(f"interval ({interval}) must be at least 1.")
+  if not -1.0 <= rho <= 1.0:
+    raise errors.UsageError(
+        f"rho ({rho}) must be a cosine, between -1.0 and 1.0."
+    )
+  if patience < 1:
+    raise errors.UsageError(f"patience ({patience}) must be at least 1.")

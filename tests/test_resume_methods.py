@@ -1,0 +1,126 @@
+"""Every method: trained straight, and killed and resumed, gives the same.
+
+Weights, slots and decisions, bit for bit, with stops before, at and after each
+switch. Resuming under other optimizers, replicas and wrappers is tested in
+`tests/sharing/test_trainer.py`.
+"""
+
+import json
+import os
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from swe_tf.sharing import adaptive
+from tests import tiny
+
+_STEPS = 10
+
+
+def _task(**config):
+  four_layers = {"encoder": {"any": {"num_layers": 4}}}
+  return {
+      "task": {"model": four_layers, **config},
+      "trainer": {"train_steps": _STEPS},
+  }
+
+
+def _sharing(**config):
+  return _task(sharing=config)
+
+
+def _by_correlation(rule, rho):
+  return _sharing(rule=rule, check_interval=2, rho=rho, patience=2)
+
+
+def _growing(method, *fractions):
+  return _task(
+      sharing={"mode": "none", "untie_step": None},
+      growth={"method": method, "fractions": list(fractions)},
+  )
+
+
+# The overrides, and the steps after which a phase ends.
+_METHODS = {
+    "none": (_sharing(mode="none"), ()),
+    "swe": (_sharing(untie_step=4), (4,)),
+    "albert": (_sharing(untie_step=None, untie_fraction=1.0), (_STEPS,)),
+    "reparameterize": (_sharing(mode="reparameterize"), ()),
+    "stem_branch": (_sharing(mode="stem_branch"), ()),
+    "staged": (
+        _sharing(
+            rule="staged", stages=[{"unit_size": 2, "from_step": 3}],
+            untie_step=6,
+        ),
+        (3, 6),
+    ),
+    "adaptive": (_by_correlation("adaptive", rho=0.99), (4,)),
+    "split": (_by_correlation("split", rho=0.99), (4,)),
+    "net2net": (_growing("net2net", 0.4), (4,)),
+    "stacking": (_growing("stacking", 0.3, 0.6), (3, 6)),
+}
+
+
+class ResumeTest(tf.test.TestCase, parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    directory = os.path.join(tf.compat.v1.test.get_temp_dir(), "records")
+    os.makedirs(directory)
+    cls.records = directory
+    cls.base = tiny.overrides(tiny.write_records(directory))
+
+  @classmethod
+  def tearDownClass(cls):
+    tf.io.gfile.rmtree(cls.records)
+    super().tearDownClass()
+
+  def _train(self, override, stops):
+    """Trains to each stop in a new runner; returns the last, and the names."""
+    config = tiny.config_of(self.base, override)
+    directory = self.create_tempdir().full_path
+    names = []
+    for stop in stops:
+      runner = tiny.make_runner(config, directory)
+      runner.controller.train(stop)
+      names.append(runner.trainer._phases.name)  # pylint: disable=protected-access
+    return runner.trainer, names
+
+  @parameterized.named_parameters(
+      (name, *method) for name, method in _METHODS.items()
+  )
+  def test_resumed_equals_straight(self, override, switches):
+    straight, _ = self._train(override, [_STEPS])
+    stops = {
+        stop
+        for switch in switches or (_STEPS // 2,)
+        for stop in (switch - 1, switch, switch + 1)
+        if stop < _STEPS
+    }
+    stops = [*sorted(stops), _STEPS]
+    resumed, names = self._train(override, stops)
+    changed = [
+        stop
+        for stop, before, after in zip(stops[1:], names, names[1:])
+        if before != after
+    ]
+    self.assertSequenceEqual(changed, switches)
+    ours, theirs = map(tiny.final_state, (resumed, straight))
+    self.assertEqual(ours.keys(), theirs.keys())
+    differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
+    self.assertEmpty(differ, f"{len(differ)} of {len(ours)} tensors differ")
+    self.assertEqual(*map(_decisions, (resumed, straight)))
+
+
+def _decisions(trainer):
+  """Returns what a rule wrote into the checkpoint."""
+  rule = trainer._phases.state.get("untie_rule")  # pylint: disable=protected-access
+  if not isinstance(rule, adaptive.RememberingRule):
+    return []
+  return json.loads(rule.serialize())
+
+
+if __name__ == "__main__":
+  tf.test.main()
