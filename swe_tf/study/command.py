@@ -140,6 +140,7 @@ def main(argv: Sequence[str]) -> int:
   except KeyboardInterrupt:
     console.print("interrupted; the same command goes on where it was")
     return 130
+  sweep.write_results()
   _print_results(sweep, console)
   console.print(
       f"tables and figures: swe report --runs={values.output_dir} "

@@ -1,6 +1,7 @@
 """How the runs of a study follow each other, and what is left of them.
 
     DIR/study.json            what the study is made of
+    DIR/results.json          all results, when the last run has ended
     DIR/NAME/overrides.yaml   the run's own configuration
     DIR/NAME/...              a Model Garden run: params.yaml, checkpoints, logs
     DIR/NAME/run.json         its axes, and how long it has taken so far
@@ -28,6 +29,7 @@ from swe_tf.study import progress as progress_lib
 from swe_tf.study import run_process
 
 _STUDY, _RUN, _RESULT = "study.json", "run.json", "result.json"
+_RESULTS = "results.json"
 _OVERRIDES = "overrides.yaml"
 _POLL_SECONDS = 0.5
 
@@ -104,6 +106,13 @@ class Sweep:
         "unigram_entropy": unigram_entropy,
         "runs": {run.name: dict(run.run.point) for run in self.runs},
     })
+
+  def write_results(self) -> None:
+    """Leaves the results of all finished runs in one file."""
+    found = {run.name: self.result(run) for run in self.runs}
+    files.write_json(self.output_dir / _RESULTS, [
+        {"name": run.name, "axes": dict(run.run.point), **found[run.name]}
+        for run in self.runs if found[run.name]])
 
   def execute(self, jobs: int,
               progress: progress_lib.SweepProgress) -> dict[str, str]:

@@ -137,6 +137,9 @@ def test_a_study_runs_and_its_results_are_those_of_the_event_files(
     for metric, value in result["metrics"].items():
       assert events[metric][-1] == (tiny.STEPS, value)
     assert f"{result['metrics']['validation_loss']:.4f}" in output
+  together = json.loads((tmp_path / "runs" / "results.json").read_text())
+  assert [run["name"] for run in together] == ["baseline-seed1", "swe-seed1"]
+  assert together[1]["metrics"] == result["metrics"]
   config = yaml.unsafe_load(
       (tmp_path / "runs" / "swe-seed1" / "params.yaml").read_text())
   assert config["task"]["sharing"]["untie_step"] == tiny.TAU
