@@ -18,25 +18,26 @@ from tests import tiny
 _STEPS = 10
 
 
-def _task(**config):
-  four_layers = {"encoder": {"any": {"num_layers": 4}}}
+def _task(num_layers, **config):
+  model = {"encoder": {"any": {"num_layers": num_layers}}}
   return {
-      "task": {"model": four_layers, **config},
+      "task": {"model": model, **config},
       "trainer": {"train_steps": _STEPS},
   }
 
 
-def _sharing(**config):
-  return _task(sharing=config)
+def _sharing(num_layers=2, **config):
+  return _task(num_layers, sharing=config)
 
 
 def _by_correlation(rule, rho):
-  return _sharing(rule=rule, check_interval=2, rho=rho, patience=2)
+  return _sharing(4, rule=rule, check_interval=2, rho=rho, patience=2)
 
 
-def _growing(method, *fractions):
+def _growing(num_layers, method, *fractions):
   return _task(
-      sharing={"mode": "none", "untie_step": None},
+      num_layers,
+      sharing={"mode": "none"},
       growth={"method": method, "fractions": list(fractions)},
   )
 
@@ -50,15 +51,15 @@ _METHODS = {
     "stem_branch": (_sharing(mode="stem_branch"), ()),
     "staged": (
         _sharing(
-            rule="staged", stages=[{"unit_size": 2, "from_step": 3}],
+            4, rule="staged", stages=[{"unit_size": 2, "from_step": 3}],
             untie_step=6,
         ),
         (3, 6),
     ),
     "adaptive": (_by_correlation("adaptive", rho=0.99), (4,)),
-    "split": (_by_correlation("split", rho=0.99), (4,)),
-    "net2net": (_growing("net2net", 0.4), (4,)),
-    "stacking": (_growing("stacking", 0.3, 0.6), (3, 6)),
+    "split": (_by_correlation("split", rho=0.8), (4,)),  # Into 0 and 1-3.
+    "net2net": (_growing(2, "net2net", 0.4), (4,)),
+    "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
 }
 
 
@@ -93,13 +94,13 @@ class ResumeTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_resumed_equals_straight(self, override, switches):
     straight, _ = self._train(override, [_STEPS])
-    stops = {
+    around = {
         stop
-        for switch in switches or (_STEPS // 2,)
+        for switch in switches
         for stop in (switch - 1, switch, switch + 1)
         if stop < _STEPS
     }
-    stops = [*sorted(stops), _STEPS]
+    stops = [*sorted(around or {_STEPS // 2}), _STEPS]
     resumed, names = self._train(override, stops)
     changed = [
         stop

@@ -181,8 +181,13 @@ class GrowthPhases(phases.Phases):
     """Carries weights and slots over from `stage` to the next; says so."""
 
   @property
+  def _saved_stage(self) -> int:
+    with tf.init_scope():  # A step asks for its model while it is traced.
+      return int(self._saved.stage.numpy())
+
+  @property
   def stage(self) -> int:
-    return max(0, int(self._saved.stage.numpy()))
+    return max(0, self._saved_stage)
 
   @property
   def size(self) -> int:
@@ -195,7 +200,7 @@ class GrowthPhases(phases.Phases):
     return next((s for s in self._steps[self.stage:] if s > step), None)
 
   def change_if_due(self, step: int) -> Optional[str]:
-    if int(self._saved.stage.numpy()) == _NOT_BEGUN:
+    if self._saved_stage == _NOT_BEGUN:
       raise errors.UsageError(
           "The checkpoint in model_dir is of a run without task.growth, so "
           "there is no small model in it. Choose another model_dir."

@@ -50,6 +50,15 @@ def _tile(value: tf.Tensor, axes: Tuple[int, ...]) -> tf.Tensor:
   return tf.tile(value, [1 + (i in axes) for i in range(value.shape.rank)])
 
 
+def _is_kernel(variable: tf.Variable) -> bool:
+  """Returns whether it reads units along its first axis.
+
+  All kernels of BERT do: [units, units] in dense layers, [units, heads, size]
+  for queries, keys and values, [heads, size, units] after attention.
+  """
+  return "kernel" in variable.name.split("/")[-1]
+
+
 def weight_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
   """Returns what a duplicated weight is multiplied with.
 
@@ -58,10 +67,7 @@ def weight_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
     axes: Its doubled axes.
     before_logits: Whether it is of the layer norm before the logits.
   """
-  # All kernels of BERT have their input first: [units, units] in dense layers,
-  # [units, heads, size] for queries, keys and values, [heads, size, units]
-  # for the output of attention.
-  reads_twice = "kernel" in wide.name.split("/")[-1] and 0 in axes
+  reads_twice = _is_kernel(wide) and 0 in axes
   return 0.5 if reads_twice or before_logits else 1.0
 
 
@@ -71,9 +77,14 @@ def gradient_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
   The two copies of a unit share the gradient that the unit had, so whatever
   makes duplicated units has half of it. Before the logits each copy has the
   whole, which its halved weights then pass on as half.
+
+  Args:
+    wide: The variable of the wide model.
+    axes: Its doubled axes.
+    before_logits: Whether it is of the layer norm before the logits.
   """
-  makes_twice = wide.shape.rank - 1 in axes and not before_logits
-  return 0.5 if makes_twice else 1.0
+  makes_twice = any(axis or not _is_kernel(wide) for axis in axes)
+  return 0.5 if makes_twice and not before_logits else 1.0
 
 
 def widen(

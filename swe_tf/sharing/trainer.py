@@ -7,6 +7,7 @@ with nothing added. The trainer knows phases, never gradients.
 
 import time
 from typing import Optional
+import weakref
 
 from absl import logging
 import gin
@@ -67,7 +68,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
           config=config,
       )
       self._sharing = optimizer_lib.find_shared_weights_optimizer(optimizer)
-    self._loop_fn, self._evaluated = None, None
+    self._loop_fn = None
+    self._evaluated = lambda: None
     self._input_is_positioned = kwargs.get("train_dataset") is not None
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     if self._sharing is not None:
@@ -134,13 +136,13 @@ class SharedWeightsTrainer(base_trainer.Trainer):
   def evaluate(self, num_steps: tf.Tensor):
     """See base class; compiles anew when it is another model's turn."""
     self._forget_other_models()
-    self._evaluated = self.model
+    self._evaluated = weakref.ref(self.model)
     return super().evaluate(num_steps)
 
   def _forget_other_models(self) -> None:
     """Lets go of the model that was evaluated, unless it is trained now."""
-    if self._evaluated is not self.model:
-      self._evaluated, self._eval_loop_fn = None, None
+    if self._evaluated() is not self.model:
+      self._eval_loop_fn = None
 
   def _position_input(self):
     """Starts the input where the restored step left it.

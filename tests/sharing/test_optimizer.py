@@ -1,5 +1,6 @@
 """The optimizer against the literal Algorithm 1 (`toy.run_algorithm_1`)."""
 
+import os
 from unittest import mock
 
 from absl.testing import parameterized
@@ -10,6 +11,7 @@ import tf_keras
 import swe_tf
 from swe_tf import errors
 from swe_tf.sharing import gradients
+from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
 from tests.sharing import toy
 
@@ -23,6 +25,7 @@ def _train_shared_then_unshared(
     compiled=False,
     wrap=None,
     untie_after=toy.TAU,
+    splits=None,
 ):
   """Trains across tau; returns the state and what was seen while shared."""
   strategy = toy.strategy_of(num_replicas)
@@ -40,11 +43,13 @@ def _train_shared_then_unshared(
 
   data = toy.batches()
   identical = []
-  for batch in data[:untie_after]:
+  for i, batch in enumerate(data[:untie_after]):
+    if splits and i in splits:
+      sharing.split(splits[i])
     toy.run_steps(strategy, tf.function(step) if compiled else step, [batch])
     identical += [
         np.array_equal(tie[0].numpy(), branch.numpy())
-        for tie in plan.ties
+        for tie in sharing.plan.ties
         for branch in tie[1:]
     ]
   sharing.untie()
@@ -74,6 +79,26 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     ours, _ = _train_shared_then_unshared(make, 1, num_replicas, compiled=True)
     oracle = toy.run_algorithm_1(make, 1, num_replicas)
     self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
+
+  @parameterized.product(
+      optimizer=("momentum", "adamw_clip", "lamb_global_clipnorm"),
+      splits=(
+          {1: (0, 1, 0, 1)},  # Every second unit: 1x4, then 2x2.
+          {1: (0, 0, 0, 3)},
+          {1: (0, 0, 2, 2), 2: (0, 0, 2, 3)},
+      ),
+      num_replicas=(1, 2),
+  )
+  def test_split_equals_algorithm_1(self, optimizer, splits, num_replicas):
+    make = toy.OPTIMIZERS[optimizer]
+    ours, identical = _train_shared_then_unshared(
+        make, 1, num_replicas, splits=splits
+    )
+    oracle = toy.run_algorithm_1(make, 1, num_replicas, splits)
+    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
+    self.assertTrue(all(identical), "a tie differs within while shared")
+    never = toy.run_algorithm_1(make, 1, num_replicas)
+    self.assertGreater(toy.max_relative_difference(ours, never), 1e-3)
 
   @parameterized.parameters(1, 2)
   def test_clips_under_loss_scaling(self, num_replicas):
@@ -129,6 +154,16 @@ class MutationTest(tf.test.TestCase):
     with mock.patch.object(slots, "copy_slots", forgetful):
       self.assertGreater(self._difference(), 1e-3)
 
+  def test_splitting_without_the_slots(self):
+    splits = {1: (0, 1, 0, 1)}
+    make = toy.OPTIMIZERS["adamw_clip"]
+    oracle = toy.run_algorithm_1(make, 1, 1, splits)
+    with mock.patch.object(
+        swe_tf.SharedWeightsOptimizer, "_copy_slots_to", lambda self, v: None
+    ):
+      ours, _ = _train_shared_then_unshared(make, 1, 1, splits=splits)
+    self.assertGreater(toy.max_relative_difference(ours, oracle), 1e-3)
+
   def test_untying_one_step_late(self):
     self.assertGreater(self._difference(untie_after=toy.TAU + 1), 1e-3)
 
@@ -171,11 +206,12 @@ class PhaseTest(tf.test.TestCase):
     everything = len(self.model.trainable_variables)
     self.assertLen(inner.weights, 1 + 2 * everything)
 
-  def test_gradient_cosine_is_the_mean_over_all_pairs(self):
+  def test_gradient_cosines_are_those_of_whole_gradients(self):
     optimizer = self._optimizer(
         tf_keras.optimizers.SGD(0.1), cosine_interval=1
     )
     self.assertTrue(np.isnan(optimizer.gradient_cosine))
+    self.assertTrue(np.all(np.isnan(optimizer.gradient_cosines.adjacent)))
     grads = self._step(optimizer)
     flat = [
         np.concatenate([
@@ -190,6 +226,38 @@ class PhaseTest(tf.test.TestCase):
         for b in flat[:i]
     ]
     self.assertAllClose(optimizer.gradient_cosine, np.mean(pairs), rtol=1e-5)
+    cosines = optimizer.gradient_cosines
+    self.assertEqual(cosines.mean, optimizer.gradient_cosine)
+    adjacent = [
+        a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+        for a, b in zip(flat, flat[1:])
+    ]
+    self.assertAllClose(cosines.adjacent, adjacent, rtol=1e-5)
+
+  def test_the_cosines_are_of_all_units_after_a_split(self):
+    optimizer = self._optimizer(
+        tf_keras.optimizers.SGD(0.1), cosine_interval=1
+    )
+    optimizer.split((0, 0, 2, 2))
+    self._step(optimizer)
+    cosines = optimizer.gradient_cosines.adjacent
+    self.assertLen(cosines, toy.NUM_LAYERS - 1)
+    self.assertTrue(np.all(np.isfinite(cosines)))
+
+  def test_groups_are_in_the_checkpoint(self):
+    optimizer = self._optimizer(toy.OPTIMIZERS["momentum"]())
+    self._step(optimizer)
+    optimizer.split((0, 0, 0, 3))
+    path = tf.train.Checkpoint(optimizer=optimizer).save(
+        os.path.join(self.get_temp_dir(), "split")
+    )
+    restored = self._optimizer(toy.OPTIMIZERS["momentum"]())
+    self.assertEqual(str(restored.plan), "1x4")
+    tf.train.Checkpoint(optimizer=restored).restore(path)
+    self.assertEqual(restored.plan.groups, (0, 0, 0, 3))
+    self.assertEqual(restored.phase, "shared")
+    restored.split(schedule.UNTIED)
+    self.assertEqual(restored.phase, "unshared")
 
   def test_refuses_what_it_cannot_wrap(self):
     import keras  # Keras 3.
@@ -273,7 +341,31 @@ class CompiledStepTest(tf.test.TestCase):
     self.assertEqual(unshared, 4 * everything)
 
 
+class CosinesTest(tf.test.TestCase):
+
+  def test_a_gradient_that_is_zero_or_absent_has_no_direction(self):
+    one, minus = tf.constant([1.0, 0.0]), tf.constant([-2.0, 0.0])
+    zero = tf.zeros([2])
+    rows = [[one, minus, zero, one], [one, None, zero, one]]
+    cosines = gradients.adjacent_cosines(rows).numpy()
+    self.assertAllClose(cosines, [-1 / np.sqrt(2.0), 0.0, 0.0])
+
+
 class SlotsTest(tf.test.TestCase):
+
+  def test_dropped_slots_are_gone_and_the_others_stay(self):
+    model = toy.make_stack()
+    first, *rest = model.trainable_variables
+    inner = toy.OPTIMIZERS["adamw_clip"]()
+    self.assertFalse(slots.has_slots(inner, first))
+    slots.create_slots(inner, model.trainable_variables)
+    before = len(inner.weights)
+    slots.drop_slots(inner, [first])
+    self.assertFalse(slots.has_slots(inner, first))
+    self.assertTrue(all(slots.has_slots(inner, v) for v in rest))
+    self.assertLen(inner.weights, before - 2)
+    inner.apply_gradients([(tf.ones_like(first), first)])
+    self.assertTrue(slots.has_slots(inner, first))
 
   def test_an_optimizer_that_hides_a_slot_is_refused(self):
     class Hides(tf_keras.optimizers.SGD):

@@ -76,6 +76,55 @@ class PlanTest(tf.test.TestCase, parameterized.TestCase):
       make([keras.layers.Dense(3)])
 
 
+class SplitTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      ((0, 0, 0, 0), "1x4"),
+      ((0, 1, 0, 1), "2x2"),
+      ((0, 1, 2, 3), "4x1"),
+      ((0, 0, 0, 3), "1x4 in groups 0-2, 3"),
+      ((0, 1, 1, 0), "1x4 in groups 0+3, 1-2"),
+      ((0, 0, 2, 0), "1x4 in groups 0+1+3, 2"),
+  )
+  def test_ties_are_those_of_the_groups(self, groups, text):
+    layers = [_dense() for _ in range(4)]
+    whole = swe_tf.SharingPlan.from_layers(layers)
+    plan = whole.split(groups)
+    self.assertEqual(str(plan), text)
+    self.assertEqual(plan.whole_ties, whole.ties)
+    tied = {frozenset(map(id, tie)) for tie in plan.ties}
+    self.assertEqual(tied, {
+        frozenset(
+            id(getattr(layers[u], name))
+            for u in range(4)
+            if groups[u] == first
+        )
+        for first in set(groups)
+        for name in ("kernel", "bias")
+    })
+    stems = {
+        id(getattr(layers[first], name))
+        for first in groups
+        for name in ("kernel", "bias")
+    }
+    self.assertEqual(set(map(id, plan.stems)), stems)
+
+  def test_units_of_two_layers(self):
+    layers = [_dense() for _ in range(8)]
+    plan = swe_tf.SharingPlan.from_layers(layers, 2).split((0, 1, 0, 1))
+    self.assertEqual(str(plan), "4x2")
+    tied = [tuple(map(id, tie)) for tie in plan.ties]
+    self.assertIn((id(layers[1].kernel), id(layers[5].kernel)), tied)
+
+  def test_bad_groups_are_named(self):
+    whole = swe_tf.SharingPlan.from_layers([_dense() for _ in range(4)])
+    for groups in ((0, 0, 0), (0, 0, 0, 2), (1, 1, 1, 1), (0, 2, 2, 2)):
+      with self.assertRaisesRegex(errors.UsageError, "first unit of its gro"):
+        whole.split(groups)
+    with self.assertRaisesRegex(errors.UsageError, "cannot be tied again"):
+      whole.split((0, 0, 2, 2)).split((0, 0, 0, 3))
+
+
 class DoctestTest(parameterized.TestCase):
 
   @parameterized.parameters(plan_lib, schedule)

@@ -97,8 +97,6 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
       ("ema", _EMA, 1),
       ("bfloat16", _BFLOAT16, 1),
       ("float16_and_ema", {**_EMA, **_FLOAT16}, 1),
-      ("none", {"task": {"sharing": {"mode": "none"}}}, 1),
-      ("reparameterize", {"task": {"sharing": {"mode": "reparameterize"}}}, 1),
   )
   def test_resumed_equals_straight(self, override, num_replicas):
     strategy = toy.strategy_of(num_replicas)
@@ -116,7 +114,7 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
         resumed.controller.train(stop)
     self.assertEqual(
         resumed.trainer._sharing.untied_at,  # pylint: disable=protected-access
-        tiny.TAU if config.task.sharing.mode == "swe" else 0,
+        tiny.TAU,
     )
     self.assert_same_state(tiny.final_state(resumed.trainer), expected)
 

@@ -135,7 +135,11 @@ def state_of(model, optimizer) -> State:
   )
 
 
-def run_algorithm_1(make_optimizer, unit_size, num_replicas) -> State:
+def run_algorithm_1(
+    make_optimizer, unit_size, num_replicas, splits=None
+) -> State:
+  """Runs the oracle; `splits` are the groups from a step on, by that step."""
+  splits = splits or {}
   strategy = strategy_of(num_replicas)
   with strategy.scope():
     model = make_stack()
@@ -157,9 +161,9 @@ def run_algorithm_1(make_optimizer, unit_size, num_replicas) -> State:
     grads = gradients_of(model, x, y)
     optimizer.apply_gradients(zip(grads, model.trainable_variables))
 
-  data = batches()
-  run_steps(strategy, shared_step, data[:TAU])
-  run_steps(strategy, unshared_step, data[TAU:])
+  for i, batch in enumerate(batches()):
+    plan = plan.split(splits[i]) if i in splits else plan
+    run_steps(strategy, shared_step if i < TAU else unshared_step, [batch])
   return state_of(model, optimizer)
 
 
