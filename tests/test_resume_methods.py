@@ -1,8 +1,8 @@
 """Every method: trained straight, and killed and resumed, gives the same.
 
-Weights, slots and decisions, bit for bit, with stops before, at and after each
-switch. Resuming under other optimizers, replicas and wrappers is tested in
-`tests/sharing/test_trainer.py`.
+Weights, slots and decisions, bit for bit, with stops at each switch, and in the
+slow tests before and after it too. Resuming under other optimizers, replicas
+and wrappers is tested in `tests/sharing/test_trainer.py`.
 """
 
 import json
@@ -10,6 +10,7 @@ import os
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from swe_tf.sharing import adaptive
@@ -79,40 +80,48 @@ class ResumeTest(tf.test.TestCase, parameterized.TestCase):
     super().tearDownClass()
 
   def _train(self, override, stops):
-    """Trains to each stop in a new runner; returns the last, and the names."""
+    """Trains to each stop in a new runner; returns it, and the switches."""
     config = tiny.config_of(self.base, override)
     directory = self.create_tempdir().full_path
-    names = []
+    changed = []
     for stop in stops:
       runner = tiny.make_runner(config, directory)
+      phases = runner.trainer._phases  # pylint: disable=protected-access
+      before = phases.name
       runner.controller.train(stop)
-      names.append(runner.trainer._phases.name)  # pylint: disable=protected-access
-    return runner.trainer, names
+      if phases.name != before:
+        changed.append(stop)
+    return runner.trainer, changed
 
-  @parameterized.named_parameters(
-      (name, *method) for name, method in _METHODS.items()
-  )
-  def test_resumed_equals_straight(self, override, switches):
+  def _check(self, override, switches, stops):
     straight, _ = self._train(override, [_STEPS])
-    around = {
-        stop
-        for switch in switches
-        for stop in (switch - 1, switch, switch + 1)
-        if stop < _STEPS
-    }
-    stops = [*sorted(around or {_STEPS // 2}), _STEPS]
-    resumed, names = self._train(override, stops)
-    changed = [
-        stop
-        for stop, before, after in zip(stops[1:], names, names[1:])
-        if before != after
-    ]
+    resumed, changed = self._train(override, stops)
     self.assertSequenceEqual(changed, switches)
     ours, theirs = map(tiny.final_state, (resumed, straight))
     self.assertEqual(ours.keys(), theirs.keys())
     differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
     self.assertEmpty(differ, f"{len(differ)} of {len(ours)} tensors differ")
     self.assertEqual(*map(_decisions, (resumed, straight)))
+
+  @parameterized.named_parameters(
+      (name, *method) for name, method in _METHODS.items()
+  )
+  def test_resumed_equals_straight(self, override, switches):
+    stops = [stop for stop in switches if stop < _STEPS] or [_STEPS // 2]
+    self._check(override, switches, [*stops, _STEPS])
+
+  @pytest.mark.slow
+  @parameterized.named_parameters(
+      (name, *method) for name, method in _METHODS.items() if method[1]
+  )
+  def test_resumed_around_a_switch_equals_straight(self, override, switches):
+    around = {
+        stop
+        for switch in switches
+        for stop in (switch - 1, switch, switch + 1)
+        if stop < _STEPS
+    }
+    self._check(override, switches, [*sorted(around), _STEPS])
 
 
 def _decisions(trainer):
