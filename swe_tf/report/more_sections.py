@@ -14,6 +14,8 @@ from swe_tf.report.tables import Column
 _SPEED_COLUMNS = (
     *rows_lib.METHOD_COLUMNS,
     Column("steps_ratio", "steps / baseline's steps", ".3f", spread=True),
+    Column("reverse_ratio", "baseline's steps to this final loss / its steps",
+           ".3f", spread=True),
     Column("reached", "seeds that got there", "d"),
     Column("pairs", "seeds compared", "d"),
     Column("validation_points", "validations a run", "d"),
@@ -74,7 +76,8 @@ def steps_ratios(found: sections.Comparisons) -> tables.Section:
       measured = baseline and speed.measure(group, baseline)
       if measured:
         rows.append(rows_lib.method_cells(group) | {
-            "steps_ratio": measured.ratio, "reached": measured.reached,
+            "steps_ratio": measured.ratio, "reverse_ratio": measured.reverse,
+            "reached": measured.reached,
             "pairs": measured.pairs, "validation_points": measured.points})
     if len(rows) > 1:
       made.append(tables.Table(comparison.title, _SPEED_COLUMNS, rows))
@@ -83,7 +86,9 @@ def steps_ratios(found: sections.Comparisons) -> tables.Section:
       ["The step at which the validation loss of a run first gets down to the "
        "final one of the baseline's run with the same seed, divided by the "
        "baseline's steps. Between two validations the curve is taken for a "
-       "straight line. Empty unless all seeds get there.",
+       "straight line. Empty unless all seeds get there. The next column is "
+       "the same with the roles exchanged: for a method that is behind, the "
+       "part of its steps after which the baseline was as far.",
        "The learning rate of both is fully decayed at the same number of "
        "steps, so that this is a reading in the middle of the schedule: it is "
        "not what a run that was scheduled to end there would need. The row of "

@@ -22,11 +22,14 @@ class Speed:
   Attributes:
     ratio: Mean and deviation over seeds; None unless all of them got there:
       the mean of those that did would flatter.
+    reverse: The same with the roles exchanged: the steps that the baseline
+      needs to get to the method's final loss, relative to its own.
     reached: The number of seeds that got there.
     pairs: The number of seeds that the baseline has too.
     points: The fewest validations that a run has.
   """
   ratio: Optional[groups_lib.Statistic]
+  reverse: Optional[groups_lib.Statistic]
   reached: int
   pairs: int
   points: int
@@ -62,17 +65,23 @@ def steps_to_reach(curve: curves.Curve, target: float) -> Optional[float]:
 def measure(group: groups_lib.Group,
             baseline: groups_lib.Group) -> Optional[Speed]:
   """Compares a group with the baseline; None if they have no common seed."""
-  targets = baseline.values(runs_lib.LOSS)
-  pairs = [run for run in group.runs if run.facts.seed in targets]
+  others = {run.facts.seed: run for run in baseline.runs}
+  pairs = [(run, others[run.facts.seed]) for run in group.runs
+           if run.facts.seed in others]
   if not pairs:
     return None
-  ratios = []
-  for run in pairs:
-    step = steps_to_reach(
-        run.validation["validation_loss"], targets[run.facts.seed])
-    if step is not None:
-      ratios.append(step / baseline.facts.train_steps)
-  complete = len(ratios) == len(pairs)
+  ratios = [_ratio(run, other) for run, other in pairs]
+  reached = [ratio for ratio in ratios if ratio is not None]
+  reverse = [_ratio(other, run) for run, other in pairs]
   return Speed(
-      groups_lib.summarize(ratios) if complete else None, len(ratios),
-      len(pairs), min(len(run.validation["validation_loss"]) for run in pairs))
+      ratio=groups_lib.summarize(reached) if None not in ratios else None,
+      reverse=groups_lib.summarize(reverse) if None not in reverse else None,
+      reached=len(reached), pairs=len(pairs),
+      points=min(len(run.validation["validation_loss"]) for run, _ in pairs))
+
+
+def _ratio(run: runs_lib.Run, other: runs_lib.Run) -> Optional[float]:
+  """Returns the part of its steps that `run` needs to where `other` ends."""
+  step = steps_to_reach(
+      run.validation["validation_loss"], other.scores[runs_lib.LOSS])
+  return None if step is None else step / run.facts.train_steps

@@ -46,9 +46,18 @@ def test_ratios_are_paired_by_seed(tmp_path):
       abs(ratios[0] - ratios[1]) / math.sqrt(2))
   assert (found.reached, found.pairs, found.points) == (2, 2, 2)
   assert control.ratio == groups.Statistic(1.0, 0.0, 2)
+  assert found.reverse is None  # The baseline never gets down to 1.
 
 
 def test_no_ratio_if_a_seed_never_gets_there(tmp_path):
   found, _ = _measure(tmp_path, (4.0, 1.0), (5.0, 3.5))
   assert found.ratio is None
   assert (found.reached, found.pairs) == (1, 2)
+
+
+def test_the_reverse_is_the_baselines_way_to_the_methods_end(tmp_path):
+  # The baseline goes from 5 to 2 and from 5 to 3, and is at 3.5 after half and
+  # three quarters of that.
+  found, _ = _measure(tmp_path, (4.0, 3.5), (5.0, 3.5))
+  assert found.ratio is None
+  assert found.reverse.mean == pytest.approx((0.75 + 0.875) / 2)
