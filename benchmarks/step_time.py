@@ -1,7 +1,8 @@
 """Step time of the shared and the unshared phase against stock Model Garden.
 
     python -m benchmarks.step_time --cosine    # part of `make bench`
-    python -m benchmarks.step_time --layers=6,12,24,48 --replicas=1,2,4
+    python -m benchmarks.step_time --layers=6,12,24,48
+    python -m benchmarks.step_time --layers=6 --replicas=4
 
 Compiled steps of one BERT live side by side: Model Garden's own (its AdamW,
 nothing of ours), shared, unshared, truly tied (ALBERT's way, one block that is
@@ -41,7 +42,7 @@ CONFIGURATIONS = {
 
 _ROUNDS = flags.DEFINE_integer("rounds", 30, "How often to go round.")
 _LAYERS = flags.DEFINE_list("layers", ["24"], "Numbers of layers.")
-_REPLICAS = flags.DEFINE_list("replicas", ["1"], "Numbers of CPU replicas.")
+_REPLICAS = flags.DEFINE_integer("replicas", 1, "Number of CPU replicas.")
 _CONFIGURATIONS = flags.DEFINE_list(
     "configurations", list(CONFIGURATIONS), "What dominates.")
 _COSINE = flags.DEFINE_bool("cosine", False, "Time the cosine too.")
@@ -137,39 +138,42 @@ def measure(name: str, layers: int, strategy, rounds: int):
   }
 
 
-def strategies(counts):
-  """Yields a strategy for each number of replicas."""
+def make_strategy(replicas: int) -> tf.distribute.Strategy:
+  """Returns a strategy; a process can have collectives of one size only."""
+  if replicas == 1:
+    return tf.distribute.get_strategy()
   cpu = tf.config.list_physical_devices("CPU")[0]
   tf.config.set_logical_device_configuration(
-      cpu, [tf.config.LogicalDeviceConfiguration()] * max(counts))
-  for count in counts:
-    yield tf.distribute.get_strategy() if count == 1 else (
-        tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(count)]))
+      cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
+  return tf.distribute.MirroredStrategy(
+      [f"/cpu:{i}" for i in range(replicas)])
 
 
 def main(_):
   logging.set_verbosity(logging.ERROR)
   results = []
-  for strategy in strategies([int(count) for count in _REPLICAS.value]):
-    for layers in map(int, _LAYERS.value):
-      for name in _CONFIGURATIONS.value:
-        results.append(measure(name, layers, strategy, _ROUNDS.value))
-        r = results[-1]
-        print(
-            f"{name:<20} {r['layers']:>2} layers of width {r['width']:>3}, "
-            f"{r['replicas']} replicas, {r['batch']:>2} x {r['length']:>3} "
-            f"tokens: stock {1000 * r['stock_seconds']:7.1f} ms, "
-            f"shared/stock {r['shared/stock']:.3f}, "
-            f"unshared/stock {r['unshared/stock']:.3f}, "
-            f"shared/tied {r['shared/tied']:.3f}; by the cores' work "
-            f"{r['shared/stock work']:.3f}, {r['unshared/stock work']:.3f}"
-            + (f", a cosine costs {r['a cosine/shared']:.1%} of a shared step"
-               if _COSINE.value else ""),
-            flush=True,
-        )
-        if _OUTPUT.value:
-          with open(_OUTPUT.value, "w") as file:
-            json.dump(results, file, indent=2)
+  strategy = make_strategy(_REPLICAS.value)
+  for layers in map(int, _LAYERS.value):
+    for name in _CONFIGURATIONS.value:
+      results.append(measure(name, layers, strategy, _ROUNDS.value))
+      _print(results[-1])
+      if _OUTPUT.value:
+        with open(_OUTPUT.value, "w") as file:
+          json.dump(results, file, indent=2)
+
+
+def _print(r) -> None:
+  cosine = (f", a cosine costs {r['a cosine/shared']:.1%} of a shared step"
+            if _COSINE.value else "")
+  print(
+      f"{r['configuration']:<20} {r['layers']:>2} layers of width "
+      f"{r['width']:>3}, {r['replicas']} replicas, {r['batch']:>2} x "
+      f"{r['length']:>3} tokens: stock {1000 * r['stock_seconds']:7.1f} ms, "
+      f"shared/stock {r['shared/stock']:.3f}, "
+      f"unshared/stock {r['unshared/stock']:.3f}, "
+      f"shared/tied {r['shared/tied']:.3f}; by the cores' work "
+      f"{r['shared/stock work']:.3f}, {r['unshared/stock work']:.3f}{cosine}",
+      flush=True)
 
 
 if __name__ == "__main__":

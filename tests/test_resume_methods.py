@@ -114,19 +114,19 @@ class ResumeTest(tf.test.TestCase, parameterized.TestCase):
   def test_resumed_equals_straight(self, override, switches):
     self._check_at_switches(override, switches)
 
-  @pytest.mark.slow
   @parameterized.named_parameters(
       (name, *method)
       for name, method in _METHODS.items()
       if name not in _IN_EVERY_RUN
   )
+  @pytest.mark.slow
   def test_resumed_equals_straight_too(self, override, switches):
     self._check_at_switches(override, switches)
 
-  @pytest.mark.slow
   @parameterized.named_parameters(
       (name, *method) for name, method in _METHODS.items() if method[1]
   )
+  @pytest.mark.slow
   def test_resumed_around_a_switch_equals_straight(self, override, switches):
     around = {
         stop
