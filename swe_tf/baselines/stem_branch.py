@@ -15,8 +15,8 @@ from typing import List, Sequence, Tuple
 
 import tensorflow as tf
 
+from swe_tf.baselines import reparameterization
 from swe_tf.sharing import gradients
-from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import plan as plan_lib
 
 
@@ -31,14 +31,13 @@ def stem_gradient(grads: Sequence[tf.Tensor], scale: float):
   return tf.add_n(reached) * scale if reached else None
 
 
-class StemBranchOptimizer(optimizer_lib.SharedWeightsOptimizer):
+class StemBranchOptimizer(reparameterization.UntiedOptimizer):
   """Has the inner optimizer update stem and branches instead of the weights.
 
   Slots, weight decay and clipping are those of the stem and the branches; the
   tied variables of the model have none. Their names contain the name of the
   model's variable (a stem's that of unit 0), so that whatever is excluded from
-  weight decay by name still is. Weights are never shared, so it is an optimizer
-  whose shared phase is over before the first update.
+  weight decay by name still is.
 
   Attributes:
     stems: w_0 of each tie, in the order of `plan.ties`.
@@ -51,7 +50,7 @@ class StemBranchOptimizer(optimizer_lib.SharedWeightsOptimizer):
       plan: plan_lib.SharingPlan,
       name: str = "StemBranchOptimizer",
   ):
-    super().__init__(inner_optimizer, plan, untie_step=0, name=name)
+    super().__init__(inner_optimizer, plan, name=name)
     with tf.init_scope():
       self.stems = [_like(tie[0], "stem") for tie in plan.ties]
       self.branches = [[_like(v, "branch") for v in tie] for tie in plan.ties]
@@ -67,36 +66,14 @@ class StemBranchOptimizer(optimizer_lib.SharedWeightsOptimizer):
   def _rows(self):
     return zip(self.stems, self.branches, self.plan.ties)
 
-  def aggregate_gradients(self, grads_and_vars):
-    """Reduces the gradients of stems and branches over the replicas."""
-    return super().aggregate_gradients(self._reparameterize(grads_and_vars))
-
-  @tf.autograph.experimental.do_not_convert
-  def apply_gradients(
-      self,
-      grads_and_vars,
-      name=None,
-      skip_gradients_aggregation=False,
-      **kwargs,
-  ):
+  def apply_gradients(self, *args, **kwargs):
     """Makes one update. See the base class."""
-    aggregate = not skip_gradients_aggregation and kwargs.get(
-        "experimental_aggregate_gradients", True
-    )
-    # Whoever aggregated before came through `aggregate_gradients`.
-    if aggregate:
-      grads_and_vars = self._reparameterize(grads_and_vars)
-    result = super().apply_gradients(
-        grads_and_vars, name, skip_gradients_aggregation, **kwargs
-    )
+    result = super().apply_gradients(*args, **kwargs)
     self._assign_weights()
     return result
 
-  def _reparameterize(
-      self, grads_and_vars
-  ) -> List[Tuple[tf.Tensor, tf.Variable]]:
+  def transform(self, grads_and_vars) -> List[Tuple[tf.Tensor, tf.Variable]]:
     """Turns gradients of tied variables into those of stems and branches."""
-    grads_and_vars = list(grads_and_vars)
     scale = stem_scale(self.plan.num_units)
     by_tie = gradients.gradients_by_tie(grads_and_vars, self.plan)
     tied, pairs = set(), []
