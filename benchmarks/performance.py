@@ -3,9 +3,9 @@ r"""All benchmarks of `docs/performance.md`: runs them, writes table and figure.
     python -m benchmarks.performance --output_dir=docs/results/performance \
       --text=FILE --vocab=FILE
 
-Takes half an hour on 2 cores, alone on the machine. A benchmark whose JSON file
-is there already is not run again, so that single ones can be repeated by
-deleting theirs. Without --text the input pipeline is left out.
+Takes an hour and a half on 2 cores, alone on the machine. A benchmark whose
+JSON file is there already is not run again, so that single ones can be repeated
+by deleting theirs. Without --text the input pipeline is left out.
 """
 
 import json
@@ -21,22 +21,31 @@ _OUTPUT_DIR = flags.DEFINE_string(
     "output_dir", "docs/results/performance", "JSON files, table and figure.")
 _TEXT = flags.DEFINE_string("text", "", "Text, for the input pipeline.")
 _VOCAB = flags.DEFINE_string("vocab", "", "WordPieces, for the same.")
-_ROUNDS = flags.DEFINE_integer("rounds", 30, "Rounds of a step's timing.")
+_SECONDS = flags.DEFINE_float(
+    "seconds", 60.0, "How long the steps of one configuration take turns.")
 
-_DEPTHS = "6,12,24,48"
+_DEPTHS = (6, 12, 24, 48)
 
 
 def _benchmarks() -> dict[str, list[str]]:
   """Returns the arguments of each benchmark by the name of its JSON file."""
-  rounds = f"--rounds={_ROUNDS.value}"
+  step_time = ["step_time", f"--seconds={_SECONDS.value}"]
+  dominated = "--configurations=compute dominates,optimizer dominates"
+  # A process of its own for each: it keeps the memory of all that it measured,
+  # and can have collectives of one size only.
   found = {
-      "step_time_by_layers": ["step_time", f"--layers={_DEPTHS}", rounds],
-      # A process can have collectives of one size only.
-      "step_time_2_replicas": [
-          "step_time", "--layers=6", "--replicas=2", rounds],
+      f"step_time_{layers}_layers": [
+          *step_time, f"--layers={layers}", dominated]
+      for layers in _DEPTHS
+  }
+  found |= {
+      "step_time_few_tokens": [
+          *step_time, "--layers=6,12", "--configurations=few tokens"],
+      "step_time_2_replicas": [*step_time, "--layers=6", "--replicas=2"],
       "step_time_4_replicas": [
-          "step_time", "--layers=6", "--replicas=4", rounds],
-      "lifecycle": ["lifecycle", f"--layers={_DEPTHS}"],
+          *step_time, "--layers=6", "--replicas=4", dominated],
+      "lifecycle": [
+          "lifecycle", f"--layers={','.join(map(str, _DEPTHS))}"],
   }
   if _TEXT.value and _VOCAB.value:
     for length in (128, 512):
@@ -66,9 +75,10 @@ def _read(directory: pathlib.Path, name: str):
 
 def _step_rows(results) -> list[str]:
   lines = [
-      "| | layers | replicas | shared / stock | unshared / stock | shared / "
-      "truly tied | shared / stock, work | unshared / stock, work |",
-      "|" + "---|" * 8]
+      "| | layers | replicas | shared / stock | unshared / stock | a copy "
+      "of stock / stock | shared / truly tied | shared / stock, work | "
+      "unshared / stock, work |",
+      "|" + "---|" * 9]
 
   def with_spread(r, kind):
     low, high = r[f"{kind}/stock quartiles"]
@@ -78,6 +88,7 @@ def _step_rows(results) -> list[str]:
     lines.append(
         f"| {r['configuration']} | {r['layers']} | {r['replicas']} | "
         f"{with_spread(r, 'shared')} | {with_spread(r, 'unshared')} | "
+        f"{r['stock/stock']:.3f} | "
         f"{r['shared/tied']:.3f} | {r['shared/stock work']:.3f} | "
         f"{r['unshared/stock work']:.3f} |")
   return lines
@@ -113,7 +124,8 @@ def _draw(directory: pathlib.Path) -> None:
   """Draws how ratios, pause and memory grow with the layers."""
   figure = figure_lib.Figure(figsize=(11, 3.4), layout="constrained")
   ratios, times, memory = figure.subplots(1, 3)
-  steps = _read(directory, "step_time_by_layers")
+  steps = [r for layers in _DEPTHS
+           for r in _read(directory, f"step_time_{layers}_layers")]
   for name in dict.fromkeys(r["configuration"] for r in steps):
     rows = [r for r in steps if r["configuration"] == name]
     layers = [r["layers"] for r in rows]
@@ -140,9 +152,9 @@ def main(_):
   directory = pathlib.Path(_OUTPUT_DIR.value)
   _run_all(directory)
   table = "\n\n".join("\n".join(lines) for lines in (
-      _step_rows(_read(directory, "step_time_by_layers")
-                 + _read(directory, "step_time_2_replicas")
-                 + _read(directory, "step_time_4_replicas")),
+      _step_rows([
+          result for name in _benchmarks() if name.startswith("step_time")
+          for result in _read(directory, name)]),
       _life_rows(_read(directory, "lifecycle")),
       _input_rows(directory)))
   (directory / "tables.md").write_text(table + "\n", encoding="utf-8")
