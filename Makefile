@@ -32,7 +32,7 @@ lint: venv
 	$(BIN)/ruff check swe_tf tests benchmarks experiments
 
 bench: venv
-	$(BIN)/python -m benchmarks.step_time --cosine
+	$(BIN)/python -m benchmarks.step_time --layers=6 --cosine
 	$(BIN)/python -m benchmarks.tokenization
 
 clean:

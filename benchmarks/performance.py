@@ -10,6 +10,7 @@ by deleting theirs. Without --text the input pipeline is left out.
 
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -25,25 +26,27 @@ _SECONDS = flags.DEFINE_float(
     "seconds", 60.0, "How long the steps of one configuration take turns.")
 
 _DEPTHS = (6, 12, 24, 48)
+_DOMINATING = ("compute", "optimizer")
 
 
 def _benchmarks() -> dict[str, list[str]]:
   """Returns the arguments of each benchmark by the name of its JSON file."""
   step_time = ["step_time", f"--seconds={_SECONDS.value}"]
-  dominated = "--configurations=compute dominates,optimizer dominates"
   # A process of its own for each: it keeps the memory of all that it measured,
   # and can have collectives of one size only.
   found = {
-      f"step_time_{layers}_layers": [
-          *step_time, f"--layers={layers}", dominated]
-      for layers in _DEPTHS
+      f"step_time_{layers}_layers_{name}": [
+          *step_time, f"--layers={layers}",
+          f"--configurations={name} dominates"]
+      for layers in _DEPTHS for name in _DOMINATING
   }
   found |= {
       "step_time_few_tokens": [
           *step_time, "--layers=6,12", "--configurations=few tokens"],
       "step_time_2_replicas": [*step_time, "--layers=6", "--replicas=2"],
       "step_time_4_replicas": [
-          *step_time, "--layers=6", "--replicas=4", dominated],
+          *step_time, "--layers=6", "--replicas=4",
+          "--configurations=compute dominates,optimizer dominates"],
       "lifecycle": [
           "lifecycle", f"--layers={','.join(map(str, _DEPTHS))}"],
   }
@@ -91,6 +94,14 @@ def _step_rows(results) -> list[str]:
         f"{r['stock/stock']:.3f} | "
         f"{r['shared/tied']:.3f} | {r['shared/stock work']:.3f} | "
         f"{r['unshared/stock work']:.3f} |")
+  if results:
+    mean = {name: statistics.geometric_mean(r[name] for r in results)
+            for name in ("unshared/stock", "stock/stock", "shared/tied",
+                         "unshared/stock work")}
+    lines.append(
+        f"| geometric mean | | | | {mean['unshared/stock']:.3f} | "
+        f"{mean['stock/stock']:.3f} | {mean['shared/tied']:.3f} | | "
+        f"{mean['unshared/stock work']:.3f} |")
   return lines
 
 
@@ -124,14 +135,13 @@ def _draw(directory: pathlib.Path) -> None:
   """Draws how ratios, pause and memory grow with the layers."""
   figure = figure_lib.Figure(figsize=(11, 3.4), layout="constrained")
   ratios, times, memory = figure.subplots(1, 3)
-  steps = [r for layers in _DEPTHS
-           for r in _read(directory, f"step_time_{layers}_layers")]
-  for name in dict.fromkeys(r["configuration"] for r in steps):
-    rows = [r for r in steps if r["configuration"] == name]
+  for name in _DOMINATING:
+    rows = [r for layers in _DEPTHS
+            for r in _read(directory, f"step_time_{layers}_layers_{name}")]
     layers = [r["layers"] for r in rows]
     for kind, style in (("shared", "o-"), ("unshared", "s--")):
       ratios.plot(layers, [r[f"{kind}/stock"] for r in rows], style,
-                  label=f"{kind}, {name}")
+                  label=f"{kind}, {name} dominates")
   ratios.axhline(1.0, color="0.7", zorder=0)
   ratios.set(xlabel="layers", ylabel="step time / stock", ylim=(0, None))
   life = _read(directory, "lifecycle")

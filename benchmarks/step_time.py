@@ -1,7 +1,7 @@
 """Step time of the shared and the unshared phase against stock Model Garden.
 
-    python -m benchmarks.step_time --cosine    # part of `make bench`
-    python -m benchmarks.step_time --layers=6,12,24,48
+    python -m benchmarks.step_time --layers=6 --cosine    # part of `make bench`
+    python -m benchmarks.step_time --layers=6,12
     python -m benchmarks.step_time --layers=6 --replicas=4
 
 Compiled steps of one BERT live side by side: Model Garden's own (its optimizer,
