@@ -75,7 +75,7 @@ class StemBranchOptimizer(reparameterization.UntiedOptimizer):
   def transform(self, grads_and_vars) -> List[Tuple[tf.Tensor, tf.Variable]]:
     """Turns gradients of tied variables into those of stems and branches."""
     scale = stem_scale(self.plan.num_units)
-    by_tie = gradients.gradients_by_tie(grads_and_vars, self.plan)
+    by_tie = gradients.gradients_of(grads_and_vars, self.plan.ties)
     tied, pairs = set(), []
     for grads, (stem, branches, tie) in zip(by_tie, self._rows()):
       tied.update(map(plan_lib.variable_key, tie))

@@ -13,21 +13,10 @@ from swe_tf.sharing import plan as plan_lib
 GradsAndVars = Sequence[Tuple[tf.Tensor, tf.Variable]]
 
 
-def gradients_by_tie(
-    grads_and_vars: GradsAndVars, plan: plan_lib.SharingPlan
+def gradients_of(
+    grads_and_vars: GradsAndVars, ties: Sequence[Sequence[tf.Variable]]
 ) -> List[List[tf.Tensor]]:
-  """Returns the gradients of each tie, in the order of `plan.ties`."""
-  return _gradients_of(grads_and_vars, plan.ties)
-
-
-def gradients_by_unit(
-    grads_and_vars: GradsAndVars, plan: plan_lib.SharingPlan
-) -> List[List[tf.Tensor]]:
-  """Returns the gradients of each role in all units, whatever the groups."""
-  return _gradients_of(grads_and_vars, plan.whole_ties)
-
-
-def _gradients_of(grads_and_vars, ties):
+  """Returns the gradients of each tie's variables; None where none came."""
   by_key = {plan_lib.variable_key(v): g for g, v in grads_and_vars}
   return [[by_key.get(plan_lib.variable_key(v)) for v in tie] for tie in ties]
 
@@ -51,7 +40,7 @@ def mean_over_ties(
   """
   given = {plan_lib.variable_key(v) for _, v in grads_and_vars}
   mean_of_stem, branches = {}, set()
-  for tie, grads in zip(plan.ties, gradients_by_tie(grads_and_vars, plan)):
+  for tie, grads in zip(plan.ties, gradients_of(grads_and_vars, plan.ties)):
     keys = [plan_lib.variable_key(v) for v in tie]
     if given.isdisjoint(keys[1:]):
       continue  # Only the stem came: its gradient is the mean already.
@@ -128,59 +117,3 @@ def clip_by_global_norm(
   norm = tf.sqrt(2.0 * tf.reduce_sum(tf.stack(half_squares)))
   clipped, _ = tf.clip_by_global_norm(grads, clip_norm, use_norm=norm)
   return list(zip(clipped, variables))
-
-
-def _inverse_norms(tied_grads) -> List[tf.Tensor]:
-  """Returns 1 / |g_b| of each unit's whole gradient; 0 for the gradient 0."""
-  return [
-      tf.math.reciprocal_no_nan(
-          tf.linalg.global_norm([grads[b] for grads in tied_grads])
-      )
-      for b in range(len(tied_grads[0]))
-  ]
-
-
-def mean_pairwise_cosine(
-    tied_grads: Sequence[Sequence[tf.Tensor]],
-) -> tf.Tensor:
-  """Returns the mean cosine over all pairs of units' whole gradients.
-
-  With unit vectors u_b = g_b / |g_b|, the sum over all ordered pairs of
-  distinct units is |sum_b u_b|^2 - B, so no pair is ever formed.
-
-  Args:
-    tied_grads: For each role, the gradients of the B units' variables.
-
-  Returns:
-    A scalar in [-1/(B-1), 1].
-  """
-  num_units = len(tied_grads[0])
-  inverse = _inverse_norms(tied_grads)
-  sum_of_units = [
-      tf.add_n([g * inverse[b] for b, g in enumerate(grads) if g is not None])
-      for grads in tied_grads
-      if any(g is not None for g in grads)
-  ]
-  square = tf.square(tf.linalg.global_norm(sum_of_units))
-  return (square - num_units) / (num_units * (num_units - 1.0))
-
-
-def adjacent_cosines(tied_grads: Sequence[Sequence[tf.Tensor]]) -> tf.Tensor:
-  """Returns the cosine between the whole gradients of each unit and the next.
-
-  Args:
-    tied_grads: For each role, the gradients of the B units' variables.
-
-  Returns:
-    A vector of B - 1 cosines.
-  """
-  inverse = _inverse_norms(tied_grads)
-  cosines = []
-  for b in range(len(inverse) - 1):
-    products = [
-        tf.reduce_sum(tf.convert_to_tensor(grads[b]) * grads[b + 1])
-        for grads in tied_grads
-        if grads[b] is not None and grads[b + 1] is not None
-    ]
-    cosines.append(tf.add_n(products) * inverse[b] * inverse[b + 1])
-  return tf.stack(cosines)

@@ -22,6 +22,7 @@ import tf_keras
 
 from official.modeling import optimization
 from swe_tf import errors
+from swe_tf.sharing import cosines
 from swe_tf.sharing import gradients
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
@@ -133,25 +134,9 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
           aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
           name="groups",
       )
-    self._cosine_interval = cosine_interval if plan.num_units > 1 else None
-    self._gradient_cosine, self._adjacent_cosines = None, None
-    if self._cosine_interval:
-      self._gradient_cosine = self._measurement([], "gradient_cosine")
-      self._adjacent_cosines = self._measurement(
-          [plan.num_units - 1], "adjacent_cosines"
-      )
-
-  def _measurement(self, shape, name: str) -> tf.Variable:
-    """Makes a variable that is no state: it is left out of the checkpoint."""
-    return self._no_dependency(
-        tf.Variable(
-            tf.fill(shape, float("nan")),
-            trainable=False,
-            synchronization=tf.VariableSynchronization.ON_READ,
-            aggregation=tf.VariableAggregation.MEAN,
-            name=name,
-        )
-    )
+    self._cosines = None
+    if cosine_interval and plan.num_units > 1:
+      self._cosines = cosines.CosineMeter(plan.num_units, cosine_interval)
 
   @property
   def inner_optimizer(self):
@@ -180,24 +165,16 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
 
   @property
   def gradient_cosine(self) -> float:
-    """Mean pairwise cosine of the tied gradients, averaged over replicas.
-
-    It is taken from each replica's own gradients, before the all-reduce: the
-    all-reduced gradient of a single layer never exists while shared.
-    """
-    if self._gradient_cosine is None:
-      return float("nan")
-    return float(self._gradient_cosine.numpy())
+    """Mean pairwise cosine of the tied gradients, averaged over replicas."""
+    return self.gradient_cosines.mean
 
   @property
   def gradient_cosines(self) -> schedule.GradientCosines:
     """All that is measured of the tied gradients; NaN before the first time."""
-    if self._adjacent_cosines is None:
+    if self._cosines is None:
       nothing = (float("nan"),) * (self.plan.num_units - 1)
       return schedule.GradientCosines(float("nan"), nothing)
-    return schedule.GradientCosines(
-        self.gradient_cosine, tuple(self._adjacent_cosines.numpy().tolist())
-    )
+    return self._cosines.read()
 
   def begin(self) -> None:
     """Makes the weights such that the first update can be made. Runs eagerly.
@@ -267,8 +244,9 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     """
     if self.phase == SHARED:
       means = gradients.mean_over_ties(grads_and_vars, self.plan)
-      if self._cosine_interval:
-        self._measure_cosine(grads_and_vars, means)
+      if self._cosines:
+        step = tf.cast(self.iterations, tf.int64) + 1
+        self._cosines.measure(step, grads_and_vars, means, self.plan)
       grads_and_vars = means
     grads_and_vars = [(g, v) for g, v in grads_and_vars if g is not None]
     # AdamWeightDecay leaves this clip out when it does not aggregate.
@@ -353,32 +331,6 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     tf.__internal__.distribute.interim.maybe_merge_call(
         copy_all, tf.distribute.get_strategy()
     )
-
-  def _measure_cosine(self, grads_and_vars, means) -> None:
-    """Measures the cosines in the last step of every interval.
-
-    Only after the means: a sum is made in place of a gradient that nobody else
-    has to read. If that depended on how far the measurement has come, so would
-    the order of the sum, and with it the last bit of the weights.
-
-    Args:
-      grads_and_vars: The pairs of all variables.
-      means: The pairs of stems and untied variables.
-    """
-
-    def measure():
-      units = gradients.gradients_by_unit(grads_and_vars, self.plan)
-      self._gradient_cosine.assign(gradients.mean_pairwise_cosine(units))
-      self._adjacent_cosines.assign(gradients.adjacent_cosines(units))
-
-    stems = set(map(plan_lib.variable_key, self.plan.stems))
-    with tf.control_dependencies([
-        g for g, v in means
-        if g is not None and plan_lib.variable_key(v) in stems
-    ]):
-      step = tf.cast(self.iterations, tf.int64) + 1
-      is_due = tf.equal(step % self._cosine_interval, 0)
-    tf.cond(is_due, measure, lambda: None)
 
   # The rest makes the wrapper look like the optimizer that it wraps.
 

@@ -341,16 +341,6 @@ class CompiledStepTest(tf.test.TestCase):
     self.assertEqual(unshared, 4 * everything)
 
 
-class CosinesTest(tf.test.TestCase):
-
-  def test_a_gradient_that_is_zero_or_absent_has_no_direction(self):
-    one, minus = tf.constant([1.0, 0.0]), tf.constant([-2.0, 0.0])
-    zero = tf.zeros([2])
-    rows = [[one, minus, zero, one], [one, None, zero, one]]
-    cosines = gradients.adjacent_cosines(rows).numpy()
-    self.assertAllClose(cosines, [-1 / np.sqrt(2.0), 0.0, 0.0])
-
-
 class SlotsTest(tf.test.TestCase):
 
   def test_dropped_slots_are_gone_and_the_others_stay(self):
