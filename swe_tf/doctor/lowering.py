@@ -88,9 +88,8 @@ def at_depth(
 ) -> cfg.ExperimentConfig:
   """Returns the experiment with another number of layers."""
   config = copy.deepcopy(config)
-  kind = config.task.model.encoder.type
-  config.override({"task": {"model": {"encoder": {kind: {
-      "num_layers": num_layers}}}}})
+  # Not by `override`, which a config that was locked refuses.
+  config.task.model.encoder.get().num_layers = num_layers
   return config
 
 

@@ -24,8 +24,10 @@ from swe_tf.doctor import steps
 from swe_tf.doctor import topologies
 
 _EXTRA = "pip install 'swe-tf[tpu-check]'"
-QUANTITIES = ("arguments", "outputs", "temporaries", "code", "flops", "bytes",
-              "all_reduce")
+_MEMORY = ("arguments", "outputs", "temporaries", "code")
+# "peak" is the memory in all.
+QUANTITIES = (*_MEMORY, "peak", "flops", "bytes", "all_reduce")
+_TOLERANCE = 0.05
 Say = Callable[[str], Any]
 
 
@@ -40,6 +42,11 @@ class Estimate:
   """
   value: float
   deviation: Optional[float] = None
+
+  @property
+  def holds(self) -> bool:
+    """Whether the depth between confirms that the quantity grows on a line."""
+    return self.deviation is None or abs(self.deviation) <= _TOLERANCE
 
 
 def require_compiler() -> str:
@@ -163,11 +170,12 @@ def extrapolate(reports: Mapping[int, Mapping[str, float]], layers: int
   """
   depths = sorted(reports)
   if layers in reports:
-    return {name: Estimate(reports[layers][name]) for name in QUANTITIES}
+    return {name: Estimate(_quantity(reports[layers], name))
+            for name in QUANTITIES}
   low, middle, high = depths
   found = {}
   for name in QUANTITIES:
-    at = {depth: reports[depth][name] for depth in depths}
+    at = {depth: _quantity(reports[depth], name) for depth in depths}
     slope = (at[high] - at[low]) / (high - low)
     on_line = at[low] + slope * (middle - low)
     found[name] = Estimate(
@@ -176,7 +184,7 @@ def extrapolate(reports: Mapping[int, Mapping[str, float]], layers: int
   return found
 
 
-def peak_memory(estimates: Mapping[str, Estimate]) -> float:
-  """Returns the bytes that a step needs at its peak."""
-  return sum(estimates[name].value for name in
-             ("arguments", "outputs", "temporaries", "code"))
+def _quantity(report: Mapping[str, float], name: str) -> float:
+  if name == "peak":
+    return sum(report[part] for part in _MEMORY)
+  return report[name]

@@ -40,44 +40,58 @@ def define_flags() -> None:
       "jobs", 2, "Compilers at a time, 2 GB of memory each.", lower_bound=1)
 
 
-_ROWS = (
-    ("arguments", show.size),
-    ("temporaries", show.size),
-    ("flops", show.flops),
-    ("bytes", show.size),
-    ("all_reduce", show.size),
-)
+_ROWS = {
+    "peak": ("peak memory", show.size),
+    "arguments": ("arguments", show.size),
+    "temporaries": ("temporaries", show.size),
+    "flops": ("flops", show.flops),
+    "bytes": ("bytes", show.size),
+    "all_reduce": ("all-reduce", show.size),
+}
+_UNKNOWN = "?"
 
 
-def _table(found: Mapping[str, Mapping[str, tpu.Estimate]],
-           topology: topologies.Topology, title: str) -> rich_table.Table:
+def make_table(found: Mapping[str, Mapping[str, tpu.Estimate]],
+               topology: topologies.Topology, title: str) -> rich_table.Table:
+  """Returns the table; what cannot be extrapolated is a question mark."""
   table = rich_table.Table("each replica", *found, "shared/stock", title=title)
 
-  def add(name, values, render):
-    table.add_row(name, *map(render, values.values()),
-                  f"{values[steps.SHARED] / values[steps.STOCK]:.4f}")
+  def fits(peak):
+    if not peak.holds:
+      return _UNKNOWN
+    return "yes" if peak.value <= topology.generation.hbm else "no"
 
-  peaks = {kind: tpu.peak_memory(found[kind]) for kind in found}
-  table.add_row("fits", *(
-      "yes" if peak <= topology.generation.hbm else "no"
-      for peak in peaks.values()), "")
-  add("peak memory", peaks, show.size)
-  for name, render in _ROWS:
-    add(name.replace("_", "-"),
-        {kind: found[kind][name].value for kind in found}, render)
+  table.add_row("fits", *(fits(found[kind]["peak"]) for kind in found), "")
+  for name, (label, render) in _ROWS.items():
+    row = {kind: found[kind][name] for kind in found}
+    stock, shared = row[steps.STOCK], row[steps.SHARED]
+    # A small model may need no temporaries outside of the chip's caches.
+    ratio = (f"{shared.value / stock.value:.4f}"
+             if stock.value and stock.holds and shared.holds else "")
+    table.add_row(
+        label,
+        *(render(one.value) if one.holds else _UNKNOWN for one in row.values()),
+        ratio)
   return table
 
 
-def _largest_deviation(found) -> str:
+def how_far_from_a_line(found) -> str:
+  """Says how good the extrapolation is, and what to do if it is not."""
   deviations = [
-      (abs(estimates[name].deviation), f"{name} of the {kind} step")
+      (abs(estimates[name].deviation), f"{label} of the {kind} step")
       for kind, estimates in found.items()
-      for name, _ in _ROWS if estimates[name].deviation is not None]
+      for name, (label, _) in _ROWS.items()
+      if estimates[name].deviation is not None]
   if not deviations:
     return "compiled at its full depth: nothing is extrapolated"
   worst, name = max(deviations)
-  return (f"the line is checked at the depth between: off by {worst:.2%} at "
+  text = (f"the line is checked at the depth between: off by {worst:.2%} at "
           f"most ({name})")
+  if all(estimates[name].holds for estimates in found.values()
+         for name in _ROWS):
+    return text
+  return (f"{text}. What is off by more than 5% is no line, and shown as "
+          f"{_UNKNOWN}: compile deeper models with --depths")
 
 
 def _against_cost_model(config, found, replicas: int) -> str:
@@ -122,12 +136,12 @@ def main(argv: Sequence[str]) -> None:
             f"layers already: {report['too_large']}")
   found = {kind: tpu.extrapolate(reports[kind], layers) for kind in reports}
   batch = config.task.train_data.global_batch_size
-  console.print(_table(
+  console.print(make_table(
       found, topology,
       f"{layers} layers, {topology.name}, {topology.replicas} replicas of "
       f"{batch // topology.replicas} sequences"))
   console.print(f"compiled with {versions} at {depths} layers; "
-                f"{_largest_deviation(found)}", soft_wrap=True)
+                f"{how_far_from_a_line(found)}", soft_wrap=True)
   if layers == config.task.model.encoder.get().num_layers:
     console.print(_against_cost_model(config, found, topology.replicas),
                   soft_wrap=True)

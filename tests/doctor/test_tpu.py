@@ -7,8 +7,10 @@ import pytest
 
 from swe_tf import errors
 from swe_tf.doctor import cost as cost_lib
+from swe_tf.doctor import lowering
 from swe_tf.doctor import topologies
 from swe_tf.doctor import tpu
+from swe_tf.doctor import tpu_command
 from tests import tiny
 
 
@@ -48,6 +50,13 @@ def test_what_cannot_be_compiled_is_told_first():
     tpu.check(config, topologies.parse("v5e:4x4"), [2])
 
 
+def test_another_depth_of_a_config_that_is_locked():
+  config = _config()
+  other = lowering.at_depth(config, 3)
+  assert other.task.model.encoder.get().num_layers == 3
+  assert config.task.model.encoder.get().num_layers == 6
+
+
 def test_a_bend_in_the_line_is_told():
   reports = {depth: {name: depth**2 for name in tpu.QUANTITIES}
              for depth in (2, 3, 4)}
@@ -55,6 +64,27 @@ def test_a_bend_in_the_line_is_told():
   assert found.value == 4 + 6 * 4
   assert found.deviation == pytest.approx(-0.1)
   assert tpu.extrapolate(reports, 3)["flops"] == tpu.Estimate(9)
+
+
+def test_the_table_says_nothing_where_there_is_no_line():
+  def of(size, temporaries):
+    reports = {
+        depth: {name: size * depth for name in tpu.QUANTITIES}
+        | {"outputs": 1 + (depth > 4), "temporaries": at} for depth, at in zip((3, 4, 5), temporaries)}
+    return tpu.extrapolate(reports, 24)
+
+  found = {"stock": of(100, (0, 0, 0)), "shared": of(25, (90, 0, 0)),
+           "unshared": of(100, (0, 0, 0))}
+  table = tpu_command.make_table(found, topologies.parse("v4:2x2x1"), "")
+  cells = [list(column.cells) for column in table.columns]
+  rows = {label: rest for label, *rest in zip(*cells)}
+  assert rows["fits"] == ["yes", "?", "yes", ""]
+  assert rows["peak memory"][1:] == ["?", rows["peak memory"][0], ""]
+  assert rows["temporaries"] == ["0 B", "?", "0 B", ""]
+  assert rows["all-reduce"][-1] == "0.2500"
+  assert "--depths" in tpu_command.how_far_from_a_line(found)
+  del found["shared"]
+  assert "--depths" not in tpu_command.how_far_from_a_line(found)
 
 
 @pytest.mark.slow
@@ -73,8 +103,8 @@ def test_the_real_compiler_confirms_the_cost_model(tmp_path):
     found = tpu.extrapolate(reports[kind], 6)
     assert found["all_reduce"].value == phase.all_reduce_bytes
     assert found["all_reduce"].deviation == 0.0
-  assert (tpu.peak_memory(tpu.extrapolate(reports["shared"], 6))
-          <= tpu.peak_memory(tpu.extrapolate(reports["stock"], 6)))
+  assert (tpu.extrapolate(reports["shared"], 6)["peak"].value
+          <= tpu.extrapolate(reports["stock"], 6)["peak"].value)
   compiled = sum("compiled" in text for text in said)
   tpu.compile_steps(config, topology, [2, 3, 4], pathlib.Path(tmp_path),
                     jobs=2, say=said.append)
