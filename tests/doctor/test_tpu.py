@@ -70,7 +70,8 @@ def test_the_table_says_nothing_where_there_is_no_line():
   def of(size, temporaries):
     reports = {
         depth: {name: size * depth for name in tpu.QUANTITIES}
-        | {"outputs": 1 + (depth > 4), "temporaries": at} for depth, at in zip((3, 4, 5), temporaries)}
+        | {"outputs": 1 + (depth > 4), "temporaries": at}
+        for depth, at in zip((3, 4, 5), temporaries)}
     return tpu.extrapolate(reports, 24)
 
   found = {"stock": of(100, (0, 0, 0)), "shared": of(25, (90, 0, 0)),
