@@ -53,6 +53,9 @@ _LAYERS = flags.DEFINE_list("layers", ["24"], "Numbers of layers.")
 _REPLICAS = flags.DEFINE_integer("replicas", 1, "Number of CPU replicas.")
 _CONFIGURATIONS = flags.DEFINE_list(
     "configurations", list(CONFIGURATIONS), "What dominates.")
+flags.register_validator(
+    "configurations", lambda names: set(names) <= set(CONFIGURATIONS),
+    message=f"must be of {', '.join(CONFIGURATIONS)}.")
 _COSINE = flags.DEFINE_bool("cosine", False, "Time the cosine too.")
 _OUTPUT = flags.DEFINE_string("output", None, "A JSON file for the figures.")
 

@@ -15,10 +15,10 @@ import gin
 
 from official.common import flags as tfm_flags
 from official.core import task_factory
-from official.core import train_utils
 from official.nlp import train as stock_driver
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.configs import parsing
 from swe_tf.sharing import trainer
 
 
@@ -34,7 +34,7 @@ def _check_data() -> None:
   gin.parse_config_files_and_bindings(
       flags.FLAGS.gin_file, flags.FLAGS.gin_params, finalize_config=False
   )
-  params = train_utils.parse_configuration(flags.FLAGS, print_return=False)
+  params = parsing.parse_configuration(flags.FLAGS)
   task = task_factory.get_task(params.task)
   if hasattr(task, "check_data"):
     task.check_data()

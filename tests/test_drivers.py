@@ -115,6 +115,7 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
         "max_predictions_per_seq",
     ),
     ({"task.train_data.input_path": "absent/*.tfrecord"}, "absent/*.tfrecord"),
+    ({"task.sharing.unitsize": 1}, "unitsize"),
 ])
 def test_bad_config_is_one_line_and_leaves_no_trace(
     tmp_path, config_file, overrides, message
@@ -126,3 +127,11 @@ def test_bad_config_is_one_line_and_leaves_no_trace(
   assert len(error) == 1 and message in error[0], output[-2000:]
   assert "Traceback" not in output
   assert not os.path.exists(model_dir)
+
+
+def test_a_config_file_that_is_not_there_is_one_line(tmp_path):
+  code, output = finish(start(OURS, tmp_path / "model", "absent.yaml"))
+  assert code != 0
+  assert "error: --config_file: absent.yaml" in output
+  assert "Traceback" not in output
+  assert not (tmp_path / "model").exists()

@@ -10,10 +10,10 @@ import gin
 
 from official.common import flags as tfm_flags
 from official.core import config_definitions as cfg
-from official.core import train_utils
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import experiment
+from swe_tf.configs import parsing
 
 
 def define_flags() -> None:
@@ -31,11 +31,7 @@ def read_config() -> cfg.ExperimentConfig:
   values = flags.FLAGS
   logging.set_verbosity(logging.ERROR)  # The commands say what matters.
   gin.parse_config_files_and_bindings(values.gin_file, values.gin_params)
-  try:
-    config = train_utils.parse_configuration(
-        values, lock_return=False, print_return=False)
-  except LookupError as error:  # No such experiment, no such parameter.
-    raise errors.UsageError(str(error.args[0])) from error
+  config = parsing.parse_configuration(values, lock_return=False)
   if not isinstance(config, experiment.SharingExperimentConfig):
     raise errors.UsageError(
         f"--experiment={values.experiment} does not share weights; use "

@@ -1,0 +1,31 @@
+"""From flags to an experiment, with one line for what is not there."""
+
+from absl import flags
+import tensorflow as tf
+
+from official.core import config_definitions as cfg
+from official.core import train_utils
+from swe_tf import errors
+
+
+def parse_configuration(
+    values: flags.FlagValues, **kwargs
+) -> cfg.ExperimentConfig:
+  """Calls Model Garden's `parse_configuration`.
+
+  Args:
+    values: The stock driver's flags.
+    **kwargs: See Model Garden.
+
+  Returns:
+    The experiment, validated.
+
+  Raises:
+    UsageError: If an experiment, a parameter or a file does not exist.
+  """
+  try:
+    return train_utils.parse_configuration(values, print_return=False, **kwargs)
+  except LookupError as error:  # No such experiment, no such parameter.
+    raise errors.UsageError(str(error.args[0])) from error
+  except tf.errors.NotFoundError as error:
+    raise errors.UsageError(f"--config_file: {error.message}.") from error
