@@ -39,23 +39,35 @@ def _write_records(path: str) -> None:
   with open(_TEXT.value, "rb") as file, tf.io.TFRecordWriter(path) as writer:
     for line in filter(None, map(bytes.strip, file)):
       feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[line]))
-      writer.write(tf.train.Example(features=tf.train.Features(
-          feature={"text": feature})).SerializeToString())
+      writer.write(
+        tf.train.Example(
+          features=tf.train.Features(feature={"text": feature})
+        ).SerializeToString()
+      )
 
 
 def _ours():
-  return data.build_dataset(pretrain_text.PretrainTextDataConfig(
-      input_path=_TEXT.value, vocab_file_path=_VOCAB.value,
-      seq_length=_SEQ_LENGTH.value, global_batch_size=32))
+  return data.build_dataset(
+    pretrain_text.PretrainTextDataConfig(
+      input_path=_TEXT.value,
+      vocab_file_path=_VOCAB.value,
+      seq_length=_SEQ_LENGTH.value,
+      global_batch_size=32,
+    )
+  )
 
 
 def _model_garden(records: str):
   return pretrain_text_dataloader.BertPretrainTextDataLoader(
-      pretrain_text_dataloader.BertPretrainTextDataConfig(
-          input_path=records, vocab_file_path=_VOCAB.value,
-          seq_length=_SEQ_LENGTH.value, global_batch_size=32,
-          max_predictions_per_seq=int(0.15 * _SEQ_LENGTH.value) + 1,
-          use_next_sentence_label=False)).load()
+    pretrain_text_dataloader.BertPretrainTextDataConfig(
+      input_path=records,
+      vocab_file_path=_VOCAB.value,
+      seq_length=_SEQ_LENGTH.value,
+      global_batch_size=32,
+      max_predictions_per_seq=int(0.15 * _SEQ_LENGTH.value) + 1,
+      use_next_sentence_label=False,
+    )
+  ).load()
 
 
 def _tokens_per_second(dataset) -> float:
@@ -78,9 +90,12 @@ def main(_):
         speeds[name].append(_tokens_per_second(dataset))
   result = {name: statistics.median(found) for name, found in speeds.items()}
   result["ratio"] = statistics.median(
-      a / b for a, b in zip(speeds["swe"], speeds["model_garden"]))
-  print(f"tokens/s: swe {result['swe']:,.0f}, Model Garden "
-        f"{result['model_garden']:,.0f}, ratio {result['ratio']:.2f}")
+    a / b for a, b in zip(speeds["swe"], speeds["model_garden"])
+  )
+  print(
+    f"tokens/s: swe {result['swe']:,.0f}, Model Garden "
+    f"{result['model_garden']:,.0f}, ratio {result['ratio']:.2f}"
+  )
   if _OUTPUT.value:
     with open(_OUTPUT.value, "w") as file:
       json.dump(result | {"seq_length": _SEQ_LENGTH.value}, file, indent=2)

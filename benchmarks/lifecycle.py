@@ -22,8 +22,8 @@ from absl import flags
 from absl import logging
 import tensorflow as tf
 
-from official.core import train_utils
 from benchmarks import model
+from official.core import train_utils
 from swe_tf.doctor import steps
 from swe_tf.sharing import trainer as trainer_lib
 from swe_tf.tasks import masked_lm
@@ -64,8 +64,7 @@ def _stock(config):
   compiling = _timed(lambda: float(program()))
   for _ in range(_STEPS):
     float(program())
-  return {"stock compile": compiling,
-          "stock memory": _memory("VmHWM") - before}
+  return {"stock compile": compiling, "stock memory": _memory("VmHWM") - before}
 
 
 def _swe(config):
@@ -76,12 +75,15 @@ def _swe(config):
   task.check_data = lambda: None
   dataset = tf.data.Dataset.from_tensors(steps.make_inputs(config)).repeat()
   trainer = trainer_lib.SharedWeightsTrainer(
-      config, task, task.build_model(),
-      train_utils.create_optimizer(task, config), evaluate=False,
-      train_dataset=dataset)
+    config,
+    task,
+    task.build_model(),
+    train_utils.create_optimizer(task, config),
+    evaluate=False,
+    train_dataset=dataset,
+  )
   trainer.initialize()
-  figures = {
-      "shared compile": _timed(lambda: trainer.train(tf.constant(1)))}
+  figures = {"shared compile": _timed(lambda: trainer.train(tf.constant(1)))}
   trainer.train(tf.constant(_STEPS))
   figures["shared memory"] = _memory("VmHWM") - before
   _forget_peak()
@@ -98,8 +100,7 @@ def _swe(config):
 
 def _measure(kind: str, layers: int, width: int):
   logging.set_verbosity(logging.ERROR)
-  config = model.make_config(
-      width=width, batch=4, length=32, layers=layers)
+  config = model.make_config(width=width, batch=4, length=32, layers=layers)
   config = config.replace(task={"sharing": {"untie_step": 2 + _STEPS}})
   config.validate()
   return {"stock": _stock, "swe": _swe}[kind](config)
@@ -115,13 +116,15 @@ def main(_):
         figures |= pool.apply(_measure, (kind, layers, _WIDTH.value))
     results.append(figures)
     print(
-        f"{layers:>2} layers: compile stock {figures['stock compile']:.1f} s, "
-        f"shared {figures['shared compile']:.1f} s; untie pause "
-        f"{figures['untie pause']:.1f} s; save {figures['save']:.2f} s, "
-        f"restore {figures['restore']:.2f} s; memory stock "
-        f"{figures['stock memory'] / 1e6:.0f} MB, shared "
-        f"{figures['shared memory'] / 1e6:.0f} MB, unshared "
-        f"{figures['unshared memory'] / 1e6:.0f} MB", flush=True)
+      f"{layers:>2} layers: compile stock {figures['stock compile']:.1f} s, "
+      f"shared {figures['shared compile']:.1f} s; untie pause "
+      f"{figures['untie pause']:.1f} s; save {figures['save']:.2f} s, "
+      f"restore {figures['restore']:.2f} s; memory stock "
+      f"{figures['stock memory'] / 1e6:.0f} MB, shared "
+      f"{figures['shared memory'] / 1e6:.0f} MB, unshared "
+      f"{figures['unshared memory'] / 1e6:.0f} MB",
+      flush=True,
+    )
     if _OUTPUT.value:
       with open(_OUTPUT.value, "w") as file:
         json.dump(results, file, indent=2)

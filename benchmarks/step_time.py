@@ -38,24 +38,25 @@ from swe_tf.modeling import encoder
 # works on: few tokens, a wide model and LAMB, which is many operations a weight
 # where AdamW is one fused kernel, make the optimizer dominate on a CPU.
 CONFIGURATIONS = {
-    "compute dominates": dict(
-        width=64, batch=16, length=128, optimizer="adamw"),
-    "few tokens": dict(
-        width=512, batch=4, length=8, optimizer="adamw"),
-    "optimizer dominates": dict(
-        width=512, batch=4, length=8, optimizer="lamb"),
+  "compute dominates": dict(width=64, batch=16, length=128, optimizer="adamw"),
+  "few tokens": dict(width=512, batch=4, length=8, optimizer="adamw"),
+  "optimizer dominates": dict(width=512, batch=4, length=8, optimizer="lamb"),
 }
 
 _ROUNDS = flags.DEFINE_integer("rounds", 20, "How often to go round at least.")
 _SECONDS = flags.DEFINE_float(
-    "seconds", 60.0, "How long to go on with the rounds of one configuration.")
+  "seconds", 60.0, "How long to go on with the rounds of one configuration."
+)
 _LAYERS = flags.DEFINE_list("layers", ["24"], "Numbers of layers.")
 _REPLICAS = flags.DEFINE_integer("replicas", 1, "Number of CPU replicas.")
 _CONFIGURATIONS = flags.DEFINE_list(
-    "configurations", list(CONFIGURATIONS), "What dominates.")
+  "configurations", list(CONFIGURATIONS), "What dominates."
+)
 flags.register_validator(
-    "configurations", lambda names: set(names) <= set(CONFIGURATIONS),
-    message=f"must be of {', '.join(CONFIGURATIONS)}.")
+  "configurations",
+  lambda names: set(names) <= set(CONFIGURATIONS),
+  message=f"must be of {', '.join(CONFIGURATIONS)}.",
+)
 _COSINE = flags.DEFINE_bool("cosine", False, "Time the cosine too.")
 _OUTPUT = flags.DEFINE_string("output", None, "A JSON file for the figures.")
 
@@ -69,8 +70,9 @@ class _TiedEncoder(encoder.PreLnBertEncoder):
 
   def __init__(self, *args, **kwargs):
     super().__init__(*args, **kwargs)
-    self._transformer_layers = (
-        [self._transformer_layers[0]] * len(self._transformer_layers))
+    self._transformer_layers = [self._transformer_layers[0]] * len(
+      self._transformer_layers
+    )
 
 
 def _build(kind: str, config) -> steps.Step:
@@ -92,9 +94,9 @@ def make_step(kind: str, config, strategy):
   with strategy.scope():
     step = _build(kind, config)
     inputs = steps.make_inputs(
-        config,
-        config.task.train_data.global_batch_size
-        // strategy.num_replicas_in_sync)
+      config,
+      config.task.train_data.global_batch_size // strategy.num_replicas_in_sync,
+    )
 
   # An eager step makes the slots, without which a program is traced twice.
   strategy.run(step.run, args=(inputs,))
@@ -120,8 +122,7 @@ def _take_turns(programs):
   work = {kind: [] for kind in programs}
   order = random.Random(0)
   end = time.perf_counter() + _SECONDS.value
-  while (len(times[steps.STOCK]) < _ROUNDS.value
-         or time.perf_counter() < end):
+  while len(times[steps.STOCK]) < _ROUNDS.value or time.perf_counter() < end:
     for kind in order.sample(list(programs), len(programs)):
       start, start_work = time.perf_counter(), time.process_time()
       programs[kind]()
@@ -140,29 +141,37 @@ def measure(name: str, layers: int, strategy):
 
   def quartiles(measured, kind):
     return statistics.quantiles(
-        (t / s for t, s in zip(measured[kind], measured[steps.STOCK])), n=4)
+      (t / s for t, s in zip(measured[kind], measured[steps.STOCK])), n=4
+    )
 
   def ratio(kind, to=steps.STOCK):
     return statistics.median(t / s for t, s in zip(times[kind], times[to]))
 
-  cosine = ({"a cosine/shared": ratio(_MEASURED, steps.SHARED) - 1.0}
-            if _COSINE.value else {})
+  cosine = (
+    {"a cosine/shared": ratio(_MEASURED, steps.SHARED) - 1.0}
+    if _COSINE.value
+    else {}
+  )
   return {
-      "configuration": name,
-      "layers": layers,
-      "replicas": strategy.num_replicas_in_sync,
-      "rounds": len(times[steps.STOCK]),
-      **shape,
-      "stock_seconds": statistics.median(times[steps.STOCK]),
-      "shared/stock": ratio(steps.SHARED),
-      "unshared/stock": ratio(steps.UNSHARED),
-      "stock/stock": ratio(_COPY),
-      "shared/tied": ratio(steps.SHARED, _TIED),
-      **{f"{kind}/stock quartiles": quartiles(times, kind)[::2]
-         for kind in (steps.SHARED, steps.UNSHARED)},
-      **{f"{kind}/stock work": quartiles(work, kind)[1]
-         for kind in (steps.SHARED, steps.UNSHARED)},
-      **cosine,
+    "configuration": name,
+    "layers": layers,
+    "replicas": strategy.num_replicas_in_sync,
+    "rounds": len(times[steps.STOCK]),
+    **shape,
+    "stock_seconds": statistics.median(times[steps.STOCK]),
+    "shared/stock": ratio(steps.SHARED),
+    "unshared/stock": ratio(steps.UNSHARED),
+    "stock/stock": ratio(_COPY),
+    "shared/tied": ratio(steps.SHARED, _TIED),
+    **{
+      f"{kind}/stock quartiles": quartiles(times, kind)[::2]
+      for kind in (steps.SHARED, steps.UNSHARED)
+    },
+    **{
+      f"{kind}/stock work": quartiles(work, kind)[1]
+      for kind in (steps.SHARED, steps.UNSHARED)
+    },
+    **cosine,
   }
 
 
@@ -172,9 +181,9 @@ def make_strategy(replicas: int) -> tf.distribute.Strategy:
     return tf.distribute.get_strategy()
   cpu = tf.config.list_physical_devices("CPU")[0]
   tf.config.set_logical_device_configuration(
-      cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
-  return tf.distribute.MirroredStrategy(
-      [f"/cpu:{i}" for i in range(replicas)])
+    cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
+  )
+  return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
 
 
 def main(_):
@@ -191,19 +200,23 @@ def main(_):
 
 
 def _print(r) -> None:
-  cosine = (f", a cosine costs {r['a cosine/shared']:.1%} of a shared step"
-            if _COSINE.value else "")
+  cosine = (
+    f", a cosine costs {r['a cosine/shared']:.1%} of a shared step"
+    if _COSINE.value
+    else ""
+  )
   print(
-      f"{r['configuration']:<20} {r['layers']:>2} layers of width "
-      f"{r['width']:>3}, {r['replicas']} replicas, {r['batch']:>2} x "
-      f"{r['length']:>3} tokens, {r['rounds']:>3} rounds: "
-      f"stock {1000 * r['stock_seconds']:7.1f} ms, "
-      f"shared/stock {r['shared/stock']:.3f}, "
-      f"unshared/stock {r['unshared/stock']:.3f}, "
-      f"shared/tied {r['shared/tied']:.3f}, "
-      f"stock/stock {r['stock/stock']:.3f}; by the cores' work "
-      f"{r['shared/stock work']:.3f}, {r['unshared/stock work']:.3f}{cosine}",
-      flush=True)
+    f"{r['configuration']:<20} {r['layers']:>2} layers of width "
+    f"{r['width']:>3}, {r['replicas']} replicas, {r['batch']:>2} x "
+    f"{r['length']:>3} tokens, {r['rounds']:>3} rounds: "
+    f"stock {1000 * r['stock_seconds']:7.1f} ms, "
+    f"shared/stock {r['shared/stock']:.3f}, "
+    f"unshared/stock {r['unshared/stock']:.3f}, "
+    f"shared/tied {r['shared/tied']:.3f}, "
+    f"stock/stock {r['stock/stock']:.3f}; by the cores' work "
+    f"{r['shared/stock work']:.3f}, {r['unshared/stock work']:.3f}{cosine}",
+    flush=True,
+  )
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import time
 from absl import app
 from absl import flags
 import tensorflow as tf
+
 from official.nlp.data import create_pretraining_data
 from official.nlp.tools import tokenization
 from swe_tf.data import docstrings
@@ -63,25 +64,25 @@ def _model_garden(text, vocab, output, max_predictions):
 
   def run():
     instances = create_pretraining_data.create_training_instances(
-        [text],
-        tokenizer,
-        read,
-        _SEQ_LENGTH.value,
-        dupe_factor=1,
-        short_seq_prob=0.1,
-        masked_lm_prob=_RATE,
-        max_predictions_per_seq=max_predictions,
-        rng=random.Random(0),
-        do_whole_word_mask=_WHOLE_WORD.value,
+      [text],
+      tokenizer,
+      read,
+      _SEQ_LENGTH.value,
+      dupe_factor=1,
+      short_seq_prob=0.1,
+      masked_lm_prob=_RATE,
+      max_predictions_per_seq=max_predictions,
+      rng=random.Random(0),
+      do_whole_word_mask=_WHOLE_WORD.value,
     )
     create_pretraining_data.write_instance_to_example_files(
-        instances,
-        tokenizer,
-        _SEQ_LENGTH.value,
-        max_predictions,
-        [output],
-        gzip_compress=False,
-        use_v2_feature_names=False,
+      instances,
+      tokenizer,
+      _SEQ_LENGTH.value,
+      max_predictions,
+      [output],
+      gzip_compress=False,
+      use_v2_feature_names=False,
     )
 
   return run
@@ -91,17 +92,17 @@ def _swe(text, vocab, output, max_predictions):
   """Returns a function that runs ours on the text."""
   vocabulary = vocab_lib.Vocabulary.load(vocab)
   settings = manifest.Settings(
-      seq_length=_SEQ_LENGTH.value,
-      max_predictions_per_seq=max_predictions,
-      masking="whole_word" if _WHOLE_WORD.value else "random",
-      masking_rate=_RATE,
-      lower_case=True,
-      next_sentence=False,
-      dupe_factor=1,
-      num_shards=1,
-      seed=0,
-      vocab_size=len(vocabulary),
-      vocab_sha256=vocabulary.sha256,
+    seq_length=_SEQ_LENGTH.value,
+    max_predictions_per_seq=max_predictions,
+    masking="whole_word" if _WHOLE_WORD.value else "random",
+    masking_rate=_RATE,
+    lower_case=True,
+    next_sentence=False,
+    dupe_factor=1,
+    num_shards=1,
+    seed=0,
+    vocab_size=len(vocabulary),
+    vocab_sha256=vocabulary.sha256,
   )
   writer = records.ShardWriter(settings, vocabulary)
   writer.write(0, b"A sentence to build the graphs with.", output)

@@ -11,7 +11,6 @@ import glob
 import os
 import re
 import shlex
-from typing import Dict, List
 
 from official.core import config_definitions as cfg
 from official.core import train_utils
@@ -38,20 +37,20 @@ class Row:
 
   path: str
   title: str
-  facts: Dict[str, str]
-  command: List[str]
+  facts: dict[str, str]
+  command: list[str]
 
-  def flags(self, name: str) -> List[str]:
+  def flags(self, name: str) -> list[str]:
     """Returns the values of a flag of the command, in their order."""
     prefix = f"--{name}="
     return [
-        word.removeprefix(prefix)
-        for word in self.command
-        if word.startswith(prefix)
+      word.removeprefix(prefix)
+      for word in self.command
+      if word.startswith(prefix)
     ]
 
 
-def read_rows() -> List[Row]:
+def read_rows() -> list[Row]:
   """Reads the headers of all rows."""
   paths = glob.glob("experiments/table*/*.yaml", root_dir=ROOT)
   return sorted(map(read_row, paths), key=lambda row: row.title)
@@ -63,10 +62,10 @@ def read_row(path: str) -> Row:
   lines = re.sub(r"^# ?", "", header, flags=re.MULTILINE)
   title, facts, _, command = lines.strip().split("\n\n")
   return Row(
-      path=path,
-      title=title,
-      facts=dict(re.findall(r"^ *(.+?) {2,}(.+)$", facts, re.MULTILINE)),
-      command=shlex.split(command),
+    path=path,
+    title=title,
+    facts=dict(re.findall(r"^ *(.+?) {2,}(.+)$", facts, re.MULTILINE)),
+    command=shlex.split(command),
   )
 
 
@@ -79,19 +78,19 @@ def load_config(row: Row, params_override: str = "") -> cfg.ExperimentConfig:
   """
   overrides = [*row.flags("params_override"), params_override]
   return train_utils.parse_configuration(
-      train_utils.ParseConfigOptions(
-          experiment=row.flags("experiment")[0],
-          config_file=[
-              os.path.join(ROOT, path) for path in row.flags("config_file")
-          ],
-          tpu=row.flags("tpu")[0],
-          params_override=",".join(filter(None, overrides)),
-      ),
-      print_return=False,
+    train_utils.ParseConfigOptions(
+      experiment=row.flags("experiment")[0],
+      config_file=[
+        os.path.join(ROOT, path) for path in row.flags("config_file")
+      ],
+      tpu=row.flags("tpu")[0],
+      params_override=",".join(filter(None, overrides)),
+    ),
+    print_return=False,
   )
 
 
-def cost(config: cfg.ExperimentConfig) -> Dict[str, str]:
+def cost(config: cfg.ExperimentConfig) -> dict[str, str]:
   """Returns what a run costs, in the words of a header."""
   encoder = config.task.model.encoder.get()
   fields = dataclasses.fields(sizes.Size)
@@ -101,42 +100,47 @@ def cost(config: cfg.ExperimentConfig) -> Dict[str, str]:
   shared = 0
   if config.task.sharing.mode == sharing.SWE:
     shared = schedule.resolve_untie_step(
-        steps,
-        untie_step=config.task.sharing.untie_step,
-        untie_fraction=config.task.sharing.untie_fraction,
+      steps,
+      untie_step=config.task.sharing.untie_step,
+      untie_fraction=config.task.sharing.untie_fraction,
     )
   flops = sizes.training_flops(
-      size,
-      sequences,
-      data.seq_length,
-      data.max_predictions_per_seq,
-      encoder.vocab_size,
+    size,
+    sequences,
+    data.seq_length,
+    data.max_predictions_per_seq,
+    encoder.vocab_size,
   )
   parameters = sizes.parameter_count(
-      size,
-      encoder.vocab_size,
-      encoder.max_position_embeddings,
-      encoder.type_vocab_size,
+    size,
+    encoder.vocab_size,
+    encoder.max_position_embeddings,
+    encoder.type_vocab_size,
   )
   return {
-      "steps": f"{steps:,}, of these {shared:,} shared",
-      "tokens": f"{sequences * data.seq_length:.2e}",
-      "parameters": f"{parameters:,}",
-      "FLOPs": f"{flops:.2e}",
+    "steps": f"{steps:,}, of these {shared:,} shared",
+    "tokens": f"{sequences * data.seq_length:.2e}",
+    "parameters": f"{parameters:,}",
+    "FLOPs": f"{flops:.2e}",
   }
 
 
-def with_cost(text: str, values: Dict[str, str]) -> str:
+def with_cost(text: str, values: dict[str, str]) -> str:
   """Returns the text of a row's file with these values in its header."""
   for name, value in values.items():
-    text, found = re.subn(rf"^(#   {name}  +).*$", rf"\g<1>{value}", text,
-                          count=1, flags=re.MULTILINE)
+    text, found = re.subn(
+      rf"^(#   {name}  +).*$",
+      rf"\g<1>{value}",
+      text,
+      count=1,
+      flags=re.MULTILINE,
+    )
     if not found:
       raise ValueError(f"The header has no line {name!r}:\n{text}")
   return text
 
 
-def with_index(text: str, rows: List[Row]) -> str:
+def with_index(text: str, rows: list[Row]) -> str:
   """Returns the text of the README with the table of these rows."""
   facts = list(rows[0].facts)
   head = ["row", "the paper's", *facts, "after"]
@@ -144,17 +148,21 @@ def with_index(text: str, rows: List[Row]) -> str:
   for row in rows:
     name = os.path.relpath(row.path, "experiments")
     others = (
-        os.path.relpath(path, "experiments").removesuffix(".yaml")
-        for path in row.flags("config_file")[:-1]
+      os.path.relpath(path, "experiments").removesuffix(".yaml")
+      for path in row.flags("config_file")[:-1]
     )
-    lines.append(" | ".join([
-        f"[{name.removesuffix('.yaml')}]({name})",
-        row.title,
-        *row.facts.values(),
-        ", ".join(others),
-    ]))
+    lines.append(
+      " | ".join(
+        [
+          f"[{name.removesuffix('.yaml')}]({name})",
+          row.title,
+          *row.facts.values(),
+          ", ".join(others),
+        ]
+      )
+    )
   table = "".join(f"| {line} |\n" for line in lines)
-  return text[:text.index(_MARKER)] + _MARKER + "\n" + table
+  return text[: text.index(_MARKER)] + _MARKER + "\n" + table
 
 
 def _read(path: str) -> str:

@@ -17,8 +17,10 @@ def main(source: str, target: str) -> None:
     squad = json.load(file)
   for article in squad["data"]:
     article["paragraphs"] = [
-        paragraph for paragraph in article["paragraphs"]
-        if len(paragraph["context"]) < _LENGTH]
+      paragraph
+      for paragraph in article["paragraphs"]
+      if len(paragraph["context"]) < _LENGTH
+    ]
   with open(target, "w", encoding="utf-8") as file:
     json.dump(squad, file)
 

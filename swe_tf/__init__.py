@@ -10,12 +10,12 @@ import importlib
 __version__ = "0.1.0"
 
 _EXPORTS = {
-    "SharingPlan": "swe_tf.sharing.plan",
-    "SharedWeightsOptimizer": "swe_tf.sharing.optimizer",
-    "SharedWeightsTrainer": "swe_tf.sharing.trainer",
-    "UntieCallback": "swe_tf.sharing.callback",
-    "UntieRule": "swe_tf.sharing.schedule",
-    "UntieAtStep": "swe_tf.sharing.schedule",
+  "SharingPlan": "swe_tf.sharing.plan",
+  "SharedWeightsOptimizer": "swe_tf.sharing.optimizer",
+  "SharedWeightsTrainer": "swe_tf.sharing.trainer",
+  "UntieCallback": "swe_tf.sharing.callback",
+  "UntieRule": "swe_tf.sharing.schedule",
+  "UntieAtStep": "swe_tf.sharing.schedule",
 }
 
 __all__ = ["__version__", *_EXPORTS]

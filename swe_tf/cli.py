@@ -9,54 +9,53 @@ import inspect
 import os
 import sys
 from types import ModuleType
-from typing import Dict, List, Tuple
 
 from absl import app
 from absl import flags
 
 from swe_tf import errors
 
-COMMANDS: Dict[str, Tuple[str, str]] = {
-    "demo": ("swe_tf.demo", "pre-train a small BERT on this machine's text"),
-    "train": ("swe_tf.train", "official.nlp.train with the swe experiments"),
-    "doctor": (
-        "swe_tf.doctor.command",
-        "check a command line of swe train before it is run",
-    ),
-    "doctor cost": ("swe_tf.doctor.cost_command", "what a run will cost"),
-    "doctor tpu": (
-        "swe_tf.doctor.tpu_command",
-        "compile the steps for a TPU, without a TPU",
-    ),
-    "prepare pretraining": (
-        "swe_tf.data.prepare_pretraining",
-        "text files to masked TFRecords",
-    ),
-    "prepare squad": ("swe_tf.data.prepare_squad", "SQuAD JSON to TFRecords"),
-    "prepare glue": ("swe_tf.data.prepare_glue", "GLUE files to TFRecords"),
-    "finetune": (
-        "swe_tf.finetune.command",
-        "fine-tune on SQuAD or GLUE as the paper does",
-    ),
-    "sweep": ("swe_tf.study.command", "run a study: many runs, one file"),
-    "score": ("swe_tf.scoring.score_command", "score predictions"),
-    "submission": (
-        "swe_tf.scoring.submission_command",
-        "predictions to the GLUE benchmark's zip",
-    ),
-    "import": (
-        "swe_tf.convert.import_command",
-        "a Hugging Face BERT to a Model Garden checkpoint",
-    ),
-    "export": (
-        "swe_tf.convert.export_command",
-        "a checkpoint to a SavedModel or to Hugging Face's layout",
-    ),
-    "report": (
-        "swe_tf.report.command",
-        "tables and figures of runs, beside the paper's",
-    ),
-    "theory": ("swe_tf.theory.command", "the paper's theory, computed"),
+COMMANDS: dict[str, tuple[str, str]] = {
+  "demo": ("swe_tf.demo", "pre-train a small BERT on this machine's text"),
+  "train": ("swe_tf.train", "official.nlp.train with the swe experiments"),
+  "doctor": (
+    "swe_tf.doctor.command",
+    "check a command line of swe train before it is run",
+  ),
+  "doctor cost": ("swe_tf.doctor.cost_command", "what a run will cost"),
+  "doctor tpu": (
+    "swe_tf.doctor.tpu_command",
+    "compile the steps for a TPU, without a TPU",
+  ),
+  "prepare pretraining": (
+    "swe_tf.data.prepare_pretraining",
+    "text files to masked TFRecords",
+  ),
+  "prepare squad": ("swe_tf.data.prepare_squad", "SQuAD JSON to TFRecords"),
+  "prepare glue": ("swe_tf.data.prepare_glue", "GLUE files to TFRecords"),
+  "finetune": (
+    "swe_tf.finetune.command",
+    "fine-tune on SQuAD or GLUE as the paper does",
+  ),
+  "sweep": ("swe_tf.study.command", "run a study: many runs, one file"),
+  "score": ("swe_tf.scoring.score_command", "score predictions"),
+  "submission": (
+    "swe_tf.scoring.submission_command",
+    "predictions to the GLUE benchmark's zip",
+  ),
+  "import": (
+    "swe_tf.convert.import_command",
+    "a Hugging Face BERT to a Model Garden checkpoint",
+  ),
+  "export": (
+    "swe_tf.convert.export_command",
+    "a checkpoint to a SavedModel or to Hugging Face's layout",
+  ),
+  "report": (
+    "swe_tf.report.command",
+    "tables and figures of runs, beside the paper's",
+  ),
+  "theory": ("swe_tf.theory.command", "the paper's theory, computed"),
 }
 
 
@@ -64,12 +63,17 @@ def _usage() -> str:
   width = max(map(len, COMMANDS))
   lines = [f"  swe {n:<{width}}  {text}" for n, (_, text) in COMMANDS.items()]
   return "\n".join(
-      ["usage: swe COMMAND [FLAGS]", "", *lines, "",
-       "swe COMMAND --help lists the flags of a command."]
+    [
+      "usage: swe COMMAND [FLAGS]",
+      "",
+      *lines,
+      "",
+      "swe COMMAND --help lists the flags of a command.",
+    ]
   )
 
 
-def split_command(args: List[str]) -> Tuple[str, List[str]]:
+def split_command(args: list[str]) -> tuple[str, list[str]]:
   """Splits the longest known command off the arguments; '' if there is none."""
   for words in (2, 1):
     command = " ".join(args[:words])
@@ -82,9 +86,9 @@ def _help(module: ModuleType) -> str:
   """Returns what a command is for, and its flags but not those of absl."""
   # absl lists those of the main script, which has none.
   ours = [
-      flags.FLAGS.module_help(name)
-      for name in sorted(flags.FLAGS.flags_by_module_dict())
-      if name.split(".")[0] in ("swe_tf", "official")
+    flags.FLAGS.module_help(name)
+    for name in sorted(flags.FLAGS.flags_by_module_dict())
+    if name.split(".")[0] in ("swe_tf", "official")
   ]
   return "\n".join([inspect.getdoc(module) or "", "", *ours])
 

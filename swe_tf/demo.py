@@ -20,52 +20,52 @@ from swe_tf import errors
 from swe_tf.data import docstrings
 
 OVERRIDES = {
-    "task": {
-        "model": {
-            "encoder": {
-                "any": {
-                    "hidden_size": 64,
-                    "num_layers": 12,
-                    "num_attention_heads": 4,
-                    "intermediate_size": 128,
-                    # More than it sees here: fine-tuning has longer texts,
-                    # and pairs of them.
-                    "max_position_embeddings": 128,
-                    "type_vocab_size": 2,
-                    # 1/sqrt(width): BERT's 0.02 is made for a width of 1024.
-                    "initializer_range": 0.12,
-                    "dropout_rate": 0.0,
-                    "attention_dropout_rate": 0.0,
-                }
-            },
-            "mlm_initializer_range": 0.12,
-        },
+  "task": {
+    "model": {
+      "encoder": {
+        "any": {
+          "hidden_size": 64,
+          "num_layers": 12,
+          "num_attention_heads": 4,
+          "intermediate_size": 128,
+          # More than it sees here: fine-tuning has longer texts,
+          # and pairs of them.
+          "max_position_embeddings": 128,
+          "type_vocab_size": 2,
+          # 1/sqrt(width): BERT's 0.02 is made for a width of 1024.
+          "initializer_range": 0.12,
+          "dropout_rate": 0.0,
+          "attention_dropout_rate": 0.0,
+        }
+      },
+      "mlm_initializer_range": 0.12,
     },
-    "runtime": {"distribution_strategy": "off"},
-    "trainer": {
-        "train_steps": 700,
-        "steps_per_loop": 20,
-        "summary_interval": 20,
-        "checkpoint_interval": 350,
-        "validation_interval": 350,
-        "validation_steps": 20,
-        "max_to_keep": 2,
-        "optimizer_config": {
-            "learning_rate": {"polynomial": {"initial_learning_rate": 3e-3}},
-            "warmup": {"polynomial": {"warmup_steps": 40}},
-        },
+  },
+  "runtime": {"distribution_strategy": "off"},
+  "trainer": {
+    "train_steps": 700,
+    "steps_per_loop": 20,
+    "summary_interval": 20,
+    "checkpoint_interval": 350,
+    "validation_interval": 350,
+    "validation_steps": 20,
+    "max_to_keep": 2,
+    "optimizer_config": {
+      "learning_rate": {"polynomial": {"initial_learning_rate": 3e-3}},
+      "warmup": {"polynomial": {"warmup_steps": 40}},
     },
+  },
 }
 
 
 def define_flags() -> None:
   flags.DEFINE_string(
-      "output_dir", "runs/demo", "Where to put the corpus and the run."
+    "output_dir", "runs/demo", "Where to put the corpus and the run."
   )
   flags.DEFINE_string(
-      "params_override",
-      None,
-      "YAML of overrides, as for swe train: task.sharing.mode=none, ...",
+    "params_override",
+    None,
+    "YAML of overrides, as for swe train: task.sharing.mode=none, ...",
   )
 
 
@@ -84,26 +84,28 @@ def _config(corpus: docstrings.CorpusPaths):
   from swe_tf import registry  # noqa: F401 (registers)
 
   data = {
-      "vocab_file_path": corpus.vocab,
-      "tokenizer": "character",
-      "seq_length": 32,
-      "masking_rate": 0.32,
-      "global_batch_size": 64,
+    "vocab_file_path": corpus.vocab,
+    "tokenizer": "character",
+    "seq_length": 32,
+    "masking_rate": 0.32,
+    "global_batch_size": 64,
   }
   with open(corpus.vocab, encoding="utf-8") as file:
     vocab_size = len(file.read().splitlines())
   config = exp_factory.get_exp_config("swe/bert_pretraining_text")
   config.override(OVERRIDES)
-  config.override({
+  config.override(
+    {
       "task": {
-          "model": {"encoder": {"any": {"vocab_size": vocab_size}}},
-          "train_data": {"input_path": corpus.train, **data},
-          "validation_data": {"input_path": corpus.validation, **data},
+        "model": {"encoder": {"any": {"vocab_size": vocab_size}}},
+        "train_data": {"input_path": corpus.train, **data},
+        "validation_data": {"input_path": corpus.validation, **data},
       }
-  })
+    }
+  )
   if flags.FLAGS.params_override:
     config = hyperparams.override_params_dict(
-        config, flags.FLAGS.params_override, is_strict=True
+      config, flags.FLAGS.params_override, is_strict=True
     )
   config.validate()
   config.lock()
@@ -120,16 +122,16 @@ class _Progress:
   def __call__(self, output) -> None:
     step = int(self._trainer.global_step.numpy())
     self._bar.update(
-        self._task_id,
-        completed=step,
-        description=f"{self._trainer.phase:>8}  loss "
-        f"{float(output['training_loss']):.3f}",
+      self._task_id,
+      completed=step,
+      description=f"{self._trainer.phase:>8}  loss "
+      f"{float(output['training_loss']):.3f}",
     )
     if self._trainer.phase != self._phase:
       self._phase = self._trainer.phase
       tau = int(output["sharing/untie_step"])
       self._bar.console.print(
-          f"untied the blocks after step {tau}: each trains by itself now"
+        f"untied the blocks after step {tau}: each trains by itself now"
       )
 
 
@@ -137,6 +139,7 @@ def _train_and_evaluate(config, model_dir: str, console) -> None:
   """Runs Model Garden's train_and_eval with a progress bar."""
   from rich import progress
   import tensorflow as tf
+
   from official.core import task_factory
   from official.core import train_lib
   from official.core import train_utils
@@ -145,40 +148,40 @@ def _train_and_evaluate(config, model_dir: str, console) -> None:
   strategy = tf.distribute.get_strategy()
   task = task_factory.get_task(config.task, logging_dir=model_dir)
   trainer = trainer_lib.SharedWeightsTrainer(
-      config,
-      task,
-      model=task.build_model(),
-      optimizer=train_utils.create_optimizer(task, config),
+    config,
+    task,
+    model=task.build_model(),
+    optimizer=train_utils.create_optimizer(task, config),
   )
   train_utils.serialize_config(config, model_dir)
   bar = progress.Progress(
-      progress.TextColumn("{task.description}"),
-      progress.BarColumn(),
-      progress.MofNCompleteColumn(),
-      progress.TimeElapsedColumn(),
-      progress.TimeRemainingColumn(),
-      console=console,
+    progress.TextColumn("{task.description}"),
+    progress.BarColumn(),
+    progress.MofNCompleteColumn(),
+    progress.TimeElapsedColumn(),
+    progress.TimeRemainingColumn(),
+    console=console,
   )
   runner = train_lib.OrbitExperimentRunner(
-      strategy,
-      task,
-      "train_and_eval",
-      config,
-      model_dir,
-      trainer=trainer,
-      train_actions=[
-          _Progress(
-              bar,
-              bar.add_task("starting", total=config.trainer.train_steps),
-              trainer,
-          )
-      ],
+    strategy,
+    task,
+    "train_and_eval",
+    config,
+    model_dir,
+    trainer=trainer,
+    train_actions=[
+      _Progress(
+        bar,
+        bar.add_task("starting", total=config.trainer.train_steps),
+        trainer,
+      )
+    ],
   )
   with bar:
     runner.controller.train_and_evaluate(
-        train_steps=config.trainer.train_steps,
-        eval_steps=config.trainer.validation_steps,
-        eval_interval=config.trainer.validation_interval,
+      train_steps=config.trainer.train_steps,
+      eval_steps=config.trainer.validation_steps,
+      eval_interval=config.trainer.validation_interval,
     )
 
 
@@ -191,20 +194,20 @@ def _report(config, model_dir: str, entropy: float, console) -> None:
   tau = int(train["sharing/untie_step"][-1][1])
   figure = os.path.join(model_dir, "loss.png")
   curves.plot_loss(
-      figure,
-      train["training_loss"],
-      validation["validation_loss"],
-      untie_step=tau,
-      entropy=entropy,
-      title=f"{config.task.model.encoder.any.num_layers}-layer BERT on "
-      "docstrings, shared then untied",
+    figure,
+    train["training_loss"],
+    validation["validation_loss"],
+    untie_step=tau,
+    entropy=entropy,
+    title=f"{config.task.model.encoder.any.num_layers}-layer BERT on "
+    "docstrings, shared then untied",
   )
   result = {
-      "train_steps": config.trainer.train_steps,
-      "untie_step": tau,
-      "validation_loss": validation["validation_loss"][-1][1],
-      "masked_lm_accuracy": validation["masked_lm_accuracy"][-1][1],
-      "entropy_of_single_characters": entropy,
+    "train_steps": config.trainer.train_steps,
+    "untie_step": tau,
+    "validation_loss": validation["validation_loss"][-1][1],
+    "masked_lm_accuracy": validation["masked_lm_accuracy"][-1][1],
+    "entropy_of_single_characters": entropy,
   }
   with open(os.path.join(model_dir, "result.json"), "w") as file:
     json.dump(result, file, indent=2)

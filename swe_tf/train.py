@@ -11,8 +11,8 @@ import sys
 
 from absl import app
 from absl import flags
-import gin
 
+import gin
 from official.common import flags as tfm_flags
 from official.core import task_factory
 from official.nlp import train as stock_driver
@@ -32,7 +32,7 @@ def define_flags() -> None:
 def _check_data() -> None:
   """Raises for bad data before the stock driver writes to `model_dir`."""
   gin.parse_config_files_and_bindings(
-      flags.FLAGS.gin_file, flags.FLAGS.gin_params, finalize_config=False
+    flags.FLAGS.gin_file, flags.FLAGS.gin_params, finalize_config=False
   )
   params = parsing.parse_configuration(flags.FLAGS)
   task = task_factory.get_task(params.task)
@@ -44,7 +44,7 @@ def main(argv) -> None:
   """Runs the stock driver's `main` with our trainer."""
   with gin.unlock_config():
     gin.bind_parameter(
-        "train_utils.create_trainer.trainer_cls", trainer.SharedWeightsTrainer
+      "train_utils.create_trainer.trainer_cls", trainer.SharedWeightsTrainer
     )
   try:
     _check_data()

@@ -20,7 +20,7 @@ def pytest_collection_modifyitems():
 
   cpu = tf.config.list_physical_devices("CPU")[0]
   tf.config.set_logical_device_configuration(
-      cpu, [tf.config.LogicalDeviceConfiguration()] * 4
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 4
   )
 
 

@@ -36,17 +36,21 @@ class _Task(masked_lm.SharedMaskedLMTask):
 
     def batch(step):
       ids = tf.random.stateless_uniform(
-          [_BATCH, tiny.LENGTH], [7, step], 5, tiny.VOCAB, tf.int32)
+        [_BATCH, tiny.LENGTH], [7, step], 5, tiny.VOCAB, tf.int32
+      )
       features = dict(
-          input_word_ids=ids,
-          input_mask=tf.ones_like(ids),
-          input_type_ids=tf.zeros_like(ids),
-          masked_lm_positions=tf.tile(
-              [tf.range(1, 1 + tiny.PREDICTIONS)], [_BATCH, 1]),
-          masked_lm_ids=ids[:, :tiny.PREDICTIONS],
-          masked_lm_weights=tf.ones([_BATCH, tiny.PREDICTIONS]))
-      return {name: value[first:first + share]
-              for name, value in features.items()}
+        input_word_ids=ids,
+        input_mask=tf.ones_like(ids),
+        input_type_ids=tf.zeros_like(ids),
+        masked_lm_positions=tf.tile(
+          [tf.range(1, 1 + tiny.PREDICTIONS)], [_BATCH, 1]
+        ),
+        masked_lm_ids=ids[:, : tiny.PREDICTIONS],
+        masked_lm_weights=tf.ones([_BATCH, tiny.PREDICTIONS]),
+      )
+      return {
+        name: value[first : first + share] for name, value in features.items()
+      }
 
     return tf.data.Dataset.range(start_step, tf.int64.max).map(batch)
 
@@ -54,33 +58,51 @@ class _Task(masked_lm.SharedMaskedLMTask):
 def main(model_dir, output, rule_name):
   cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
   index = cluster.get("task", {}).get("index", 0)
-  strategy = (tf.distribute.MultiWorkerMirroredStrategy() if cluster
-              else tf.distribute.get_strategy())
+  strategy = (
+    tf.distribute.MultiWorkerMirroredStrategy()
+    if cluster
+    else tf.distribute.get_strategy()
+  )
   config = tiny.config_of(
-      tiny.overrides("unused"),
-      {"task": {"scale_loss": True},
-       "trainer": {"steps_per_loop": _EVERY, "summary_interval": _EVERY,
-                   "checkpoint_interval": _EVERY,
-                   # Model Garden clips on each replica: with more of them that
-                   # is another training. A small epsilon blows up rounding.
-                   "optimizer_config": {"optimizer": {"adamw": {
-                       "gradient_clip_norm": 0.0, "epsilon": 1e-3}}}}})
+    tiny.overrides("unused"),
+    {
+      "task": {"scale_loss": True},
+      "trainer": {
+        "steps_per_loop": _EVERY,
+        "summary_interval": _EVERY,
+        "checkpoint_interval": _EVERY,
+        # Model Garden clips on each replica: with more of them that
+        # is another training. A small epsilon blows up rounding.
+        "optimizer_config": {
+          "optimizer": {"adamw": {"gradient_clip_norm": 0.0, "epsilon": 1e-3}}
+        },
+      },
+    },
+  )
   rule = {
-      "tau": lambda: None,
-      "cosine": lambda: adaptive.UntieByCorrelation(
-          interval=_EVERY, rho=0.999, patience=2),
-      "one_worker": lambda: schedule.UntieAtStep(
-          tiny.TAU if index == 0 else tiny.STEPS),
+    "tau": lambda: None,
+    "cosine": lambda: adaptive.UntieByCorrelation(
+      interval=_EVERY, rho=0.999, patience=2
+    ),
+    "one_worker": lambda: schedule.UntieAtStep(
+      tiny.TAU if index == 0 else tiny.STEPS
+    ),
   }[rule_name]()
   task_factory.get_task = lambda config, **kwargs: _Task(config, **kwargs)
   runner = tiny.make_runner(
-      config, model_dir, strategy=strategy, untie_rule=rule)
+    config, model_dir, strategy=strategy, untie_rule=rule
+  )
   runner.run()
   state = tiny.final_state(runner.trainer)
-  np.savez(output, **state,
-           untied_at=runner.trainer._sharing.untied_at,
-           seen=[(decision["step"], *decision["cosines"])
-                 for decision in getattr(rule, "decisions", ())])
+  np.savez(
+    output,
+    **state,
+    untied_at=runner.trainer._sharing.untied_at,
+    seen=[
+      (decision["step"], *decision["cosines"])
+      for decision in getattr(rule, "decisions", ())
+    ],
+  )
 
 
 if __name__ == "__main__":

@@ -10,18 +10,24 @@ from swe_tf import cli
 
 def _swe(*arguments):
   done = subprocess.run(
-      [sys.executable, "-m", "swe_tf.cli", *arguments], capture_output=True,
-      text=True, check=False)
+    [sys.executable, "-m", "swe_tf.cli", *arguments],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
   return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("arguments, expected", [
+@pytest.mark.parametrize(
+  "arguments, expected",
+  [
     (["doctor", "--x=1"], ("doctor", ["--x=1"])),
     (["doctor", "tpu", "--x=1"], ("doctor tpu", ["--x=1"])),
     (["prepare", "glue"], ("prepare glue", [])),
     (["prepare"], ("", ["prepare"])),
     ([], ("", [])),
-])
+  ],
+)
 def test_the_longest_command_is_taken(arguments, expected):
   assert cli.split_command(arguments) == expected
 
@@ -35,9 +41,14 @@ def test_what_there_is_and_what_there_is_not():
   assert errors.startswith("error: swe has no command 'retrain'")
 
 
-@pytest.mark.parametrize("command, flag", [
-    ("score", "--predictions"), ("train", "--params_override"),
-    ("doctor tpu", "--topology")])
+@pytest.mark.parametrize(
+  "command, flag",
+  [
+    ("score", "--predictions"),
+    ("train", "--params_override"),
+    ("doctor tpu", "--topology"),
+  ],
+)
 def test_help_lists_the_flags_of_a_command(command, flag):
   status, output, _ = _swe(*command.split(), "--help")
   assert status == 0

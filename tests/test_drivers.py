@@ -32,17 +32,21 @@ def fixture_config_file(tmp_path_factory):
 
 def start(driver, model_dir, config_file, mode="train", **overrides):
   command = [
-      sys.executable, "-m", *driver,
-      "--experiment=swe/bert_pretraining",
-      f"--mode={mode}",
-      f"--model_dir={model_dir}",
-      f"--config_file={config_file}",
-      "--params_override="
-      + ",".join(f"{k}={v}" for k, v in overrides.items()),
+    sys.executable,
+    "-m",
+    *driver,
+    "--experiment=swe/bert_pretraining",
+    f"--mode={mode}",
+    f"--model_dir={model_dir}",
+    f"--config_file={config_file}",
+    "--params_override=" + ",".join(f"{k}={v}" for k, v in overrides.items()),
   ]
   return subprocess.Popen(
-      command, cwd=ROOT, text=True, stdout=subprocess.PIPE,
-      stderr=subprocess.STDOUT,
+    command,
+    cwd=ROOT,
+    text=True,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
   )
 
 
@@ -54,14 +58,14 @@ def finish(process):
 def weights_of(model_dir):
   reader = tf.train.load_checkpoint(str(model_dir))
   return {
-      name: reader.get_tensor(name)
-      for name in reader.get_variable_to_shape_map()
-      if name.startswith(("model/", "global_step", "optimizer/"))
+    name: reader.get_tensor(name)
+    for name in reader.get_variable_to_shape_map()
+    if name.startswith(("model/", "global_step", "optimizer/"))
   }
 
 
 def test_stock_driver_killed_three_times_ends_with_the_same_weights(
-    tmp_path, config_file
+  tmp_path, config_file
 ):
   straight = start(STOCK, tmp_path / "straight", config_file, "train_and_eval")
   code, output = finish(straight)
@@ -72,9 +76,9 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
   killed = tmp_path / "killed"
   # A slow run: one step a loop, a checkpoint a step, so that kills hit it.
   slow = {
-      "trainer.steps_per_loop": 1,
-      "trainer.summary_interval": 1,
-      "trainer.checkpoint_interval": 1,
+    "trainer.steps_per_loop": 1,
+    "trainer.summary_interval": 1,
+    "trainer.checkpoint_interval": 1,
   }
   for after_step in sorted(rng.sample(range(1, tiny.STEPS - 1), 3)):
     process = start(STOCK, killed, config_file, **slow)
@@ -102,23 +106,26 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
     assert "masked_lm_accuracy" in output
 
 
-@pytest.mark.parametrize("overrides, message", [
+@pytest.mark.parametrize(
+  "overrides, message",
+  [
     ({"task.sharing.unit_size": 3}, "unit_size (3) must divide"),
     ({"task.sharing.untie_step": 13}, "untie_step (13)"),
     (
-        {"task.sharing.untie_step": "null", "task.sharing.untie_fraction": 2.0},
-        "untie_fraction (2.0)",
+      {"task.sharing.untie_step": "null", "task.sharing.untie_fraction": 2.0},
+      "untie_fraction (2.0)",
     ),
     ({"task.sharing.mode": "share"}, "task.sharing.mode ('share')"),
     (
-        {"task.train_data.max_predictions_per_seq": 9},
-        "max_predictions_per_seq",
+      {"task.train_data.max_predictions_per_seq": 9},
+      "max_predictions_per_seq",
     ),
     ({"task.train_data.input_path": "absent/*.tfrecord"}, "absent/*.tfrecord"),
     ({"task.sharing.unitsize": 1}, "unitsize"),
-])
+  ],
+)
 def test_bad_config_is_one_line_and_leaves_no_trace(
-    tmp_path, config_file, overrides, message
+  tmp_path, config_file, overrides, message
 ):
   model_dir = tmp_path / "model"
   code, output = finish(start(OURS, model_dir, config_file, **overrides))

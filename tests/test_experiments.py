@@ -29,11 +29,11 @@ ROWS = index.read_rows()
 
 # Row: size, peak, MLM accuracy for 0.5M (baseline, SWE) and 1M; Tables 1-3.
 _FOUR = {
-    "table1/large": ("large", 3e-4, (73.66, 73.92), (74.98, 75.09)),
-    "table1/xlnet_large": ("large", 2e-4, (70.06, 70.18), (71.75, 71.76)),
-    "table2/24x768": ("24x768", 3e-4, (71.68, 72.03), (73.00, 73.10)),
-    "table2/24x1536": ("24x1536", 2e-4, (75.61, 75.79), (77.23, 77.16)),
-    "table3/base": ("base", 3e-4, (68.74, 69.21), (69.86, 70.16)),
+  "table1/large": ("large", 3e-4, (73.66, 73.92), (74.98, 75.09)),
+  "table1/xlnet_large": ("large", 2e-4, (70.06, 70.18), (71.75, 71.76)),
+  "table2/24x768": ("24x768", 3e-4, (71.68, 72.03), (73.00, 73.10)),
+  "table2/24x1536": ("24x1536", 2e-4, (75.61, 75.79), (77.23, 77.16)),
+  "table3/base": ("base", 3e-4, (68.74, 69.21), (69.86, 70.16)),
 }
 # Unit size: MLM accuracy; Table 4.
 _UNITS = {"12x2": 73.82, "6x4": 73.99, "4x6": 73.90, "2x12": 74.16}
@@ -55,16 +55,16 @@ def paper_rows():
   rows = {}
   for name, (size, peak, *accuracies) in _FOUR.items():
     for (label, steps), pair in zip(
-        (("500k", 500_000), ("1m", 1_000_000)), accuracies
+      (("500k", 500_000), ("1m", 1_000_000)), accuracies
     ):
       modes = {"baseline": "none", "swe": "swe"}
       for (kind, mode), accuracy in zip(modes.items(), pair):
         rows[f"{name}_{label}_{kind}"] = Paper(
-            size, peak, steps, mode, 1, accuracy
+          size, peak, steps, mode, 1, accuracy
         )
   for units, accuracy in _UNITS.items():
     rows[f"table4/units_{units}"] = Paper(
-        "large", 3e-4, 500_000, "swe", int(units.split("x")[0]), accuracy
+      "large", 3e-4, 500_000, "swe", int(units.split("x")[0]), accuracy
     )
   return rows
 
@@ -97,7 +97,7 @@ def test_row_has_the_numbers_of_the_paper(row):
     assert data.global_batch_size == data.seq_length == 512
     # What `swe prepare pretraining --seq_length=512` makes.
     assert data.max_predictions_per_seq == manifest.default_max_predictions(
-        512, 0.15
+      512, 0.15
     )
 
   assert config.trainer.train_steps == paper.steps
@@ -132,7 +132,7 @@ def test_cost_in_the_header_is_what_the_formulas_give(row):
   text = (EXPERIMENTS.parent / row.path).read_text()
   config = index.load_config(row)
   assert index.with_cost(text, index.cost(config)) == text, (
-      "run python -m experiments.index"
+    "run python -m experiments.index"
   )
 
 
@@ -155,14 +155,14 @@ def test_xlnet_data_is_masked_by_whole_words():
   assert "--masking=whole_word" in header
   assert "--masking=random" in (EXPERIMENTS / "data/wikibooks.yaml").read_text()
   config = train_utils.parse_configuration(
-      train_utils.ParseConfigOptions(
-          experiment="swe/bert_pretraining_text",
-          config_file=[
-              str(EXPERIMENTS / "data/xlnet.yaml"),
-              str(EXPERIMENTS / "data/whole_word_text.yaml"),
-          ],
-      ),
-      print_return=False,
+    train_utils.ParseConfigOptions(
+      experiment="swe/bert_pretraining_text",
+      config_file=[
+        str(EXPERIMENTS / "data/xlnet.yaml"),
+        str(EXPERIMENTS / "data/whole_word_text.yaml"),
+      ],
+    ),
+    print_return=False,
   )
   assert config.task.train_data.masking == "whole_word"
   assert config.task.validation_data.masking == "whole_word"
@@ -186,19 +186,19 @@ def eager_steps():
 def reduced(records: str) -> str:
   """Returns overrides that leave the depth as it is and little else."""
   data = {
-      "input_path": records,
-      "global_batch_size": 8,
-      "seq_length": tiny.LENGTH,
-      "max_predictions_per_seq": tiny.PREDICTIONS,
+    "input_path": records,
+    "global_batch_size": 8,
+    "seq_length": tiny.LENGTH,
+    "max_predictions_per_seq": tiny.PREDICTIONS,
   }
   values = {
-      "task.model.encoder.any.hidden_size": 16,
-      "task.model.encoder.any.num_attention_heads": 2,
-      "task.model.encoder.any.intermediate_size": 32,
-      "task.model.encoder.any.vocab_size": tiny.VOCAB,
-      "task.model.encoder.any.max_position_embeddings": tiny.LENGTH,
-      **{f"task.train_data.{k}": v for k, v in data.items()},
-      **{f"task.validation_data.{k}": v for k, v in data.items()},
+    "task.model.encoder.any.hidden_size": 16,
+    "task.model.encoder.any.num_attention_heads": 2,
+    "task.model.encoder.any.intermediate_size": 32,
+    "task.model.encoder.any.vocab_size": tiny.VOCAB,
+    "task.model.encoder.any.max_position_embeddings": tiny.LENGTH,
+    **{f"task.train_data.{k}": v for k, v in data.items()},
+    **{f"task.validation_data.{k}": v for k, v in data.items()},
   }
   return ",".join(f"{name}={value}" for name, value in values.items())
 
@@ -231,11 +231,11 @@ def test_rows_take_a_step_at_reduced_width(step, records):
   model = build_model(num_layers, reduced(records))
   task = task_factory.get_task(config.task)
   trainer = trainer_lib.SharedWeightsTrainer(
-      config,
-      task,
-      model=model,
-      optimizer=train_utils.create_optimizer(task, config),
-      evaluate=False,
+    config,
+    task,
+    model=model,
+    optimizer=train_utils.create_optimizer(task, config),
+    evaluate=False,
   )
   rng = np.random.default_rng(0)
   for variable in model.trainable_variables:
@@ -248,8 +248,8 @@ def test_rows_take_a_step_at_reduced_width(step, records):
   assert np.isfinite(logs["training_loss"])
   assert trainer.optimizer.iterations == 1
   assert any(
-      np.any(old != new.numpy())
-      for old, new in zip(before, model.trainable_variables)
+    np.any(old != new.numpy())
+    for old, new in zip(before, model.trainable_variables)
   )
   blocks = model.encoder_network.transformer_layers
   assert len(blocks) == num_layers
@@ -260,19 +260,22 @@ def test_rows_take_a_step_at_reduced_width(step, records):
 
 def small_config(*files, experiment, **overrides):
   return train_utils.parse_configuration(
-      train_utils.ParseConfigOptions(
-          experiment=experiment,
-          config_file=[str(EXPERIMENTS / "small" / name) for name in files],
-          params_override=",".join(f"{k}={v}" for k, v in overrides.items()),
-      ),
-      print_return=False,
+    train_utils.ParseConfigOptions(
+      experiment=experiment,
+      config_file=[str(EXPERIMENTS / "small" / name) for name in files],
+      params_override=",".join(f"{k}={v}" for k, v in overrides.items()),
+    ),
+    print_return=False,
   )
 
 
-@pytest.mark.parametrize("files, experiment", [
+@pytest.mark.parametrize(
+  "files, experiment",
+  [
     (["24x64.yaml"], "swe/bert_pretraining"),
     (["24x64.yaml", "text.yaml"], "swe/bert_pretraining_text"),
-])
+  ],
+)
 def test_small_is_deep_narrow_and_consistent(files, experiment):
   config = small_config(*files, experiment=experiment)
   encoder = config.task.model.encoder.get()
@@ -283,7 +286,7 @@ def test_small_is_deep_narrow_and_consistent(files, experiment):
   for data in (config.task.train_data, config.task.validation_data):
     assert data.seq_length == encoder.max_position_embeddings
     assert data.max_predictions_per_seq == manifest.default_max_predictions(
-        data.seq_length, 0.32
+      data.seq_length, 0.32
     )
     if files[1:]:
       assert data.masking_rate == 0.32
@@ -296,8 +299,8 @@ def test_small_vocabularies_are_the_characters_of_ascii():
   letters = string.ascii_lowercase + string.digits
   characters = [*letters, *string.punctuation]
   expected = {
-      "characters.txt": [" ", *characters],
-      "pieces.txt": [*characters, *("##" + letter for letter in letters)],
+    "characters.txt": [" ", *characters],
+    "pieces.txt": [*characters, *("##" + letter for letter in letters)],
   }
   for name, tokens in expected.items():
     path = EXPERIMENTS / "small" / name
@@ -307,37 +310,41 @@ def test_small_vocabularies_are_the_characters_of_ascii():
 def test_small_prepare_train_evaluate(tmp_path, capsys):
   """The way of docs/experiments.md from text to accuracy, in few steps."""
   lines = [
-      f"Sentence {i} of this text follows sentence {i - 1}, and no other."
-      for i in range(1, 400)
+    f"Sentence {i} of this text follows sentence {i - 1}, and no other."
+    for i in range(1, 400)
   ]
   text = tmp_path / "text.txt"
   text.write_text("\n".join(lines))
   made = prepare_job.prepare(
-      prepare_job.Options(
-          input=str(text),
-          output_dir=str(tmp_path / "records"),
-          vocab=str(EXPERIMENTS / "small" / "pieces.txt"),
-          seq_length=32,
-          masking_rate=0.32,
-          jobs=1,
-      ),
-      rich.console.Console(file=open(os.devnull, "w")),
+    prepare_job.Options(
+      input=str(text),
+      output_dir=str(tmp_path / "records"),
+      vocab=str(EXPERIMENTS / "small" / "pieces.txt"),
+      seq_length=32,
+      masking_rate=0.32,
+      jobs=1,
+    ),
+    rich.console.Console(file=open(os.devnull, "w")),
   )
   assert made["examples"] > 100
   records = str(tmp_path / "records" / "*.tfrecord")
-  config = small_config("24x64.yaml", experiment="swe/bert_pretraining", **{
+  config = small_config(
+    "24x64.yaml",
+    experiment="swe/bert_pretraining",
+    **{
       "task.model.encoder.any.num_layers": 2,
       "task.train_data.input_path": records,
       "task.validation_data.input_path": records,
       "trainer.train_steps": 10,
       "trainer.validation_interval": 10,
       "trainer.validation_steps": 2,
-  })
+    },
+  )
   with eager_steps():
     tiny.make_runner(config, str(tmp_path / "model"), "train_and_eval").run()
   output = capsys.readouterr().out
   for part in ("train |", "eval |"):
-    logged = output[output.rindex(part):]
+    logged = output[output.rindex(part) :]
     assert "masked_lm_accuracy" in logged and "lm_example_loss" in logged
 
 

@@ -35,12 +35,22 @@ def _start(command, num_workers):
   for index in range(num_workers):
     env = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="2")
     if num_workers > 1:
-      env["TF_CONFIG"] = json.dumps({
+      env["TF_CONFIG"] = json.dumps(
+        {
           "cluster": {"worker": hosts},
-          "task": {"type": "worker", "index": index}})
-    workers.append(subprocess.Popen(
-        [sys.executable, "-m", *command(index)], cwd=_ROOT, env=env, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+          "task": {"type": "worker", "index": index},
+        }
+      )
+    workers.append(
+      subprocess.Popen(
+        [sys.executable, "-m", *command(index)],
+        cwd=_ROOT,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+      )
+    )
   return workers
 
 
@@ -61,9 +71,18 @@ def _train(folder, num_workers, rule, patience=_PATIENCE):
   """Returns what each worker has in the end."""
   folder.mkdir(exist_ok=True)
   outputs = [folder / f"{index}.npz" for index in range(num_workers)]
-  _finish(_start(
-      lambda index: ["tests.multi_worker", str(folder / "model"),
-                     str(outputs[index]), rule], num_workers), patience)
+  _finish(
+    _start(
+      lambda index: [
+        "tests.multi_worker",
+        str(folder / "model"),
+        str(outputs[index]),
+        rule,
+      ],
+      num_workers,
+    ),
+    patience,
+  )
   return [dict(np.load(output)) for output in outputs]
 
 
@@ -71,14 +90,18 @@ def _assert_close(actual, expected):
   assert actual.keys() == expected.keys()
   for name, value in expected.items():
     np.testing.assert_allclose(
-        actual[name], value, rtol=2e-4, atol=2e-6, err_msg=name)
+      actual[name], value, rtol=2e-4, atol=2e-6, err_msg=name
+    )
 
 
-@pytest.mark.parametrize("num_workers, rule", [
+@pytest.mark.parametrize(
+  "num_workers, rule",
+  [
     (2, "tau"),
     pytest.param(2, "cosine", marks=pytest.mark.slow),
     pytest.param(4, "cosine", marks=pytest.mark.slow),
-])
+  ],
+)
 def test_workers_train_as_one_process_does(tmp_path, num_workers, rule):
   [alone] = _train(tmp_path / "alone", 1, "tau")
   workers = _train(tmp_path / "cluster", num_workers, rule)
@@ -107,14 +130,21 @@ def test_a_phase_that_switches_on_one_worker_only_is_noticed(tmp_path):
 
 @pytest.mark.slow
 def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
-    tmp_path):
+  tmp_path,
+):
   straight, _ = _train(tmp_path / "straight", 2, "cosine")
   folder = tmp_path / "killed"
   rng = random.Random(1)
   for _ in range(2):
     workers = _start(
-        lambda index: ["tests.multi_worker", str(folder / "model"),
-                       str(folder / f"{index}.npz"), "cosine"], 2)
+      lambda index: [
+        "tests.multi_worker",
+        str(folder / "model"),
+        str(folder / f"{index}.npz"),
+        "cosine",
+      ],
+      2,
+    )
     found = len(list(folder.glob("model/ckpt-*.index")))
     end = time.time() + _PATIENCE
     while len(list(folder.glob("model/ckpt-*.index"))) <= found:

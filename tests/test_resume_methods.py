@@ -21,8 +21,8 @@ _STEPS = 10
 def _task(num_layers, **config):
   model = {"encoder": {"any": {"num_layers": num_layers}}}
   return {
-      "task": {"model": model, **config},
-      "trainer": {"train_steps": _STEPS},
+    "task": {"model": model, **config},
+    "trainer": {"train_steps": _STEPS},
   }
 
 
@@ -36,37 +36,38 @@ def _by_correlation(rule, rho):
 
 def _growing(num_layers, method, *fractions):
   return _task(
-      num_layers,
-      sharing={"mode": "none"},
-      growth={"method": method, "fractions": list(fractions)},
+    num_layers,
+    sharing={"mode": "none"},
+    growth={"method": method, "fractions": list(fractions)},
   )
 
 
 # The overrides, and the steps after which a phase ends.
 _METHODS = {
-    "none": (_sharing(mode="none"), ()),
-    "swe": (_sharing(untie_step=4), (4,)),
-    "albert": (_sharing(untie_step=None, untie_fraction=1.0), (_STEPS,)),
-    "reparameterize": (_sharing(mode="reparameterize"), ()),
-    "stem_branch": (_sharing(mode="stem_branch"), ()),
-    "staged": (
-        _sharing(
-            4, rule="staged", stages=[{"unit_size": 2, "from_step": 3}],
-            untie_step=6,
-        ),
-        (3, 6),
+  "none": (_sharing(mode="none"), ()),
+  "swe": (_sharing(untie_step=4), (4,)),
+  "albert": (_sharing(untie_step=None, untie_fraction=1.0), (_STEPS,)),
+  "reparameterize": (_sharing(mode="reparameterize"), ()),
+  "stem_branch": (_sharing(mode="stem_branch"), ()),
+  "staged": (
+    _sharing(
+      4,
+      rule="staged",
+      stages=[{"unit_size": 2, "from_step": 3}],
+      untie_step=6,
     ),
-    "adaptive": (_by_correlation("adaptive", rho=0.99), (4,)),
-    "split": (_by_correlation("split", rho=0.8), (4,)),  # Into 0 and 1-3.
-    "net2net": (_growing(2, "net2net", 0.4), (4,)),
-    "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
+    (3, 6),
+  ),
+  "adaptive": (_by_correlation("adaptive", rho=0.99), (4,)),
+  "split": (_by_correlation("split", rho=0.8), (4,)),  # Into 0 and 1-3.
+  "net2net": (_growing(2, "net2net", 0.4), (4,)),
+  "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
 }
 # Each takes most of a minute. `swe` is in `tests/sharing/test_trainer.py` too.
 _IN_EVERY_RUN = ("stem_branch", "split", "net2net", "stacking")
 
 
 class ResumeTest(tf.test.TestCase, parameterized.TestCase):
-
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
@@ -109,30 +110,30 @@ class ResumeTest(tf.test.TestCase, parameterized.TestCase):
     self._check(override, switches, [*stops, _STEPS])
 
   @parameterized.named_parameters(
-      (name, *_METHODS[name]) for name in _IN_EVERY_RUN
+    (name, *_METHODS[name]) for name in _IN_EVERY_RUN
   )
   def test_resumed_equals_straight(self, override, switches):
     self._check_at_switches(override, switches)
 
   @parameterized.named_parameters(
-      (name, *method)
-      for name, method in _METHODS.items()
-      if name not in _IN_EVERY_RUN
+    (name, *method)
+    for name, method in _METHODS.items()
+    if name not in _IN_EVERY_RUN
   )
   @pytest.mark.slow
   def test_resumed_equals_straight_too(self, override, switches):
     self._check_at_switches(override, switches)
 
   @parameterized.named_parameters(
-      (name, *method) for name, method in _METHODS.items() if method[1]
+    (name, *method) for name, method in _METHODS.items() if method[1]
   )
   @pytest.mark.slow
   def test_resumed_around_a_switch_equals_straight(self, override, switches):
     around = {
-        stop
-        for switch in switches
-        for stop in (switch - 1, switch, switch + 1)
-        if stop < _STEPS
+      stop
+      for switch in switches
+      for stop in (switch - 1, switch, switch + 1)
+      if stop < _STEPS
     }
     self._check(override, switches, [*sorted(around), _STEPS])
 

@@ -33,14 +33,14 @@ def write_records(directory: str, num_files: int = 3, per_file: int = 40):
       for _ in range(per_file):
         positions = rng.choice(LENGTH - 2, PREDICTIONS, replace=False) + 1
         features = {
-            "input_ids": ints(rng.integers(5, VOCAB, LENGTH)),
-            "input_mask": ints([1] * LENGTH),
-            "segment_ids": ints([0] * LENGTH),
-            "masked_lm_positions": ints(positions),
-            "masked_lm_ids": ints(rng.integers(5, VOCAB, PREDICTIONS)),
-            "masked_lm_weights": tf.train.Feature(
-                float_list=tf.train.FloatList(value=[1.0] * PREDICTIONS)
-            ),
+          "input_ids": ints(rng.integers(5, VOCAB, LENGTH)),
+          "input_mask": ints([1] * LENGTH),
+          "segment_ids": ints([0] * LENGTH),
+          "masked_lm_positions": ints(positions),
+          "masked_lm_ids": ints(rng.integers(5, VOCAB, PREDICTIONS)),
+          "masked_lm_weights": tf.train.Feature(
+            float_list=tf.train.FloatList(value=[1.0] * PREDICTIONS)
+          ),
         }
         example = tf.train.Example(features=tf.train.Features(feature=features))
         writer.write(example.SerializeToString())
@@ -50,43 +50,43 @@ def write_records(directory: str, num_files: int = 3, per_file: int = 40):
 def overrides(records: str) -> dict:
   """Returns what makes `swe/bert_pretraining` tiny, as nested dicts."""
   data = {
-      "input_path": records,
-      "global_batch_size": 8,
-      "seq_length": LENGTH,
-      "max_predictions_per_seq": PREDICTIONS,
+    "input_path": records,
+    "global_batch_size": 8,
+    "seq_length": LENGTH,
+    "max_predictions_per_seq": PREDICTIONS,
   }
   return {
-      "task": {
-          "model": {
-              "encoder": {
-                  "any": {
-                      "vocab_size": VOCAB,
-                      "hidden_size": 8,
-                      "num_layers": LAYERS,
-                      "num_attention_heads": 2,
-                      "intermediate_size": 16,
-                      "max_position_embeddings": LENGTH,
-                      "initializer_range": 0.3,
-                      "dropout_rate": 0.0,
-                      "attention_dropout_rate": 0.0,
-                  }
-              }
-          },
-          "train_data": dict(data),
-          "validation_data": dict(data),
-          "sharing": {"untie_step": TAU},
+    "task": {
+      "model": {
+        "encoder": {
+          "any": {
+            "vocab_size": VOCAB,
+            "hidden_size": 8,
+            "num_layers": LAYERS,
+            "num_attention_heads": 2,
+            "intermediate_size": 16,
+            "max_position_embeddings": LENGTH,
+            "initializer_range": 0.3,
+            "dropout_rate": 0.0,
+            "attention_dropout_rate": 0.0,
+          }
+        }
       },
-      "trainer": {
-          "train_steps": STEPS,
-          "steps_per_loop": 5,
-          "summary_interval": 5,
-          "checkpoint_interval": 1,
-          "validation_interval": STEPS,
-          "validation_steps": 2,
-          "optimizer_config": {
-              "learning_rate": {"polynomial": {"initial_learning_rate": 0.01}}
-          },
+      "train_data": dict(data),
+      "validation_data": dict(data),
+      "sharing": {"untie_step": TAU},
+    },
+    "trainer": {
+      "train_steps": STEPS,
+      "steps_per_loop": 5,
+      "summary_interval": 5,
+      "checkpoint_interval": 1,
+      "validation_interval": STEPS,
+      "validation_steps": 2,
+      "optimizer_config": {
+        "learning_rate": {"polynomial": {"initial_learning_rate": 0.01}}
       },
+    },
   }
 
 
@@ -101,23 +101,23 @@ def config_of(*layers: dict, experiment: str = "swe/bert_pretraining"):
 
 
 def make_runner(
-    config, model_dir: str, mode: str = "train", strategy=None, **kwargs
+  config, model_dir: str, mode: str = "train", strategy=None, **kwargs
 ):
   """Returns Model Garden's runner with our trainer, restored if it can be."""
   strategy = strategy or tf.distribute.get_strategy()
   with strategy.scope():
     task = task_factory.get_task(config.task, logging_dir=model_dir)
     trainer = trainer_lib.SharedWeightsTrainer(
-        config,
-        task,
-        model=task.build_model(),
-        optimizer=train_utils.create_optimizer(task, config),
-        train="train" in mode,
-        evaluate="eval" in mode,
-        **kwargs,
+      config,
+      task,
+      model=task.build_model(),
+      optimizer=train_utils.create_optimizer(task, config),
+      train="train" in mode,
+      evaluate="eval" in mode,
+      **kwargs,
     )
   return train_lib.OrbitExperimentRunner(
-      strategy, task, mode, config, model_dir, trainer=trainer
+    strategy, task, mode, config, model_dir, trainer=trainer
   )
 
 

@@ -6,8 +6,8 @@ the optimizer are carried over, the schedule of the learning rate goes on.
 """
 
 import abc
+from collections.abc import Sequence
 import dataclasses
-from typing import Dict, List, Optional, Sequence
 
 import tensorflow as tf
 import tf_keras
@@ -20,10 +20,10 @@ from swe_tf.sharing import slots
 
 NONE, NET2NET, STACKING = METHODS = ("none", "net2net", "stacking")
 _DEFAULT_FRACTIONS = {
-    # Appendix B.1: 50k of 500k steps.
-    NET2NET: (0.1,),
-    # Gong et al. 2019: 50k and 120k of 400k steps.
-    STACKING: (0.125, 0.3),
+  # Appendix B.1: 50k of 500k steps.
+  NET2NET: (0.1,),
+  # Gong et al. 2019: 50k and 120k of 400k steps.
+  STACKING: (0.125, 0.3),
 }
 _NOT_BEGUN = -1
 
@@ -44,18 +44,18 @@ class GrowthConfig(base_config.Config):
   """
 
   method: str = NONE
-  fractions: Optional[List[float]] = None
+  fractions: list[float] | None = None
   noise: float = 0.01
 
 
-def growth_steps(config: GrowthConfig, train_steps: int) -> List[int]:
+def growth_steps(config: GrowthConfig, train_steps: int) -> list[int]:
   """Returns the updates after which the model grows."""
   fractions = config.fractions or _DEFAULT_FRACTIONS[config.method]
   return [round(fraction * train_steps) for fraction in fractions]
 
 
 def check_growth(
-    config: GrowthConfig, encoder: base_config.Config, optimization
+  config: GrowthConfig, encoder: base_config.Config, optimization
 ) -> None:
   """Raises unless a model of this encoder can grow as configured.
 
@@ -66,25 +66,25 @@ def check_growth(
   """
   if config.method not in METHODS:
     raise errors.UsageError(
-        f"task.growth.method ({config.method!r}) must be one of "
-        f"{', '.join(METHODS)}."
+      f"task.growth.method ({config.method!r}) must be one of "
+      f"{', '.join(METHODS)}."
     )
   if config.method == NONE:
     if config.fractions:
       raise errors.UsageError(
-          "task.growth.fractions is set, but task.growth.method is 'none'."
+        "task.growth.fractions is set, but task.growth.method is 'none'."
       )
     return
   _check_fractions(config)
   if config.noise < 0.0:
     raise errors.UsageError(
-        f"task.growth.noise ({config.noise}) must not be < 0."
+      f"task.growth.noise ({config.noise}) must not be < 0."
     )
   if optimization.ema is not None:
     raise errors.UsageError(
-        f"task.growth.method is {config.method!r}, but "
-        "trainer.optimizer_config.ema is set: an average over models of "
-        "different sizes does not exist. Unset one of them."
+      f"task.growth.method is {config.method!r}, but "
+      "trainer.optimizer_config.ema is set: an average over models of "
+      "different sizes does not exist. Unset one of them."
     )
   _check_size(config.method, encoder)
 
@@ -94,41 +94,43 @@ def _check_fractions(config: GrowthConfig) -> None:
   fractions = config.fractions or list(default)
   if len(fractions) != len(default):
     raise errors.UsageError(
-        f"task.growth.fractions ({fractions}) must be {len(default)} "
-        f"for {config.method!r}, one each time that the model grows."
+      f"task.growth.fractions ({fractions}) must be {len(default)} "
+      f"for {config.method!r}, one each time that the model grows."
     )
   if not all(0.0 <= f <= 1.0 for f in fractions):
     raise errors.UsageError(
-        f"task.growth.fractions ({fractions}) must be between 0.0 and 1.0."
+      f"task.growth.fractions ({fractions}) must be between 0.0 and 1.0."
     )
   if sorted(fractions) != list(fractions):
     raise errors.UsageError(
-        f"task.growth.fractions ({fractions}) must be in ascending order."
+      f"task.growth.fractions ({fractions}) must be in ascending order."
     )
 
 
 def _check_size(method: str, encoder: base_config.Config) -> None:
   if not isinstance(encoder, encoders.BertEncoderConfig):
     raise errors.UsageError(
-        f"task.growth.method={method} is for BERT, but the encoder's config "
-        f"is a {type(encoder).__name__}. Set task.model.encoder.type to "
-        "'any' or 'bert'."
+      f"task.growth.method={method} is for BERT, but the encoder's config "
+      f"is a {type(encoder).__name__}. Set task.model.encoder.type to "
+      "'any' or 'bert'."
     )
   if method == STACKING:
     if encoder.num_layers % 4:
       raise errors.UsageError(
-          f"num_layers ({encoder.num_layers}) must be divisible by 4 for "
-          "'stacking': it trains a quarter of them first."
+        f"num_layers ({encoder.num_layers}) must be divisible by 4 for "
+        "'stacking': it trains a quarter of them first."
       )
     return
   for name in (
-      "hidden_size", "num_attention_heads", "intermediate_size",
-      "embedding_size",
+    "hidden_size",
+    "num_attention_heads",
+    "intermediate_size",
+    "embedding_size",
   ):
     if (getattr(encoder, name) or 0) % 2:
       raise errors.UsageError(
-          f"{name} ({getattr(encoder, name)}) must be even for 'net2net': it "
-          "trains a model of half the width first."
+        f"{name} ({getattr(encoder, name)}) must be even for 'net2net': it "
+        "trains a model of half the width first."
       )
 
 
@@ -149,9 +151,9 @@ class GrowthPhases(phases.Phases):
     """
     if not slots.is_legacy(optimizer):
       raise errors.UsageError(
-          f"{type(optimizer).__name__} makes the slots of all variables at "
-          "once, so it cannot follow a model that grows (task.growth). Use a "
-          "legacy optimizer, as adamw, lamb, adam or sgd are."
+        f"{type(optimizer).__name__} makes the slots of all variables at "
+        "once, so it cannot follow a model that grows (task.growth). Use a "
+        "legacy optimizer, as adamw, lamb, adam or sgd are."
       )
     self._optimizer = optimizer
     self._steps = tuple(steps)
@@ -159,11 +161,11 @@ class GrowthPhases(phases.Phases):
     # A module, so that a subclass can have more in the checkpoint, for a time.
     self._saved = tf.Module()
     self._saved.stage = tf.Variable(
-        _NOT_BEGUN,
-        dtype=tf.int64,
-        trainable=False,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-        name="growth_stage",
+      _NOT_BEGUN,
+      dtype=tf.int64,
+      trainable=False,
+      aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+      name="growth_stage",
     )
 
   @property
@@ -173,7 +175,7 @@ class GrowthPhases(phases.Phases):
 
   @property
   @abc.abstractmethod
-  def model(self) -> Optional[tf_keras.Model]:
+  def model(self) -> tf_keras.Model | None:
     """See base class."""
 
   @abc.abstractmethod
@@ -196,24 +198,24 @@ class GrowthPhases(phases.Phases):
   def begin(self) -> None:
     self._saved.stage.assign(0)
 
-  def next_decision(self, step: int) -> Optional[int]:
-    return next((s for s in self._steps[self.stage:] if s > step), None)
+  def next_decision(self, step: int) -> int | None:
+    return next((s for s in self._steps[self.stage :] if s > step), None)
 
-  def change_if_due(self, step: int) -> Optional[str]:
+  def change_if_due(self, step: int) -> str | None:
     if self._saved_stage == _NOT_BEGUN:
       raise errors.UsageError(
-          "The checkpoint in model_dir is of a run without task.growth, so "
-          "there is no small model in it. Choose another model_dir."
+        "The checkpoint in model_dir is of a run without task.growth, so "
+        "there is no small model in it. Choose another model_dir."
       )
     done = []
-    while self._steps[self.stage:] and self._steps[self.stage] <= step:
+    while self._steps[self.stage :] and self._steps[self.stage] <= step:
       done.append(self.grow(self.stage))
       self._saved.stage.assign_add(1)
     return f"{', '.join(done)} after step {step}" if done else None
 
   @property
-  def state(self) -> Dict[str, object]:
+  def state(self) -> dict[str, object]:
     return {"growth": self._saved}
 
-  def logs(self) -> Dict[str, float]:
+  def logs(self) -> dict[str, float]:
     return {"growth/stage": float(self.stage), "growth/size": float(self.size)}

@@ -10,8 +10,6 @@ The last layer norm before the logits is halved also: the embedding table, which
 is tied to the logits and cannot be halved, reads it with every unit twice.
 """
 
-from typing import Optional, Tuple
-
 import tensorflow as tf
 import tf_keras
 
@@ -29,24 +27,22 @@ def halve_width(config: bert.PretrainerConfig) -> bert.PretrainerConfig:
   """Returns the config of the narrow model. Classification heads stay."""
   encoder = config.encoder.get()
   half = {
-      name: getattr(encoder, name) // 2
-      for name in ("hidden_size", "num_attention_heads", "intermediate_size")
+    name: getattr(encoder, name) // 2
+    for name in ("hidden_size", "num_attention_heads", "intermediate_size")
   }
   if encoder.embedding_size:
     half["embedding_size"] = encoder.embedding_size // 2
   return config.replace(encoder={config.encoder.type: half})
 
 
-def doubled_axes(narrow: tf.Variable, wide: tf.Variable) -> Tuple[int, ...]:
+def doubled_axes(narrow: tf.Variable, wide: tf.Variable) -> tuple[int, ...]:
   """Returns the axes along which `wide` has every unit twice."""
   return tuple(
-      axis
-      for axis, (n, w) in enumerate(zip(narrow.shape, wide.shape))
-      if n != w
+    axis for axis, (n, w) in enumerate(zip(narrow.shape, wide.shape)) if n != w
   )
 
 
-def _tile(value: tf.Tensor, axes: Tuple[int, ...]) -> tf.Tensor:
+def _tile(value: tf.Tensor, axes: tuple[int, ...]) -> tf.Tensor:
   return tf.tile(value, [1 + (i in axes) for i in range(value.shape.rank)])
 
 
@@ -88,12 +84,12 @@ def gradient_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
 
 
 def widen(
-    narrow: tf_keras.Model,
-    wide: tf_keras.Model,
-    optimizer=None,
-    *,
-    noise: float = 0.0,
-    seed: int = 0,
+  narrow: tf_keras.Model,
+  wide: tf_keras.Model,
+  optimizer=None,
+  *,
+  noise: float = 0.0,
+  seed: int = 0,
 ) -> None:
   """Makes `wide` compute what `narrow` computes. Runs eagerly.
 
@@ -114,8 +110,12 @@ def widen(
     value = _tile(source.read_value(), axes)
     value *= weight_factor(target, axes, before_logits)
     if axes and noise:
-      value += noise * tf.math.reduce_std(value) * tf.random.stateless_normal(
+      value += (
+        noise
+        * tf.math.reduce_std(value)
+        * tf.random.stateless_normal(
           value.shape, seed=(seed, i), dtype=value.dtype
+        )
       )
     target.assign(value)
     if optimizer is not None and slots.has_slots(optimizer, source):
@@ -147,7 +147,7 @@ class WideningPhases(growth.GrowthPhases):
       seed: Seeds the noise.
     """
     widths = [
-        m.encoder_network.get_config()["hidden_size"] for m in (narrow, model)
+      m.encoder_network.get_config()["hidden_size"] for m in (narrow, model)
     ]
     super().__init__(optimizer, steps, widths)
     self._wide = model
@@ -160,21 +160,21 @@ class WideningPhases(growth.GrowthPhases):
     return f"width {self.size} of {self._sizes[-1]}"
 
   @property
-  def model(self) -> Optional[tf_keras.Model]:
+  def model(self) -> tf_keras.Model | None:
     return None if self.stage else self._saved.narrow
 
   def grow(self, stage: int) -> str:
     """See base class."""
     widen(
-        self._saved.narrow,
-        self._wide,
-        self._optimizer,
-        noise=self._noise,
-        seed=self._seed,
+      self._saved.narrow,
+      self._wide,
+      self._optimizer,
+      noise=self._noise,
+      seed=self._seed,
     )
     return f"widened {self._sizes[stage]} to {self._sizes[stage + 1]}"
 
-  def change_if_due(self, step: int) -> Optional[str]:
+  def change_if_due(self, step: int) -> str | None:
     """See base class; frees the narrow model once it is not trained."""
     done = super().change_if_due(step)
     if self.stage and hasattr(self._saved, "narrow"):

@@ -33,22 +33,22 @@ class UntiedOptimizer(optimizer_lib.SharedWeightsOptimizer):
 
   @tf.autograph.experimental.do_not_convert
   def apply_gradients(
-      self,
-      grads_and_vars,
-      name=None,
-      skip_gradients_aggregation=False,
-      **kwargs,
+    self,
+    grads_and_vars,
+    name=None,
+    skip_gradients_aggregation=False,
+    **kwargs,
   ):
     """Makes one update. See the base class."""
     aggregate = not skip_gradients_aggregation and kwargs.get(
-        "experimental_aggregate_gradients", True
+      "experimental_aggregate_gradients", True
     )
     grads_and_vars = list(grads_and_vars)
     # Whoever aggregated before came through `aggregate_gradients`.
     if aggregate:
       grads_and_vars = self.transform(grads_and_vars)
     return super().apply_gradients(
-        grads_and_vars, name, skip_gradients_aggregation, **kwargs
+      grads_and_vars, name, skip_gradients_aggregation, **kwargs
     )
 
 

@@ -9,7 +9,7 @@ blocks of the encoder and all the rest as they are; the other blocks get neither
 gradients nor weight decay nor slots until the stack has reached them.
 """
 
-from typing import Optional, Sequence
+from collections.abc import Sequence
 
 import tf_keras
 
@@ -35,7 +35,7 @@ def take_blocks(encoder, shallow, num_layers: int) -> None:
 
 
 def stack_blocks(
-    blocks: Sequence[tf_keras.layers.Layer], optimizer, depth: int
+  blocks: Sequence[tf_keras.layers.Layer], optimizer, depth: int
 ) -> None:
   """Copies the first `depth` blocks to the next. Runs eagerly.
 
@@ -45,9 +45,9 @@ def stack_blocks(
     depth: How many are trained so far.
   """
   pairs = [
-      pair
-      for below, above in zip(blocks[:depth], blocks[depth:2 * depth])
-      for pair in zip(below.trainable_variables, above.trainable_variables)
+    pair
+    for below, above in zip(blocks[:depth], blocks[depth : 2 * depth])
+    for pair in zip(below.trainable_variables, above.trainable_variables)
   ]
   for below, above in pairs:
     above.assign(below.read_value())
@@ -75,11 +75,11 @@ class StackingPhases(growth.GrowthPhases):
       shallow = build_encoder(size)
       take_blocks(model.encoder_network, shallow, size)
       self._views.append(
-          models.BertPretrainerV2(
-              encoder_network=shallow,
-              customized_masked_lm=model.masked_lm,
-              classification_heads=model.classification_heads,
-          )
+        models.BertPretrainerV2(
+          encoder_network=shallow,
+          customized_masked_lm=model.masked_lm,
+          classification_heads=model.classification_heads,
+        )
       )
 
   @property
@@ -87,7 +87,7 @@ class StackingPhases(growth.GrowthPhases):
     return f"{self.size} of {len(self._blocks)} layers"
 
   @property
-  def model(self) -> Optional[tf_keras.Model]:
+  def model(self) -> tf_keras.Model | None:
     shallow = self.stage < len(self._views)
     return self._views[self.stage] if shallow else None
 

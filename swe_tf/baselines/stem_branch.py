@@ -10,8 +10,8 @@ Appendix B.1 feeds (mean_j g_j + g_i) / 2 to the optimizer in place of g_i, see
 rate; for Adam and the like, whose update is not linear, they are not.
 """
 
+from collections.abc import Sequence
 import math
-from typing import List, Sequence, Tuple
 
 import tensorflow as tf
 
@@ -45,10 +45,10 @@ class StemBranchOptimizer(reparameterization.UntiedOptimizer):
   """
 
   def __init__(
-      self,
-      inner_optimizer,
-      plan: plan_lib.SharingPlan,
-      name: str = "StemBranchOptimizer",
+    self,
+    inner_optimizer,
+    plan: plan_lib.SharingPlan,
+    name: str = "StemBranchOptimizer",
   ):
     super().__init__(inner_optimizer, plan, name=name)
     with tf.init_scope():
@@ -72,7 +72,7 @@ class StemBranchOptimizer(reparameterization.UntiedOptimizer):
     self._assign_weights()
     return result
 
-  def transform(self, grads_and_vars) -> List[Tuple[tf.Tensor, tf.Variable]]:
+  def transform(self, grads_and_vars) -> list[tuple[tf.Tensor, tf.Variable]]:
     """Turns gradients of tied variables into those of stems and branches."""
     scale = stem_scale(self.plan.num_units)
     by_tie = gradients.gradients_of(grads_and_vars, self.plan.ties)
@@ -82,8 +82,7 @@ class StemBranchOptimizer(reparameterization.UntiedOptimizer):
       pairs.append((stem_gradient(grads, scale), stem))
       pairs.extend(zip(grads, branches))
     untied = [
-        (g, v) for g, v in grads_and_vars
-        if plan_lib.variable_key(v) not in tied
+      (g, v) for g, v in grads_and_vars if plan_lib.variable_key(v) not in tied
     ]
     return untied + pairs
 
@@ -98,11 +97,11 @@ class StemBranchOptimizer(reparameterization.UntiedOptimizer):
       for stem, branches, tie in self._rows():
         for branch, variable in zip(branches, tie):
           strategy.extended.update(
-              variable, assign, args=(stem, branch), group=False
+            variable, assign, args=(stem, branch), group=False
           )
 
     tf.__internal__.distribute.interim.maybe_merge_call(
-        assign_all, tf.distribute.get_strategy()
+      assign_all, tf.distribute.get_strategy()
     )
 
   @property
@@ -114,6 +113,6 @@ class StemBranchOptimizer(reparameterization.UntiedOptimizer):
 def _like(variable: tf.Variable, what: str) -> tf.Variable:
   """Makes a variable of the same shape whose name contains that of another."""
   return tf.Variable(
-      tf.zeros(variable.shape, variable.dtype),
-      name=f"{what}/{variable.name.split(':')[0]}",
+    tf.zeros(variable.shape, variable.dtype),
+    name=f"{what}/{variable.name.split(':')[0]}",
   )

@@ -19,8 +19,8 @@ from swe_tf.modeling import sizes
 from swe_tf.tasks import masked_lm
 
 _RESTRICTIONS = (
-    "task.train_data.is_training != None",
-    "task.validation_data.is_training != None",
+  "task.train_data.is_training != None",
+  "task.validation_data.is_training != None",
 )
 
 
@@ -31,60 +31,62 @@ def paper_optimization() -> optimization.OptimizationConfig:
   update is made at 1 / warmup_steps of the peak, as Model Garden does it: at
   the paper's 0 it would change nothing.
   """
-  return optimization.OptimizationConfig({
+  return optimization.OptimizationConfig(
+    {
       "optimizer": {
-          "type": "adamw",
-          "adamw": {
-              "weight_decay_rate": 0.01,
-              "beta_1": 0.9,
-              "beta_2": 0.999,
-              "exclude_from_weight_decay": ["LayerNorm", "layer_norm", "bias"],
-          },
+        "type": "adamw",
+        "adamw": {
+          "weight_decay_rate": 0.01,
+          "beta_1": 0.9,
+          "beta_2": 0.999,
+          "exclude_from_weight_decay": ["LayerNorm", "layer_norm", "bias"],
+        },
       },
       "learning_rate": {
-          "type": "polynomial",
-          "polynomial": {
-              "initial_learning_rate": 3e-4,
-              "end_learning_rate": 0.0,
-              "decay_steps": None,
-          },
+        "type": "polynomial",
+        "polynomial": {
+          "initial_learning_rate": 3e-4,
+          "end_learning_rate": 0.0,
+          "decay_steps": None,
+        },
       },
       "warmup": {
-          "type": "polynomial",
-          "polynomial": {"power": 1, "warmup_steps": None},
+        "type": "polynomial",
+        "polynomial": {"power": 1, "warmup_steps": None},
       },
-  })
+    }
+  )
 
 
 def _bert_large() -> bert.PretrainerConfig:
   return bert.PretrainerConfig(
-      encoder=encoders.EncoderConfig(
-          type="any",
-          any=encoder.EncoderConfig(
-              vocab_size=30522, **dataclasses.asdict(sizes.SIZES["large"])
-          ),
+    encoder=encoders.EncoderConfig(
+      type="any",
+      any=encoder.EncoderConfig(
+        vocab_size=30522, **dataclasses.asdict(sizes.SIZES["large"])
       ),
-      cls_heads=[],
+    ),
+    cls_heads=[],
   )
 
 
 def _experiment(train_data, validation_data):
   return experiment.SharingExperimentConfig(
-      task=masked_lm.SharedMaskedLMConfig(
-          model=_bert_large(),
-          train_data=train_data,
-          validation_data=validation_data,
-      ),
-      trainer=cfg.TrainerConfig(
-          train_steps=500_000,
-          steps_per_loop=1000,
-          summary_interval=1000,
-          checkpoint_interval=5000,
-          validation_interval=5000,
-          validation_steps=64,
-          optimizer_config=paper_optimization(),
-      ),
-      restrictions=list(_RESTRICTIONS),
+    task=masked_lm.SharedMaskedLMConfig(
+      model=_bert_large(),
+      train_data=train_data,
+      validation_data=validation_data,
+    ),
+    trainer=cfg.TrainerConfig(
+      train_steps=500_000,
+      steps_per_loop=1000,
+      summary_interval=1000,
+      checkpoint_interval=5000,
+      validation_interval=5000,
+      validation_steps=64,
+      optimizer_config=paper_optimization(),
+    ),
+    restrictions=list(_RESTRICTIONS),
   )
 
 
@@ -94,8 +96,8 @@ def bert_pretraining() -> cfg.ExperimentConfig:
   make = pretrain_dataloader.BertPretrainDataConfig
   common = dict(use_next_sentence_label=False, max_predictions_per_seq=77)
   return _experiment(
-      make(is_training=True, seed=0, **common),
-      make(is_training=False, **common),
+    make(is_training=True, seed=0, **common),
+    make(is_training=False, **common),
   )
 
 
@@ -103,6 +105,4 @@ def bert_pretraining() -> cfg.ExperimentConfig:
 def bert_pretraining_text() -> cfg.ExperimentConfig:
   """Pre-trains on raw text: tokenized, packed and masked in the graph."""
   make = pretrain_text.PretrainTextDataConfig
-  return _experiment(
-      make(is_training=True, seed=0), make(is_training=False)
-  )
+  return _experiment(make(is_training=True, seed=0), make(is_training=False))

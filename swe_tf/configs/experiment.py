@@ -7,6 +7,7 @@ they touch `model_dir`: whatever raises there leaves no trace on disk.
 import dataclasses
 
 from absl import logging
+
 from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.baselines import growth
@@ -40,23 +41,23 @@ def check_growth(config: cfg.ExperimentConfig) -> None:
   """Raises unless the model can grow as `task.growth` says."""
   method = config.task.growth.method
   growth.check_growth(
-      config.task.growth,
-      config.task.model.encoder.get(),
-      config.trainer.optimizer_config,
+    config.task.growth,
+    config.task.model.encoder.get(),
+    config.trainer.optimizer_config,
   )
   if method != growth.NONE and config.task.sharing.mode != sharing.NONE:
     raise errors.UsageError(
-        f"task.growth.method is {method!r} and task.sharing.mode is "
-        f"{config.task.sharing.mode!r}: a model that grows shares no weights. "
-        "Set task.sharing.mode=none, or task.growth.method=none."
+      f"task.growth.method is {method!r} and task.sharing.mode is "
+      f"{config.task.sharing.mode!r}: a model that grows shares no weights. "
+      "Set task.sharing.mode=none, or task.growth.method=none."
     )
 
 
 def check_train_steps(config: cfg.ExperimentConfig) -> None:
   if config.trainer.train_steps < 1:
     raise errors.UsageError(
-        f"trainer.train_steps ({config.trainer.train_steps}) must be at least "
-        "1: the learning rate and the untie step follow it."
+      f"trainer.train_steps ({config.trainer.train_steps}) must be at least "
+      "1: the learning rate and the untie step follow it."
     )
 
 
@@ -82,9 +83,9 @@ def follow_train_steps(config: cfg.ExperimentConfig) -> None:
   if decay.offset >= steps:
     # A trial of a few steps is no error: it ends within the warm-up.
     logging.warning(
-        "The learning rate never decays: the warm-up takes %d steps, and "
-        "trainer.train_steps is %d.",
-        decay.offset,
-        steps,
+      "The learning rate never decays: the warm-up takes %d steps, and "
+      "trainer.train_steps is %d.",
+      decay.offset,
+      steps,
     )
   decay.decay_steps = max(1, steps - decay.offset)

@@ -58,12 +58,14 @@ def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:
   encoder_source.check_vocabulary(source, data)
 
 
-def follow_glue_data(task: finetuning.GlueConfig,
-                     data: prepared_data.PreparedData) -> None:
+def follow_glue_data(
+  task: finetuning.GlueConfig, data: prepared_data.PreparedData
+) -> None:
   """Sets classes, metric, lengths and files from a GLUE task's `meta.json`."""
   if data.is_squad:
     raise errors.UsageError(
-        f"{data.directory} is {data.task}; use --experiment=swe/squad.")
+      f"{data.directory} is {data.task}; use --experiment=swe/squad."
+    )
   meta = data.meta
   task.model.num_classes = meta["num_labels"]
   task.metric_type = meta["metric_type"]
@@ -71,24 +73,30 @@ def follow_glue_data(task: finetuning.GlueConfig,
     params.seq_length = meta["max_seq_length"]
     params.label_type = meta["label_type"]
   if not task.eval_split:
-    labelled = [split.name for split in data.splits_of("dev", "diagnostic")
-                if split.labelled]
+    labelled = [
+      split.name
+      for split in data.splits_of("dev", "diagnostic")
+      if split.labelled
+    ]
     task.eval_split = labelled[0] if labelled else ""
   split = data.splits.get(task.eval_split)
   if split is None or not split.labelled:
     raise errors.UsageError(
-        f"{data.directory} has no split {task.eval_split or 'dev'!r} with "
-        f"labels to evaluate on, only {', '.join(data.splits)}.")
+      f"{data.directory} has no split {task.eval_split or 'dev'!r} with "
+      f"labels to evaluate on, only {', '.join(data.splits)}."
+    )
   task.validation_data.input_path = split.path
 
 
-def follow_squad_data(task: finetuning.SquadConfig,
-                      data: prepared_data.PreparedData) -> None:
+def follow_squad_data(
+  task: finetuning.SquadConfig, data: prepared_data.PreparedData
+) -> None:
   """Sets lengths, vocabulary and files from SQuAD's `meta.json`."""
   if not data.is_squad or "eval" not in data.splits:
     raise errors.UsageError(
-        f"{data.directory} is {data.task} with {', '.join(data.splits)}, but "
-        "swe/squad needs SQuAD with a split to evaluate on.")
+      f"{data.directory} is {data.task} with {', '.join(data.splits)}, but "
+      "swe/squad needs SQuAD with a split to evaluate on."
+    )
   for params in (task.train_data, task.validation_data):
     params.seq_length = data.meta["max_seq_length"]
     params.query_length = data.meta["max_query_length"]
@@ -117,7 +125,8 @@ def follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
   trainer.summary_interval = trainer.summary_interval or trainer.steps_per_loop
   # A run that is interrupted loses a quarter of its time at most.
   trainer.checkpoint_interval = (
-      trainer.checkpoint_interval or 5 * trainer.steps_per_loop)
+    trainer.checkpoint_interval or 5 * trainer.steps_per_loop
+  )
   trainer.validation_interval = trainer.validation_interval or steps
 
 
@@ -131,19 +140,19 @@ def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:
   task.train_data.shuffle_buffer_size = _SHUFFLE_BUFFER
   task.train_data.seed = 0
   return FineTuningConfig(
-      task=task,
-      trainer=cfg.TrainerConfig(
-          steps_per_loop=0,
-          summary_interval=0,
-          checkpoint_interval=0,
-          validation_interval=0,
-          max_to_keep=1,
-          optimizer_config=optimizer_config,
-      ),
-      restrictions=[
-          "task.train_data.is_training != None",
-          "task.validation_data.is_training != None",
-      ],
+    task=task,
+    trainer=cfg.TrainerConfig(
+      steps_per_loop=0,
+      summary_interval=0,
+      checkpoint_interval=0,
+      validation_interval=0,
+      max_to_keep=1,
+      optimizer_config=optimizer_config,
+    ),
+    restrictions=[
+      "task.train_data.is_training != None",
+      "task.validation_data.is_training != None",
+    ],
   )
 
 
@@ -152,12 +161,14 @@ def glue() -> cfg.ExperimentConfig:
   """Sentences and pairs of sentences, with the batch size of BERT."""
   make = sentence_prediction_dataloader.SentencePredictionDataConfig
   return _experiment(
-      finetuning.GlueConfig(
-          model=sentence_prediction.ModelConfig(encoder=_default_encoder()),
-          train_data=make(is_training=True, global_batch_size=32),
-          validation_data=make(
-              is_training=False, global_batch_size=32, drop_remainder=False),
-      ))
+    finetuning.GlueConfig(
+      model=sentence_prediction.ModelConfig(encoder=_default_encoder()),
+      train_data=make(is_training=True, global_batch_size=32),
+      validation_data=make(
+        is_training=False, global_batch_size=32, drop_remainder=False
+      ),
+    )
+  )
 
 
 @exp_factory.register_config_factory("swe/squad")
@@ -165,9 +176,11 @@ def squad() -> cfg.ExperimentConfig:
   """Questions about paragraphs, with Model Garden's batch size."""
   make = question_answering_dataloader.QADataConfig
   return _experiment(
-      finetuning.SquadConfig(
-          model=question_answering.ModelConfig(encoder=_default_encoder()),
-          train_data=make(is_training=True, global_batch_size=48),
-          validation_data=make(
-              is_training=False, global_batch_size=48, drop_remainder=False),
-      ))
+    finetuning.SquadConfig(
+      model=question_answering.ModelConfig(encoder=_default_encoder()),
+      train_data=make(is_training=True, global_batch_size=48),
+      validation_data=make(
+        is_training=False, global_batch_size=48, drop_remainder=False
+      ),
+    )
+  )

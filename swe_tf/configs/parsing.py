@@ -9,7 +9,7 @@ from swe_tf import errors
 
 
 def parse_configuration(
-    values: flags.FlagValues, **kwargs
+  values: flags.FlagValues, **kwargs
 ) -> cfg.ExperimentConfig:
   """Calls Model Garden's `parse_configuration`.
 

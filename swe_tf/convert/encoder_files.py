@@ -4,19 +4,19 @@ What Model Garden's tasks take as `init_checkpoint`, beside an `encoder.yaml`
 that they take as a config file. Read and written here for all conversions.
 """
 
+from collections.abc import Iterator
 import contextlib
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Optional
+from typing import Any
+from typing import NamedTuple
 
 import tensorflow as tf
 import tf_keras
 import yaml
 
 from official.nlp.configs import encoders
-
 from swe_tf import errors
 from swe_tf.convert import activations  # noqa: F401  Makes its name known.
 from swe_tf.data import glue_squad_files as files
@@ -35,14 +35,16 @@ class Encoder(NamedTuple):
     params: The parameters of the `BertEncoderConfig`.
     vocab_file: The vocabulary beside the checkpoint, if there is one.
   """
+
   network: tf_keras.layers.Layer
   type: str
   params: dict[str, Any]
-  vocab_file: Optional[pathlib.Path]
+  vocab_file: pathlib.Path | None
 
 
-def build_network(encoder_type: str,
-                  params: dict[str, Any]) -> tf_keras.layers.Layer:
+def build_network(
+  encoder_type: str, params: dict[str, Any]
+) -> tf_keras.layers.Layer:
   """Returns an encoder with its variables.
 
   Model Garden's types `bert` and `bert_v2` read each other's checkpoints, so
@@ -56,13 +58,15 @@ def build_network(encoder_type: str,
     network = encoder_lib.build_encoder(encoder_lib.EncoderConfig(**params))
   else:
     network = encoders.build_encoder(
-        encoders.EncoderConfig({"type": "bert_v2", "bert_v2": params}))
+      encoders.EncoderConfig({"type": "bert_v2", "bert_v2": params})
+    )
   network(network.inputs)
   return network
 
 
-def load_encoder(checkpoint: files.PathLike,
-                 config_file: Optional[files.PathLike] = None) -> Encoder:
+def load_encoder(
+  checkpoint: files.PathLike, config_file: files.PathLike | None = None
+) -> Encoder:
   """Reads the encoder of a checkpoint.
 
   Args:
@@ -82,16 +86,18 @@ def load_encoder(checkpoint: files.PathLike,
     status.expect_partial().assert_existing_objects_matched()
   except (AssertionError, ValueError) as error:
     raise errors.UsageError(
-        f"{path} does not hold the encoder of {config_path}: "
-        f"{str(error).splitlines()[0]}") from error
+      f"{path} does not hold the encoder of {config_path}: "
+      f"{str(error).splitlines()[0]}"
+    ) from error
   vocab_file = pathlib.Path(path).parent / "vocab.txt"
-  return Encoder(network, encoder_type, params,
-                 vocab_file if vocab_file.exists() else None)
+  return Encoder(
+    network, encoder_type, params, vocab_file if vocab_file.exists() else None
+  )
 
 
 def find_files(
-    checkpoint: files.PathLike,
-    config_file: Optional[files.PathLike] = None,
+  checkpoint: files.PathLike,
+  config_file: files.PathLike | None = None,
 ) -> tuple[str, pathlib.Path]:
   """Returns the prefix of a checkpoint, and the config of its encoder.
 
@@ -107,16 +113,21 @@ def find_files(
     path = tf.train.latest_checkpoint(path)
   if not path or not tf.io.gfile.exists(f"{path}.index"):
     raise errors.UsageError(
-        f"there is no checkpoint at {checkpoint}; name a directory or a prefix "
-        "such as DIR/ckpt-1000.")
-  candidates = [pathlib.Path(config_file)] if config_file else [
-      pathlib.Path(path).parent / name for name in _CONFIG_NAMES]
+      f"there is no checkpoint at {checkpoint}; name a directory or a prefix "
+      "such as DIR/ckpt-1000."
+    )
+  candidates = (
+    [pathlib.Path(config_file)]
+    if config_file
+    else [pathlib.Path(path).parent / name for name in _CONFIG_NAMES]
+  )
   config_path = next((each for each in candidates if each.exists()), None)
   if config_path is None:
     raise errors.UsageError(
-        f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
-        "of the run that wrote the checkpoint beside it (swe export can also "
-        "be told with --config_file).")
+      f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
+      "of the run that wrote the checkpoint beside it (swe export can also "
+      "be told with --config_file)."
+    )
   return path, config_path
 
 
@@ -130,8 +141,9 @@ def read_config(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
   encoder_type = content["type"]
   if encoder_type not in ("bert", "bert_v2", "any"):
     raise errors.UsageError(
-        f"{path}: the encoder has type {encoder_type!r}, but only BERT (bert, "
-        "bert_v2, any) can be converted.")
+      f"{path}: the encoder has type {encoder_type!r}, but only BERT (bert, "
+      "bert_v2, any) can be converted."
+    )
   return encoder_type, content[encoder_type]
 
 
@@ -141,7 +153,8 @@ def write_encoder(output_dir: pathlib.Path, encoder: Encoder) -> None:
   checkpoint.save(str(output_dir / "ckpt"))
   config = {"type": encoder.type, encoder.type: encoder.params}
   (output_dir / "encoder.yaml").write_text(
-      yaml.safe_dump({"task": {"model": {"encoder": config}}}))
+    yaml.safe_dump({"task": {"model": {"encoder": config}}})
+  )
   if encoder.vocab_file:
     shutil.copyfile(encoder.vocab_file, output_dir / "vocab.txt")
 
@@ -154,10 +167,11 @@ def new_directory(path: files.PathLike) -> Iterator[pathlib.Path]:
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = pathlib.Path(
-        tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+      tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.")
+    )
   except OSError as error:
     raise errors.UsageError(
-        f"cannot make {path}: {error.strerror}; choose another output."
+      f"cannot make {path}: {error.strerror}; choose another output."
     ) from error
   try:
     yield scratch

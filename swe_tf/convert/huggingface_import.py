@@ -20,10 +20,10 @@ from swe_tf.data import vocab as vocab_lib
 
 # Hugging Face's names of what Model Garden calls `gelu`, and of others.
 ACTIVATIONS = {
-    "gelu": activations.EXACT_GELU,
-    "gelu_new": "gelu",
-    "gelu_pytorch_tanh": "gelu",
-    "relu": "relu",
+  "gelu": activations.EXACT_GELU,
+  "gelu_new": "gelu",
+  "gelu_pytorch_tanh": "gelu",
+  "relu": "relu",
 }
 
 # What Model Garden's encoder has and no config can change.
@@ -31,8 +31,8 @@ LAYER_NORM_EPSILON = 1e-12
 
 
 def import_huggingface(
-    input_dir: files.PathLike,
-    output_dir: files.PathLike,
+  input_dir: files.PathLike,
+  output_dir: files.PathLike,
 ) -> encoder_files.Encoder:
   """Writes an encoder checkpoint, its config and its vocabulary.
 
@@ -81,8 +81,9 @@ def encoder_params(path: pathlib.Path) -> dict[str, Any]:
     value = config.get(key, default)
     if value not in allowed:
       raise errors.UsageError(
-          f"{path}: {key} is {value!r}, but only "
-          f"{' or '.join(map(str, allowed))} can be imported.")
+        f"{path}: {key} is {value!r}, but only "
+        f"{' or '.join(map(str, allowed))} can be imported."
+      )
     return value
 
   insist("model_type", ("bert",))
@@ -91,37 +92,40 @@ def encoder_params(path: pathlib.Path) -> dict[str, Any]:
   insist("layer_norm_eps", (LAYER_NORM_EPSILON,), LAYER_NORM_EPSILON)
   activation = insist("hidden_act", tuple(ACTIVATIONS), "gelu")
   names = {
-      "vocab_size": "vocab_size",
-      "hidden_size": "hidden_size",
-      "num_layers": "num_hidden_layers",
-      "num_attention_heads": "num_attention_heads",
-      "intermediate_size": "intermediate_size",
-      "max_position_embeddings": "max_position_embeddings",
-      "type_vocab_size": "type_vocab_size",
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_attention_heads": "num_attention_heads",
+    "intermediate_size": "intermediate_size",
+    "max_position_embeddings": "max_position_embeddings",
+    "type_vocab_size": "type_vocab_size",
   }
   params = {}
   for name, key in names.items():
     value = config.get(key)
     if not isinstance(value, int) or value < 1:
       raise errors.UsageError(
-          f"{path}: {key} is {value!r}, but a positive number is needed.")
+        f"{path}: {key} is {value!r}, but a positive number is needed."
+      )
     params[name] = value
   if params["hidden_size"] % params["num_attention_heads"]:
     raise errors.UsageError(
-        f"{path}: hidden_size ({params['hidden_size']}) is not a multiple of "
-        f"num_attention_heads ({params['num_attention_heads']}).")
+      f"{path}: hidden_size ({params['hidden_size']}) is not a multiple of "
+      f"num_attention_heads ({params['num_attention_heads']})."
+    )
   return {
-      **params,
-      "hidden_activation": ACTIVATIONS[activation],
-      "dropout_rate": config.get("hidden_dropout_prob", 0.1),
-      "attention_dropout_rate": config.get("attention_probs_dropout_prob", 0.1),
-      "initializer_range": config.get("initializer_range", 0.02),
-      "norm_first": False,
+    **params,
+    "hidden_activation": ACTIVATIONS[activation],
+    "dropout_rate": config.get("hidden_dropout_prob", 0.1),
+    "attention_dropout_rate": config.get("attention_probs_dropout_prob", 0.1),
+    "initializer_range": config.get("initializer_range", 0.02),
+    "norm_first": False,
   }
 
 
-def load_weights(encoder: tf_keras.layers.Layer, num_layers: int,
-                 path: pathlib.Path) -> None:
+def load_weights(
+  encoder: tf_keras.layers.Layer, num_layers: int, path: pathlib.Path
+) -> None:
   """Fills an encoder from a safetensors file.
 
   Args:
@@ -139,20 +143,23 @@ def load_weights(encoder: tf_keras.layers.Layer, num_layers: int,
   missing = [weight.name for weight in weights if weight.name not in tensors]
   if missing:
     raise errors.UsageError(
-        f"{path}: {len(missing)} of {len(weights)} weights are missing, such "
-        f"as {missing[0]}; is this a BERT encoder of {num_layers} layers, "
-        "with its pooler?")
+      f"{path}: {len(missing)} of {len(weights)} weights are missing, such "
+      f"as {missing[0]}; is this a BERT encoder of {num_layers} layers, "
+      "with its pooler?"
+    )
   beyond = f"encoder.layer.{num_layers}."
   if any(name.startswith(beyond) for name in tensors):
     raise errors.UsageError(
-        f"{path}: there is a {beyond[:-1]}, but num_hidden_layers is "
-        f"{num_layers} in config.json.")
+      f"{path}: there is a {beyond[:-1]}, but num_hidden_layers is "
+      f"{num_layers} in config.json."
+    )
   for weight in weights:
     value = tensors[weight.name]
     if value.shape != weight.shape:
       raise errors.UsageError(
-          f"{path}: {weight.name} has shape {value.shape}, but config.json "
-          f"makes it {weight.shape}.")
+        f"{path}: {weight.name} has shape {value.shape}, but config.json "
+        f"makes it {weight.shape}."
+      )
     weight.variable.assign(weight.from_huggingface(value))
 
 
@@ -161,7 +168,7 @@ def _read_tensors(path: pathlib.Path) -> dict[str, np.ndarray]:
   tensors = {}
   try:
     with safetensors.safe_open(path, framework="numpy") as archive:
-      for name in archive.keys():
+      for name in archive.keys():  # noqa: SIM118 (no dict)
         short = name.removeprefix("bert.")
         short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
         short = short.replace("LayerNorm.beta", "LayerNorm.bias")
@@ -169,7 +176,8 @@ def _read_tensors(path: pathlib.Path) -> dict[str, np.ndarray]:
           tensors[short] = archive.get_tensor(name).astype(np.float32)
   except (OSError, TypeError, safetensors.SafetensorError) as error:
     raise errors.UsageError(
-        f"cannot read {path}: {str(error).splitlines()[0]}.") from error
+      f"cannot read {path}: {str(error).splitlines()[0]}."
+    ) from error
   return tensors
 
 
@@ -180,5 +188,6 @@ def _check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
     raise errors.UsageError(str(error)) from error
   if len(vocabulary) > vocab_size:
     raise errors.UsageError(
-        f"{path} has {len(vocabulary)} tokens, but vocab_size is {vocab_size} "
-        "in config.json; the files do not belong together.")
+      f"{path} has {len(vocabulary)} tokens, but vocab_size is {vocab_size} "
+      "in config.json; the files do not belong together."
+    )

@@ -15,29 +15,30 @@ import tf_keras
 
 # Hugging Face's modules on the left, Model Garden's layers on the right.
 _EMBEDDINGS = {
-    "embeddings.word_embeddings": "word_embeddings",
-    "embeddings.position_embeddings": "position_embedding",
-    "embeddings.token_type_embeddings": "type_embeddings",
+  "embeddings.word_embeddings": "word_embeddings",
+  "embeddings.position_embeddings": "position_embedding",
+  "embeddings.token_type_embeddings": "type_embeddings",
 }
 _NORMS = {"embeddings.LayerNorm": "embeddings/layer_norm"}
 _POOLER = {"pooler.dense": "pooler_transform"}
 _LAYER_KERNELS = {
-    "attention.self.query": "self_attention/query",
-    "attention.self.key": "self_attention/key",
-    "attention.self.value": "self_attention/value",
-    "attention.output.dense": "self_attention/attention_output",
-    "intermediate.dense": "intermediate",
-    "output.dense": "output",
+  "attention.self.query": "self_attention/query",
+  "attention.self.key": "self_attention/key",
+  "attention.self.value": "self_attention/value",
+  "attention.output.dense": "self_attention/attention_output",
+  "intermediate.dense": "intermediate",
+  "output.dense": "output",
 }
 _LAYER_NORMS = {
-    "attention.output.LayerNorm": "self_attention_layer_norm",
-    "output.LayerNorm": "output_layer_norm",
+  "attention.output.LayerNorm": "self_attention_layer_norm",
+  "output.LayerNorm": "output_layer_norm",
 }
 
 # Keras puts the name of the encoder, which is anything, before these.
 _VARIABLE_NAME = re.compile(
-    r"(?:^|/)((?:word_embeddings|position_embedding|type_embeddings|"
-    r"embeddings/layer_norm|transformer/layer_\d+|pooler_transform)/.+):0$")
+  r"(?:^|/)((?:word_embeddings|position_embedding|type_embeddings|"
+  r"embeddings/layer_norm|transformer/layer_\d+|pooler_transform)/.+):0$"
+)
 
 
 class Weight(NamedTuple):
@@ -49,6 +50,7 @@ class Weight(NamedTuple):
     variable: Model Garden's variable.
     transposed: Whether it is a kernel.
   """
+
   name: str
   shape: tuple[int, ...]
   variable: tf.Variable
@@ -67,8 +69,9 @@ class Weight(NamedTuple):
     return value.reshape(self.shape)
 
 
-def encoder_weights(encoder: tf_keras.layers.Layer,
-                    num_layers: int) -> list[Weight]:
+def encoder_weights(
+  encoder: tf_keras.layers.Layer, num_layers: int
+) -> list[Weight]:
   """Returns all weights of a Model Garden BERT encoder in both layouts.
 
   Args:
@@ -83,8 +86,7 @@ def encoder_weights(encoder: tf_keras.layers.Layer,
   for variable in encoder.trainable_variables:
     match = _VARIABLE_NAME.search(variable.name)
     if not match:
-      raise ValueError(
-          f"Hugging Face's BERT has no place for {variable.name}.")
+      raise ValueError(f"Hugging Face's BERT has no place for {variable.name}.")
     variables[match.group(1)] = variable
 
   weights = []
@@ -114,9 +116,15 @@ def encoder_weights(encoder: tf_keras.layers.Layer,
 
   add_all(_EMBEDDINGS, _NORMS, _POOLER)
   for index in range(num_layers):
-    add_all({}, _LAYER_NORMS, _LAYER_KERNELS, f"encoder.layer.{index}.",
-            f"transformer/layer_{index}/")
+    add_all(
+      {},
+      _LAYER_NORMS,
+      _LAYER_KERNELS,
+      f"encoder.layer.{index}.",
+      f"transformer/layer_{index}/",
+    )
   if variables:
     raise ValueError(
-        f"Hugging Face's BERT has no place for {', '.join(variables)}.")
+      f"Hugging Face's BERT has no place for {', '.join(variables)}."
+    )
   return weights

@@ -15,12 +15,16 @@ from absl import logging
 from swe_tf.data import glue_squad_files as files
 
 _FORMAT = flags.DEFINE_enum(
-    "format", "huggingface", ["huggingface"], "The format of the encoder.")
+  "format", "huggingface", ["huggingface"], "The format of the encoder."
+)
 _INPUT_DIR = flags.DEFINE_string(
-    "input_dir", None, "Has config.json, model.safetensors and vocab.txt.")
+  "input_dir", None, "Has config.json, model.safetensors and vocab.txt."
+)
 _OUTPUT_DIR = flags.DEFINE_string(
-    "output_dir", None, "Directory to make, for the checkpoint, encoder.yaml "
-    "and vocab.txt.")
+  "output_dir",
+  None,
+  "Directory to make, for the checkpoint, encoder.yaml and vocab.txt.",
+)
 
 
 @files.one_line_errors("swe import")
@@ -34,9 +38,12 @@ def main(argv: Sequence[str]) -> None:
 
   logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
   params = huggingface_import.import_huggingface(
-      _INPUT_DIR.value, _OUTPUT_DIR.value).params
-  print(f"{_OUTPUT_DIR.value}: {params['num_layers']} layers of width "
-        f"{params['hidden_size']}, {params['vocab_size']:,} tokens")
+    _INPUT_DIR.value, _OUTPUT_DIR.value
+  ).params
+  print(
+    f"{_OUTPUT_DIR.value}: {params['num_layers']} layers of width "
+    f"{params['hidden_size']}, {params['vocab_size']:,} tokens"
+  )
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ import tf_keras
 from swe_tf.convert import encoder_files
 
 
-def write_saved_model(output_dir: pathlib.Path,
-                      encoder: encoder_files.Encoder) -> None:
+def write_saved_model(
+  output_dir: pathlib.Path, encoder: encoder_files.Encoder
+) -> None:
   """Writes an encoder into a directory, its vocabulary as an asset.
 
   Args:

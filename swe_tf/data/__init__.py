@@ -7,10 +7,10 @@ predictions needs no TensorFlow.
 import importlib
 
 _MODULES = {
-    "build_dataset": "loaders",
-    "check_input": "checks",
-    "check_manifest": "checks",
-    "PretrainTextDataConfig": "pretrain_text",
+  "build_dataset": "loaders",
+  "check_input": "checks",
+  "check_manifest": "checks",
+  "PretrainTextDataConfig": "pretrain_text",
 }
 
 __all__ = list(_MODULES)

@@ -4,10 +4,10 @@ Every fault is one line that says what to do. Nothing is written.
 """
 
 import os
-from typing import Optional
 
 from absl import logging
 import tensorflow as tf
+
 from official.common import dataset_fn
 from official.core import config_definitions as cfg
 from official.core import input_reader
@@ -19,7 +19,7 @@ from swe_tf.data import text_files
 
 
 def check_input(
-    *configs: cfg.DataConfig, vocab_size: Optional[int] = None
+  *configs: cfg.DataConfig, vocab_size: int | None = None
 ) -> None:
   """Checks the data of a run: that it is there, sound, and fits the model.
 
@@ -47,14 +47,14 @@ def check_input(
   if len(digests) > 1:
     first, second, *_ = digests.values()
     raise errors.UsageError(
-        f"{second} was made with another vocabulary than {first}; prepare "
-        "both with one."
+      f"{second} was made with another vocabulary than {first}; prepare "
+      "both with one."
     )
 
 
 def check_text(
-    params: pretrain_text.PretrainTextDataConfig,
-    vocab_size: Optional[int] = None,
+  params: pretrain_text.PretrainTextDataConfig,
+  vocab_size: int | None = None,
 ) -> str:
   """Checks raw text: the vocabulary, and the beginning of every file.
 
@@ -77,9 +77,9 @@ def check_text(
 
 
 def check_manifest(
-    params: pretrain_dataloader.BertPretrainDataConfig,
-    vocab_size: Optional[int] = None,
-) -> Optional[str]:
+  params: pretrain_dataloader.BertPretrainDataConfig,
+  vocab_size: int | None = None,
+) -> str | None:
   """Checks that shards are whole and fit the config and the model.
 
   Shards without a manifest, as Model Garden's own script makes them, are
@@ -104,8 +104,8 @@ def check_manifest(
       digests[found["settings"]["vocab_sha256"]] = folder
     elif tf.io.gfile.exists(os.path.join(folder, manifest.JOURNAL_NAME)):
       raise errors.UsageError(
-          f"the shards in {folder} are not finished; run the same `swe prepare "
-          "pretraining` again, it goes on where it stopped."
+        f"the shards in {folder} are not finished; run the same `swe prepare "
+        "pretraining` again, it goes on where it stopped."
       )
     elif folder not in digests.values():
       logging.info("No manifest in %s: one record is checked.", folder)
@@ -115,8 +115,8 @@ def check_manifest(
   if len(digests) > 1:
     first, second, *_ = digests.values()
     raise errors.UsageError(
-        f"the shards in {second} were made with another vocabulary than those "
-        f"in {first}; prepare both with one."
+      f"the shards in {second} were made with another vocabulary than those "
+      f"in {first}; prepare both with one."
     )
   return next(iter(digests), None)
 
@@ -136,9 +136,9 @@ def _matched(params):
 def _check_size(source, size, vocab_size):
   if vocab_size is not None and size > vocab_size:
     raise errors.UsageError(
-        f"{source} has a vocabulary of {size} tokens, but the model has room "
-        f"for {vocab_size}; set the encoder's vocab_size to {size}, or use the "
-        "model's vocabulary."
+      f"{source} has a vocabulary of {size} tokens, but the model has room "
+      f"for {vocab_size}; set the encoder's vocab_size to {size}, or use the "
+      "model's vocabulary."
     )
 
 
@@ -147,20 +147,20 @@ def _check_settings(params, shard, found, vocab_size):
   settings = found["settings"]
   if os.path.basename(shard) not in found["shards"]:
     raise errors.UsageError(
-        f"{shard} is not a shard of its manifest; set input_path to "
-        f"{os.path.join(os.path.dirname(shard), '*.tfrecord')}."
+      f"{shard} is not a shard of its manifest; set input_path to "
+      f"{os.path.join(os.path.dirname(shard), '*.tfrecord')}."
     )
   for name in ("seq_length", "max_predictions_per_seq"):
     if getattr(params, name) != settings[name]:
       raise errors.UsageError(
-          f"{name} is {getattr(params, name)}, but {shard} was made with "
-          f"{settings[name]}; set {name} to {settings[name]}, or prepare the "
-          "text again."
+        f"{name} is {getattr(params, name)}, but {shard} was made with "
+        f"{settings[name]}; set {name} to {settings[name]}, or prepare the "
+        "text again."
       )
   if params.use_next_sentence_label and not settings["next_sentence"]:
     raise errors.UsageError(
-        f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
-        "or prepare the text again with --next_sentence."
+      f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
+      "or prepare the text again with --next_sentence."
     )
   _check_size(shard, settings["vocab_size"], vocab_size)
 
@@ -173,8 +173,8 @@ def _check_record(params, shard, vocab_size):
     features = tf.train.Example.FromString(record).features.feature
   except Exception as error:  # Whatever a broken file raises.
     raise errors.UsageError(
-        f"cannot read a record of {shard}; check file_type "
-        f"({params.file_type}), and that the file is whole."
+      f"cannot read a record of {shard}; check file_type "
+      f"({params.file_type}), and that the file is whole."
     ) from error
   loader = pretrain_dataloader.BertPretrainDataLoader(params)
   for name, spec in loader._name_to_features().items():
@@ -182,10 +182,10 @@ def _check_record(params, shard, vocab_size):
     size = len(feature.int64_list.value) + len(feature.float_list.value)
     if size != spec.shape[0]:
       raise errors.UsageError(
-          f"{shard} has {size} values of {name}, but the config says "
-          f"{spec.shape[0]}; set seq_length, max_predictions_per_seq, "
-          "use_next_sentence_label and use_v2_feature_names as the shards "
-          "were made."
+        f"{shard} has {size} values of {name}, but the config says "
+        f"{spec.shape[0]}; set seq_length, max_predictions_per_seq, "
+        "use_next_sentence_label and use_v2_feature_names as the shards "
+        "were made."
       )
   ids = "input_word_ids" if params.use_v2_feature_names else "input_ids"
   _check_size(shard, max(features[ids].int64_list.value) + 1, vocab_size)

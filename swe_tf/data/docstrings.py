@@ -8,6 +8,9 @@ for a model that anybody should use.
 
 import ast
 import collections
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import hashlib
 import importlib.util
 import inspect
@@ -16,13 +19,13 @@ import re
 import string
 import sysconfig
 import textwrap
-from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import NamedTuple
 import warnings
 
 PACKAGES = ("scipy", "pandas", "numpy", "sklearn", "matplotlib", "tensorflow")
 
 _SKIPPED_FOLDERS = frozenset(
-    ("tests", "test", "testing", "site-packages", "__pycache__", "_vendor")
+  ("tests", "test", "testing", "site-packages", "__pycache__", "_vendor")
 )
 _SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _VALIDATION_PERCENT = 5
@@ -31,9 +34,9 @@ _MIN_PROSE = 0.85
 _PROSE = str.maketrans("", "", f"{string.ascii_letters} ,.'")
 # A literal that opens a file, or the block of a class or of a function.
 _DOCSTRING = re.compile(
-    r'''(?:\A(?:\#[^\n]*\n|\s)*|:[ \t]*(?:\#[^\n]*)?\n\s*)
+  r'''(?:\A(?:\#[^\n]*\n|\s)*|:[ \t]*(?:\#[^\n]*)?\n\s*)
         ([rR]?"""(?:[^"\\]+|\\.|"(?!""))*""")''',
-    re.DOTALL | re.VERBOSE,
+  re.DOTALL | re.VERBOSE,
 )
 # Interpreter sessions, literal blocks, directives, tables and underlines.
 _NOT_PROSE = re.compile(r">>>|::$|^\s*(\.\. |[|+=~-]{3})", re.MULTILINE)
@@ -54,10 +57,10 @@ class CorpusPaths(NamedTuple):
 
 
 def write_corpus(
-    output_dir: str,
-    max_bytes: int = 10_000_000,
-    vocab_size: int = 69,
-    packages: Sequence[str] = PACKAGES,
+  output_dir: str,
+  max_bytes: int = 10_000_000,
+  vocab_size: int = 69,
+  packages: Sequence[str] = PACKAGES,
 ) -> CorpusPaths:
   """Writes the docstrings of the installed packages as a corpus.
 
@@ -86,16 +89,16 @@ def write_corpus(
     (validation if is_validation else train).append(document)
   if not train or not validation:
     raise ValueError(
-        f"Found {len(train) + len(validation)} docstrings in at most "
-        f"{max_bytes} bytes: too few to train on. Raise `max_bytes`."
+      f"Found {len(train) + len(validation)} docstrings in at most "
+      f"{max_bytes} bytes: too few to train on. Raise `max_bytes`."
     )
 
   os.makedirs(output_dir, exist_ok=True)
   paths = CorpusPaths(
-      *(
-          os.path.join(output_dir, name)
-          for name in ("train.txt", "validation.txt", "vocab.txt")
-      )
+    *(
+      os.path.join(output_dir, name)
+      for name in ("train.txt", "validation.txt", "vocab.txt")
+    )
   )
   _write(paths.train, "\n".join(train))
   _write(paths.validation, "\n".join(validation))
@@ -104,11 +107,11 @@ def write_corpus(
   return paths
 
 
-def _with_digest(document: str) -> Tuple[bytes, str]:
+def _with_digest(document: str) -> tuple[bytes, str]:
   return hashlib.sha256(document.encode("utf-8")).digest(), document
 
 
-def character_vocab(texts: Iterable[str], size: int) -> List[str]:
+def character_vocab(texts: Iterable[str], size: int) -> list[str]:
   """Returns the special tokens and the most frequent lower-case characters."""
   counts = collections.Counter()
   for text in texts:
@@ -177,10 +180,10 @@ def _prose(text: str) -> Iterator[str]:
   for paragraph in textwrap.dedent(text).split("\n\n"):
     line = " ".join(paragraph.split())
     if (
-        len(line.split()) >= _MIN_WORDS
-        and line[-1] in ".!?"
-        and not _NOT_PROSE.search(paragraph)
-        and len(line.translate(_PROSE)) <= (1 - _MIN_PROSE) * len(line)
+      len(line.split()) >= _MIN_WORDS
+      and line[-1] in ".!?"
+      and not _NOT_PROSE.search(paragraph)
+      and len(line.translate(_PROSE)) <= (1 - _MIN_PROSE) * len(line)
     ):
       yield line
 

@@ -6,19 +6,20 @@ header, QQP has broken rows), test files without labels, SST-2 as
 `label, content`, and MNLI and others as JSON lines. Imports no TensorFlow.
 """
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple
 
 from swe_tf import errors
 from swe_tf.data import glue_squad_files as files
 from swe_tf.data import glue_tasks
 
 # Line numbers with the cells of the line; None for a row to be left out.
-_Rows = Iterator[tuple[int, Optional[list[Optional[str]]]]]
+_Rows = Iterator[tuple[int, list[str | None] | None]]
 
 
 class GlueExample(NamedTuple):
@@ -30,9 +31,10 @@ class GlueExample(NamedTuple):
     texts: One or two texts.
     label: The id of a class, a score, or None in an unlabelled file.
   """
+
   index: int
   texts: tuple[str, ...]
-  label: Union[int, float, None]
+  label: int | float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +47,7 @@ class GlueFile:
     dropped: How many rows were left out; see `GlueTask` for the reasons.
     labelled: Whether the examples have labels.
   """
+
   path: pathlib.Path
   examples: tuple[GlueExample, ...]
   dropped: int
@@ -52,10 +55,10 @@ class GlueFile:
 
 
 def read_glue_file(
-    path: files.PathLike,
-    task: glue_tasks.GlueTask,
-    *,
-    needs_labels: bool = True,
+  path: files.PathLike,
+  task: glue_tasks.GlueTask,
+  *,
+  needs_labels: bool = True,
 ) -> GlueFile:
   """Reads a TSV file, or JSON lines if the name ends in `.jsonl`.
 
@@ -91,7 +94,8 @@ def read_glue_file(
     values = [cells[place] for place in places]
     if None in values:
       raise errors.UsageError(
-          f"{path}:{line}: no {columns[places[values.index(None)]]!r}.")
+        f"{path}:{line}: no {columns[places[values.index(None)]]!r}."
+      )
     label = None
     if labelled:
       label = values.pop()
@@ -105,12 +109,14 @@ def read_glue_file(
     examples.append(GlueExample(index, tuple(values), label))
   if not examples:
     raise errors.UsageError(
-        f"{path} has no usable example among its {len(lines)} lines.")
+      f"{path} has no usable example among its {len(lines)} lines."
+    )
   return GlueFile(path, tuple(examples), dropped, labelled)
 
 
 def read_glue_directory(
-    input_dir: files.PathLike, task: glue_tasks.GlueTask) -> list[GlueFile]:
+  input_dir: files.PathLike, task: glue_tasks.GlueTask
+) -> list[GlueFile]:
   """Reads every data file of a task's directory, train files first.
 
   Args:
@@ -122,26 +128,32 @@ def read_glue_directory(
     UsageError: If there is none, or one has a fault.
   """
   paths = [
-      path for role in ("train", "dev", "test", "diagnostic")
-      for path in sorted(pathlib.Path(input_dir).glob(f"{role}*"))
-      # MRPC's download has dev_ids.tsv, which has no texts.
-      if path.suffix in (".tsv", ".jsonl") and not path.stem.endswith("_ids")]
+    path
+    for role in ("train", "dev", "test", "diagnostic")
+    for path in sorted(pathlib.Path(input_dir).glob(f"{role}*"))
+    # MRPC's download has dev_ids.tsv, which has no texts.
+    if path.suffix in (".tsv", ".jsonl") and not path.stem.endswith("_ids")
+  ]
   if not paths:
     raise errors.UsageError(
-        f"{input_dir} has no train, dev, test or diagnostic file that ends in "
-        ".tsv or .jsonl.")
+      f"{input_dir} has no train, dev, test or diagnostic file that ends in "
+      ".tsv or .jsonl."
+    )
   stems = [path.stem for path in paths]
   for stem in stems:
     if stems.count(stem) > 1:
       raise errors.UsageError(
-          f"{input_dir} has both {stem}.tsv and {stem}.jsonl; keep one.")
+        f"{input_dir} has both {stem}.tsv and {stem}.jsonl; keep one."
+      )
   return [
-      read_glue_file(
-          path, task, needs_labels=path.stem.startswith(("train", "dev")))
-      for path in paths]
+    read_glue_file(
+      path, task, needs_labels=path.stem.startswith(("train", "dev"))
+    )
+    for path in paths
+  ]
 
 
-def parse_label(text: str, task: glue_tasks.GlueTask) -> Union[int, float]:
+def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
   """Returns the id of a class, or the score of a regression.
 
   Args:
@@ -154,8 +166,9 @@ def parse_label(text: str, task: glue_tasks.GlueTask) -> Union[int, float]:
   if not task.is_regression:
     if text not in task.labels:
       raise ValueError(
-          f"label {text!r} is not one of {', '.join(task.labels)}, the labels "
-          f"of {task.name}.")
+        f"label {text!r} is not one of {', '.join(task.labels)}, the labels "
+        f"of {task.name}."
+      )
     return task.labels.index(text)
   low, high = glue_tasks.SCORE_RANGE
   try:
@@ -164,29 +177,37 @@ def parse_label(text: str, task: glue_tasks.GlueTask) -> Union[int, float]:
     score = math.nan
   if not low <= score <= high:
     raise ValueError(
-        f"label {text!r} is not a number from {low:g} to {high:g}, the scores "
-        f"of {task.name}.")
+      f"label {text!r} is not a number from {low:g} to {high:g}, the scores "
+      f"of {task.name}."
+    )
   return score
 
 
-def _places(path: pathlib.Path, columns: Sequence[str],
-            task: glue_tasks.GlueTask, needs_labels: bool) -> list[int]:
+def _places(
+  path: pathlib.Path,
+  columns: Sequence[str],
+  task: glue_tasks.GlueTask,
+  needs_labels: bool,
+) -> list[int]:
   """Returns where the texts stand, and then the label if there is one."""
   places = []
   for names in (*task.texts, task.label):
     place = next(
-        (columns.index(name) for name in names if name in columns), None)
+      (columns.index(name) for name in names if name in columns), None
+    )
     if place is not None:
       places.append(place)
     elif names is not task.label or needs_labels:
       raise errors.UsageError(
-          f"{path}:1: no column {' or '.join(map(repr, names))}, which "
-          f"{task.name} needs; found {', '.join(map(repr, columns))}.")
+        f"{path}:1: no column {' or '.join(map(repr, names))}, which "
+        f"{task.name} needs; found {', '.join(map(repr, columns))}."
+      )
   return places
 
 
-def _tsv(path: pathlib.Path, lines: Sequence[str],
-         task: glue_tasks.GlueTask) -> tuple[list[str], _Rows]:
+def _tsv(
+  path: pathlib.Path, lines: Sequence[str], task: glue_tasks.GlueTask
+) -> tuple[list[str], _Rows]:
   """Returns the columns of a TSV file, with or without header, and its rows."""
   known = {name for names in (*task.texts, task.label) for name in names}
   columns = lines[0].rstrip("\r").split("\t")
@@ -206,14 +227,16 @@ def _tsv(path: pathlib.Path, lines: Sequence[str],
         yield number, None
       else:
         raise errors.UsageError(
-            f"{path}:{number}: {len(cells)} tab-separated columns where "
-            f"{len(columns)} are expected ({', '.join(columns)}).")
+          f"{path}:{number}: {len(cells)} tab-separated columns where "
+          f"{len(columns)} are expected ({', '.join(columns)})."
+        )
 
   return columns, rows()
 
 
-def _json_lines(path: pathlib.Path, lines: Sequence[str],
-                task: glue_tasks.GlueTask) -> tuple[list[str], _Rows]:
+def _json_lines(
+  path: pathlib.Path, lines: Sequence[str], task: glue_tasks.GlueTask
+) -> tuple[list[str], _Rows]:
   """Returns the keys of the first line, and the values of every line."""
   del task  # JSON lines look the same for all.
 
@@ -222,11 +245,13 @@ def _json_lines(path: pathlib.Path, lines: Sequence[str],
       row = json.loads(line)
     except json.JSONDecodeError as error:
       raise errors.UsageError(
-          f"{path}:{number}: not JSON ({error.msg}).") from error
+        f"{path}:{number}: not JSON ({error.msg})."
+      ) from error
     if not isinstance(row, dict):
       raise errors.UsageError(f"{path}:{number}: not a JSON object.")
-    return {name: None if value is None else str(value)
-            for name, value in row.items()}
+    return {
+      name: None if value is None else str(value) for name, value in row.items()
+    }
 
   columns = list(parse(1, lines[0]))
 

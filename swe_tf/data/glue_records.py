@@ -5,14 +5,14 @@ Its GLUE processors are not used: they read from TFDS alone, put the hypothesis
 before the premise, and give MNLI's class ids names in another order than TFDS.
 """
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import pathlib
 import shutil
 import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from official.nlp.data import classifier_data_lib
-
 from swe_tf.data import glue_examples
 from swe_tf.data import glue_squad_files as files
 from swe_tf.data import glue_squad_tokenizer
@@ -24,13 +24,13 @@ UNLABELLED = -1
 
 
 def write_glue_directory(
-    glue_files: Sequence[glue_examples.GlueFile],
-    task: glue_tasks.GlueTask,
-    output_dir: files.PathLike,
-    *,
-    tokenizer: glue_squad_tokenizer.Tokenizer,
-    max_seq_length: int = 128,
-    report: Callable[[str], Any] = print,
+  glue_files: Sequence[glue_examples.GlueFile],
+  task: glue_tasks.GlueTask,
+  output_dir: files.PathLike,
+  *,
+  tokenizer: glue_squad_tokenizer.Tokenizer,
+  max_seq_length: int = 128,
+  report: Callable[[str], Any] = print,
 ) -> dict[str, Any]:
   """Writes a TFRecord file for each GLUE file, `vocab.txt` and `meta.json`.
 
@@ -56,32 +56,40 @@ def write_glue_directory(
   splits = {}
   for glue_file, output in zip(glue_files, outputs):
     start = time.monotonic()
-    write_glue_records(glue_file, task, output, tokenizer=tokenizer,
-                       max_seq_length=max_seq_length)
+    write_glue_records(
+      glue_file,
+      task,
+      output,
+      tokenizer=tokenizer,
+      max_seq_length=max_seq_length,
+    )
     splits[glue_file.path.stem] = {
-        "file": output.name,
-        "size": len(glue_file.examples),
-        "dropped_rows": glue_file.dropped,
-        "labelled": glue_file.labelled,
+      "file": output.name,
+      "size": len(glue_file.examples),
+      "dropped_rows": glue_file.dropped,
+      "labelled": glue_file.labelled,
     }
-    report(f"{output}: {len(glue_file.examples):,} examples, "
-           f"{glue_file.dropped:,} rows dropped "
-           f"({time.monotonic() - start:.1f} s)")
+    report(
+      f"{output}: {len(glue_file.examples):,} examples, "
+      f"{glue_file.dropped:,} rows dropped "
+      f"({time.monotonic() - start:.1f} s)"
+    )
   with files.complete_or_absent(vocab_path) as scratch:
     shutil.copyfile(tokenizer.vocab_file, scratch)
 
   meta = {
-      "task": task.name,
-      "task_type": (
-          "bert_regression" if task.is_regression else "bert_classification"),
-      "num_labels": len(task.labels) or 1,
-      "labels": list(task.labels),
-      "label_type": "float" if task.is_regression else "int",
-      "metric_type": task.model_garden_metric,
-      "max_seq_length": max_seq_length,
-      **tokenizer.meta(),
-      **_sizes(splits),
-      "splits": splits,
+    "task": task.name,
+    "task_type": (
+      "bert_regression" if task.is_regression else "bert_classification"
+    ),
+    "num_labels": len(task.labels) or 1,
+    "labels": list(task.labels),
+    "label_type": "float" if task.is_regression else "int",
+    "metric_type": task.model_garden_metric,
+    "max_seq_length": max_seq_length,
+    **tokenizer.meta(),
+    **_sizes(splits),
+    "splits": splits,
   }
   files.write_json(meta_path, meta)
   return meta
@@ -90,9 +98,11 @@ def write_glue_directory(
 def _sizes(splits) -> dict[str, int]:
   """Returns the sizes by Model Garden's names; MNLI's matched parts count."""
   sizes = {}
-  for key, roles in (("train_data_size", ("train",)),
-                     ("eval_data_size", ("dev",)),
-                     ("test_data_size", ("test", "diagnostic"))):
+  for key, roles in (
+    ("train_data_size", ("train",)),
+    ("eval_data_size", ("dev",)),
+    ("test_data_size", ("test", "diagnostic")),
+  ):
     for name, split in splits.items():
       if name.startswith(roles):
         sizes.setdefault(key, split["size"])
@@ -100,12 +110,12 @@ def _sizes(splits) -> dict[str, int]:
 
 
 def write_glue_records(
-    glue_file: glue_examples.GlueFile,
-    task: glue_tasks.GlueTask,
-    output: files.PathLike,
-    *,
-    tokenizer: glue_squad_tokenizer.Tokenizer,
-    max_seq_length: int = 128,
+  glue_file: glue_examples.GlueFile,
+  task: glue_tasks.GlueTask,
+  output: files.PathLike,
+  *,
+  tokenizer: glue_squad_tokenizer.Tokenizer,
+  max_seq_length: int = 128,
 ) -> None:
   """Writes one TFRecord file; `example_id` is the row in the GLUE file.
 
@@ -119,19 +129,21 @@ def write_glue_records(
   """
   label_type = float if task.is_regression else int
   examples = [
-      classifier_data_lib.InputExample(
-          guid=None,
-          text_a=example.texts[0],
-          text_b=example.texts[1] if len(example.texts) > 1 else None,
-          label=label_type(
-              UNLABELLED if example.label is None else example.label),
-          example_id=example.index)
-      for example in glue_file.examples]
+    classifier_data_lib.InputExample(
+      guid=None,
+      text_a=example.texts[0],
+      text_b=example.texts[1] if len(example.texts) > 1 else None,
+      label=label_type(UNLABELLED if example.label is None else example.label),
+      example_id=example.index,
+    )
+    for example in glue_file.examples
+  ]
   with files.complete_or_absent(output) as scratch:
     classifier_data_lib.file_based_convert_examples_to_features(
-        examples,
-        label_list=None,  # The labels are ids already.
-        max_seq_length=max_seq_length,
-        tokenizer=tokenizer,
-        output_file=scratch,
-        label_type=label_type)
+      examples,
+      label_list=None,  # The labels are ids already.
+      max_seq_length=max_seq_length,
+      tokenizer=tokenizer,
+      output_file=scratch,
+      label_type=label_type,
+    )

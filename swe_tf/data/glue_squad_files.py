@@ -5,6 +5,9 @@ checkpoints. Imports no TensorFlow, so that a fault is told at once. Paths are
 local ones.
 """
 
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import functools
 import json
@@ -12,12 +15,11 @@ import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Union
+from typing import Any
 
 from swe_tf import errors
 
-PathLike = Union[str, os.PathLike]
+PathLike = str | os.PathLike
 
 
 def one_line_errors(command: str):
@@ -56,7 +58,8 @@ def refuse_arguments(arguments: Sequence[str]) -> None:
   """Raises `UsageError` if there are arguments that are no flags."""
   if arguments:
     raise errors.UsageError(
-        f"unexpected argument {arguments[0]!r}; flags are --name=value.")
+      f"unexpected argument {arguments[0]!r}; flags are --name=value."
+    )
 
 
 def read_text(path: PathLike) -> str:
@@ -77,8 +80,9 @@ def read_text(path: PathLike) -> str:
   except UnicodeDecodeError as error:
     line = data.count(b"\n", 0, error.start) + 1
     raise errors.UsageError(
-        f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8; convert "
-        "the file to UTF-8.") from error
+      f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8; convert "
+      "the file to UTF-8."
+    ) from error
 
 
 def read_json(path: PathLike) -> Any:
@@ -88,8 +92,8 @@ def read_json(path: PathLike) -> Any:
     return json.loads(text)
   except json.JSONDecodeError as error:
     raise errors.UsageError(
-        f"{path}:{error.lineno}: not JSON ({error.msg}, column "
-        f"{error.colno}).") from error
+      f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})."
+    ) from error
 
 
 def refuse_existing(paths: Iterable[PathLike]) -> None:
@@ -97,8 +101,9 @@ def refuse_existing(paths: Iterable[PathLike]) -> None:
   for path in paths:
     if os.path.exists(path):
       raise errors.UsageError(
-          f"{path} is already there and is not overwritten; remove it or "
-          "choose another output.")
+        f"{path} is already there and is not overwritten; remove it or "
+        "choose another output."
+      )
 
 
 @contextlib.contextmanager
@@ -114,11 +119,10 @@ def complete_or_absent(path: PathLike) -> Iterator[str]:
   path = pathlib.Path(path)
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}.")
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
   except OSError as error:
     raise errors.UsageError(
-        f"cannot write {path}: {error.strerror}; choose another output."
+      f"cannot write {path}: {error.strerror}; choose another output."
     ) from error
   os.close(handle)
   try:

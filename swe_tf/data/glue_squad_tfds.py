@@ -4,9 +4,10 @@ So that everything after it, the checks included, is the same for both. TFDS
 downloads the data, unless it has done so before.
 """
 
+from collections.abc import Iterable
+from collections.abc import Mapping
 import json
 import pathlib
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from swe_tf import errors
@@ -16,8 +17,9 @@ from swe_tf.data import glue_tasks
 _OFFICIAL, _TFDS = "dev", "validation"
 
 
-def write_glue_files(name: str, task: glue_tasks.GlueTask,
-                     directory: pathlib.Path) -> None:
+def write_glue_files(
+  name: str, task: glue_tasks.GlueTask, directory: pathlib.Path
+) -> None:
   """Writes a JSON lines file for every split of a TFDS data set.
 
   Args:
@@ -32,32 +34,37 @@ def write_glue_files(name: str, task: glue_tasks.GlueTask,
   features = builder.info.features
   columns = {}
   for names in task.texts:
-    found = [each for each in features
-             if each.lower() in map(str.lower, names)]
+    found = [each for each in features if each.lower() in map(str.lower, names)]
     if not found:
       raise errors.UsageError(
-          f"--tfds={name} has no {' or '.join(names)}, which {task.name} "
-          f"needs, only {', '.join(features)}.")
+        f"--tfds={name} has no {' or '.join(names)}, which {task.name} "
+        f"needs, only {', '.join(features)}."
+      )
     columns[found[0]] = names[0]
 
   def row(example):
-    content = {column: example[each].decode("utf-8")
-               for each, column in columns.items()}
+    content = {
+      column: example[each].decode("utf-8") for each, column in columns.items()
+    }
     label = example["label"]
     if task.is_regression:
       content[task.label[0]] = str(label)
     elif label >= 0:  # Test sets have -1, which is no label.
       # The order of the classes is not ours; their names are, but for 0 and 1.
-      label = (str(label) if task.labels == glue_tasks.BINARY_LABELS
-               else features["label"].int2str(label))
+      label = (
+        str(label)
+        if task.labels == glue_tasks.BINARY_LABELS
+        else features["label"].int2str(label)
+      )
       content[task.label[0]] = label
     return json.dumps(content)
 
   for split in builder.info.splits:
     examples = sorted(_read(builder, split), key=lambda each: each["idx"])
     path = directory / f"{split.replace(_TFDS, _OFFICIAL)}.jsonl"
-    path.write_text("".join(row(example) + "\n" for example in examples),
-                    encoding="utf-8")
+    path.write_text(
+      "".join(row(example) + "\n" for example in examples), encoding="utf-8"
+    )
 
 
 def write_squad_file(name: str, split: str, path: pathlib.Path) -> None:
@@ -72,22 +79,32 @@ def write_squad_file(name: str, split: str, path: pathlib.Path) -> None:
     UsageError: If TFDS cannot give the data.
   """
   examples = _read(_prepare(name), "train" if split == "train" else _TFDS)
-  content = {"data": [
-      {"title": example["title"].decode("utf-8"), "paragraphs": [
-          {"context": example["context"].decode("utf-8"),
-           "qas": [_question(example)]}]}
-      for example in examples]}
+  content = {
+    "data": [
+      {
+        "title": example["title"].decode("utf-8"),
+        "paragraphs": [
+          {
+            "context": example["context"].decode("utf-8"),
+            "qas": [_question(example)],
+          }
+        ],
+      }
+      for example in examples
+    ]
+  }
   path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _question(example: Mapping[str, Any]) -> dict[str, Any]:
   answers = example["answers"]
   question = {
-      "id": example["id"].decode("utf-8"),
-      "question": example["question"].decode("utf-8"),
-      "answers": [
-          {"text": text.decode("utf-8"), "answer_start": int(start)}
-          for text, start in zip(answers["text"], answers["answer_start"])],
+    "id": example["id"].decode("utf-8"),
+    "question": example["question"].decode("utf-8"),
+    "answers": [
+      {"text": text.decode("utf-8"), "answer_start": int(start)}
+      for text, start in zip(answers["text"], answers["answer_start"])
+    ],
   }
   if "is_impossible" in example:
     question["is_impossible"] = bool(example["is_impossible"])
@@ -103,8 +120,9 @@ def _prepare(name: str):
   except Exception as error:  # Whatever a network raises.
     lines = str(error).strip().splitlines() or [type(error).__name__]
     raise errors.UsageError(
-        f"--tfds={name}: {lines[0]}; give the official files instead if this "
-        "machine is offline.") from error
+      f"--tfds={name}: {lines[0]}; give the official files instead if this "
+      "machine is offline."
+    ) from error
   return builder
 
 

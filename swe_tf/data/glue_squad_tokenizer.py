@@ -6,10 +6,9 @@ for models such as the demo's. Whole files of raw text are better off with
 """
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 from official.nlp.tools import tokenization
-
 from swe_tf.data import glue_squad_files as files
 from swe_tf.data import vocab as vocab_lib
 
@@ -34,9 +33,9 @@ class WordCachedTokenizer(tokenization.FullTokenizer):
   def meta(self) -> dict[str, Any]:
     """Returns what tells two tokenizers apart, for `meta.json`."""
     return {
-        "vocab_size": len(self.vocabulary),
-        "vocab_sha256": self.vocabulary.sha256,
-        "do_lower_case": self.basic_tokenizer.do_lower_case,
+      "vocab_size": len(self.vocabulary),
+      "vocab_sha256": self.vocabulary.sha256,
+      "do_lower_case": self.basic_tokenizer.do_lower_case,
     }
 
   def tokenize(self, text: str) -> list[str]:
@@ -60,32 +59,37 @@ class CharacterTokenizer:
   def __init__(self, vocab_file: files.PathLike):
     self.vocab_file = str(vocab_file)
     self.vocabulary = vocab_lib.Vocabulary.load(self.vocab_file)
-    self._ids = {token: index
-                 for index, token in enumerate(self.vocabulary.tokens)}
+    self._ids = {
+      token: index for index, token in enumerate(self.vocabulary.tokens)
+    }
 
   def meta(self) -> dict[str, Any]:
     """Returns what tells two tokenizers apart, for `meta.json`."""
     return {
-        "vocab_size": len(self.vocabulary),
-        "vocab_sha256": self.vocabulary.sha256,
-        "do_lower_case": True,
+      "vocab_size": len(self.vocabulary),
+      "vocab_sha256": self.vocabulary.sha256,
+      "do_lower_case": True,
     }
 
   def tokenize(self, text: str) -> list[str]:
     # Converters also ask word by word: each has its space after it, so that
     # the tokens of a text are those of its words.
-    return [character if character in self._ids else "[UNK]"
-            for word in text.lower().split() for character in f"{word} "]
+    return [
+      character if character in self._ids else "[UNK]"
+      for word in text.lower().split()
+      for character in f"{word} "
+    ]
 
   def convert_tokens_to_ids(self, tokens: Sequence[str]) -> list[int]:
     return [self._ids[token] for token in tokens]
 
 
-Tokenizer = Union[WordCachedTokenizer, CharacterTokenizer]
+Tokenizer = WordCachedTokenizer | CharacterTokenizer
 
 
-def load_tokenizer(vocab_file: files.PathLike,
-                   do_lower_case: bool = True) -> Tokenizer:
+def load_tokenizer(
+  vocab_file: files.PathLike, do_lower_case: bool = True
+) -> Tokenizer:
   """Returns the tokenizer that a vocabulary is for.
 
   Args:
@@ -98,8 +102,11 @@ def load_tokenizer(vocab_file: files.PathLike,
     UsageError: If it is not a vocabulary.
   """
   vocabulary = vocab_lib.Vocabulary.load(str(vocab_file))
-  texts = {token for token, is_text
-           in zip(vocabulary.tokens, vocabulary.is_text) if is_text}
+  texts = {
+    token
+    for token, is_text in zip(vocabulary.tokens, vocabulary.is_text)
+    if is_text
+  }
   if " " in texts and all(len(token) == 1 for token in texts):
     return CharacterTokenizer(vocab_file)
   return WordCachedTokenizer(vocab_file, do_lower_case)

@@ -4,8 +4,8 @@ A table and a lookup; reading files is `glue_examples`, metrics are computed in
 `swe_tf.scoring.glue`. Imports no TensorFlow.
 """
 
-import dataclasses
 from collections.abc import Mapping
+import dataclasses
 
 from swe_tf import errors
 
@@ -38,6 +38,7 @@ class GlueTask:
     submissions: The submission files that this task fills, each with the
       number of rows of its test set.
   """
+
   name: str
   texts: tuple[tuple[str, ...], ...]
   label: tuple[str, ...] = ("label",)
@@ -56,77 +57,93 @@ class GlueTask:
 
 _SENTENCES = (("sentence1",), ("sentence2",))
 
-TASKS = {task.name: task for task in (
+TASKS = {
+  task.name: task
+  for task in (
     GlueTask(
-        name="CoLA",
-        texts=(("sentence",),),
-        metrics=("matthews_corrcoef",),
-        model_garden_metric="matthews_corrcoef",
-        bare_columns=("source", "label", "mark", "sentence"),
-        submissions={"CoLA": 1063}),
+      name="CoLA",
+      texts=(("sentence",),),
+      metrics=("matthews_corrcoef",),
+      model_garden_metric="matthews_corrcoef",
+      bare_columns=("source", "label", "mark", "sentence"),
+      submissions={"CoLA": 1063},
+    ),
     GlueTask(
-        name="SST-2",
-        texts=(("sentence", "content"),),
-        submissions={"SST-2": 1821}),
+      name="SST-2",
+      texts=(("sentence", "content"),),
+      submissions={"SST-2": 1821},
+    ),
     GlueTask(
-        name="MRPC",
-        texts=(("#1 String", "sentence1"), ("#2 String", "sentence2")),
-        label=("Quality", "label"),
-        metrics=("f1", "accuracy"),
-        model_garden_metric="f1",
-        submissions={"MRPC": 1725}),
+      name="MRPC",
+      texts=(("#1 String", "sentence1"), ("#2 String", "sentence2")),
+      label=("Quality", "label"),
+      metrics=("f1", "accuracy"),
+      model_garden_metric="f1",
+      submissions={"MRPC": 1725},
+    ),
     GlueTask(
-        name="STS-B",
-        texts=_SENTENCES,
-        label=("score", "label"),
-        labels=(),
-        metrics=("pearson", "spearman"),
-        model_garden_metric="pearson_spearman_corr",
-        submissions={"STS-B": 1379}),
+      name="STS-B",
+      texts=_SENTENCES,
+      label=("score", "label"),
+      labels=(),
+      metrics=("pearson", "spearman"),
+      model_garden_metric="pearson_spearman_corr",
+      submissions={"STS-B": 1379},
+    ),
     GlueTask(
-        name="QQP",
-        texts=(("question1",), ("question2",)),
-        label=("is_duplicate", "label"),
-        metrics=("f1", "accuracy"),
-        model_garden_metric="f1",
-        bare_columns=("id", "qid1", "qid2", "question1", "question2",
-                      "is_duplicate"),
-        drops_malformed=True,
-        submissions={"QQP": 390965}),
+      name="QQP",
+      texts=(("question1",), ("question2",)),
+      label=("is_duplicate", "label"),
+      metrics=("f1", "accuracy"),
+      model_garden_metric="f1",
+      bare_columns=(
+        "id",
+        "qid1",
+        "qid2",
+        "question1",
+        "question2",
+        "is_duplicate",
+      ),
+      drops_malformed=True,
+      submissions={"QQP": 390965},
+    ),
     GlueTask(
-        name="MNLI",
-        texts=(("sentence1", "premise"), ("sentence2", "hypothesis")),
-        label=("gold_label", "label"),
-        labels=NLI_LABELS,
-        ignored_labels=("-",),
-        submissions={"MNLI-m": 9796, "MNLI-mm": 9847}),
+      name="MNLI",
+      texts=(("sentence1", "premise"), ("sentence2", "hypothesis")),
+      label=("gold_label", "label"),
+      labels=NLI_LABELS,
+      ignored_labels=("-",),
+      submissions={"MNLI-m": 9796, "MNLI-mm": 9847},
+    ),
     GlueTask(
-        name="QNLI",
-        texts=(("question",), ("sentence",)),
-        labels=ENTAILMENT_LABELS,
-        submissions={"QNLI": 5463}),
+      name="QNLI",
+      texts=(("question",), ("sentence",)),
+      labels=ENTAILMENT_LABELS,
+      submissions={"QNLI": 5463},
+    ),
     GlueTask(
-        name="RTE",
-        texts=_SENTENCES,
-        labels=ENTAILMENT_LABELS,
-        submissions={"RTE": 3000}),
+      name="RTE",
+      texts=_SENTENCES,
+      labels=ENTAILMENT_LABELS,
+      submissions={"RTE": 3000},
+    ),
+    GlueTask(name="WNLI", texts=_SENTENCES, submissions={"WNLI": 146}),
     GlueTask(
-        name="WNLI",
-        texts=_SENTENCES,
-        submissions={"WNLI": 146}),
-    GlueTask(
-        name="AX",
-        texts=(("sentence1", "Premise"), ("sentence2", "Hypothesis")),
-        label=("label", "Label"),
-        labels=NLI_LABELS,
-        metrics=("matthews_corrcoef",),
-        model_garden_metric="matthews_corrcoef",
-        submissions={"AX": 1104}),
-)}
+      name="AX",
+      texts=(("sentence1", "Premise"), ("sentence2", "Hypothesis")),
+      label=("label", "Label"),
+      labels=NLI_LABELS,
+      metrics=("matthews_corrcoef",),
+      model_garden_metric="matthews_corrcoef",
+      submissions={"AX": 1104},
+    ),
+  )
+}
 
 # The eleven files of a submission, each with the task that it belongs to.
-SUBMISSIONS = dict(sorted(
-    (name, task) for task in TASKS.values() for name in task.submissions))
+SUBMISSIONS = dict(
+  sorted((name, task) for task in TASKS.values() for name in task.submissions)
+)
 
 
 def find_task(name: str) -> GlueTask:
@@ -147,5 +164,6 @@ def find_task(name: str) -> GlueTask:
     if known.lower() == name.lower():
       return task
   raise errors.UsageError(
-      f"there is no GLUE task {name!r}; choose from {', '.join(TASKS)}, "
-      "MNLI-m, MNLI-mm.")
+    f"there is no GLUE task {name!r}; choose from {', '.join(TASKS)}, "
+    "MNLI-m, MNLI-mm."
+  )

@@ -6,7 +6,7 @@ cut off by a crash is ignored, and its part is done again.
 
 import json
 import os
-from typing import Any, Dict
+from typing import Any
 
 from swe_tf import errors
 
@@ -29,15 +29,15 @@ class Journal:
       UsageError: If the journal belongs to another job.
     """
     self._path = path
-    self.done: Dict[str, Any] = {}
+    self.done: dict[str, Any] = {}
     job = json.loads(json.dumps(job))
     if os.path.exists(path):
       entries = _read_lines(path)
       if entries and entries[0] != job:
         raise errors.UsageError(
-            f"{os.path.dirname(path)} holds an unfinished job with other "
-            "settings or inputs; repeat those, remove the folder, or choose "
-            "another."
+          f"{os.path.dirname(path)} holds an unfinished job with other "
+          "settings or inputs; repeat those, remove the folder, or choose "
+          "another."
         )
       self.done.update(entries[1:])
     # A clean file: what follows is not appended to a line that was cut off.

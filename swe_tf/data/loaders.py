@@ -1,9 +1,8 @@
 """Builds the dataset of a data config, from any training step on."""
 
-from typing import Optional
-
 from absl import logging
 import tensorflow as tf
+
 from official.common import dataset_fn
 from official.core import config_definitions as cfg
 from official.nlp.data import data_loader_factory
@@ -17,25 +16,25 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
   """Model Garden's loader of masked TFRecords, with a `start_step`."""
 
   def load(
-      self,
-      input_context: Optional[tf.distribute.InputContext] = None,
-      start_step: int = 0,
+    self,
+    input_context: tf.distribute.InputContext | None = None,
+    start_step: int = 0,
   ) -> tf.data.Dataset:
     """Returns one input pipeline's batches from `start_step` on."""
     reader = resumable.ResumableInputReader(
-        self._params,
-        dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
-        count_fn=manifest.count_examples,
-        decoder_fn=self._decode,
-        parser_fn=self._parse,
+      self._params,
+      dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
+      count_fn=manifest.count_examples,
+      decoder_fn=self._decode,
+      parser_fn=self._parse,
     )
     return reader.read(input_context, start_step=start_step)
 
 
 def build_dataset(
-    params: cfg.DataConfig,
-    input_context: Optional[tf.distribute.InputContext] = None,
-    start_step: int = 0,
+  params: cfg.DataConfig,
+  input_context: tf.distribute.InputContext | None = None,
+  start_step: int = 0,
 ) -> tf.data.Dataset:
   """Returns the batches of `params` that a run sees from `start_step` on.
 
@@ -54,14 +53,14 @@ def build_dataset(
   else:
     loader = data_loader_factory.get_data_loader(params)
   if isinstance(
-      loader,
-      (ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader),
+    loader,
+    (ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader),
   ):
     return loader.load(input_context, start_step)
   if start_step:
     logging.warning(
-        "%s starts from the beginning of its data, not from step %d.",
-        type(loader).__name__,
-        start_step,
+      "%s starts from the beginning of its data, not from step %d.",
+      type(loader).__name__,
+      start_step,
     )
   return loader.load(input_context)

@@ -5,12 +5,13 @@ has one is whole. Training reads it: see `checks`.
 """
 
 import collections
+from collections.abc import Mapping
 import dataclasses
 import functools
 import json
 import math
 import os
-from typing import Any, Dict, Mapping, Optional
+from typing import Any
 
 FILE_NAME = "manifest.json"
 JOURNAL_NAME = "prepare.journal"
@@ -57,8 +58,8 @@ def default_max_predictions(seq_length: int, rate: float) -> int:
 
 
 def build(
-    job: Mapping[str, Any], shards: Mapping[str, Mapping[str, int]]
-) -> Dict[str, Any]:
+  job: Mapping[str, Any], shards: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
   """Returns the content of a manifest.
 
   Args:
@@ -71,7 +72,7 @@ def build(
   return {**totals, **job, "shards": dict(sorted(shards.items()))}
 
 
-def find(shard: str) -> Optional[Dict[str, Any]]:
+def find(shard: str) -> dict[str, Any] | None:
   """Returns the manifest beside a shard, or None."""
   # Shards may be anywhere; making them, which is local, needs no TensorFlow.
   import tensorflow as tf
@@ -83,7 +84,7 @@ def find(shard: str) -> Optional[Dict[str, Any]]:
 
 
 @functools.cache
-def _read(path: str, mtime: int) -> Dict[str, Any]:
+def _read(path: str, mtime: int) -> dict[str, Any]:
   del mtime  # A part of the key: a set that was made anew is read anew.
   import tensorflow as tf
 
@@ -91,7 +92,7 @@ def _read(path: str, mtime: int) -> Dict[str, Any]:
     return json.load(f)
 
 
-def count_examples(shard: str) -> Optional[int]:
+def count_examples(shard: str) -> int | None:
   """Returns the number of examples in a shard, if its manifest knows it."""
   found = find(shard)
   counts = found["shards"].get(os.path.basename(shard)) if found else None

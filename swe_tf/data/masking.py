@@ -11,7 +11,6 @@ stock `tf_text.RandomItemSelector` draws from a stateful generator instead.
 """
 
 import dataclasses
-from typing import Dict
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +26,7 @@ _ORDER, _FATE, _REPLACEMENT = range(3)
 
 
 def draw(
-    seed: int, stream: int, first: tf.Tensor, count: tf.Tensor, seq_length: int
+  seed: int, stream: int, first: tf.Tensor, count: tf.Tensor, seq_length: int
 ) -> tf.Tensor:
   """Returns the random numbers of `count` consecutive examples.
 
@@ -51,10 +50,10 @@ def draw(
   seed = tf.stack([tf.cast(seed, tf.int64), tf.cast(stream, tf.int64)])
   key, _ = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
   numbers = tf.raw_ops.StatelessRandomUniformV2(
-      shape=[count, 3, length],
-      key=key,
-      counter=tf.stack([steps, 0]),
-      alg=tf.random.Algorithm.PHILOX.value,
+    shape=[count, 3, length],
+    key=key,
+    counter=tf.stack([steps, 0]),
+    alg=tf.random.Algorithm.PHILOX.value,
   )
   return numbers[:, :, :seq_length]
 
@@ -79,19 +78,19 @@ class Masker:
   def __post_init__(self):
     if self.masking not in MASKINGS:
       raise errors.UsageError(
-          f"`masking` ({self.masking!r}) must be one of {', '.join(MASKINGS)}."
+        f"`masking` ({self.masking!r}) must be one of {', '.join(MASKINGS)}."
       )
     if not 0 < self.rate < 1:
       raise errors.UsageError(
-          f"`masking_rate` ({self.rate}) must be between 0 and 1."
+        f"`masking_rate` ({self.rate}) must be between 0 and 1."
       )
     if self.max_predictions < 1:
       raise errors.UsageError(
-          "`max_predictions_per_seq` "
-          f"({self.max_predictions}) must be at least 1."
+        "`max_predictions_per_seq` "
+        f"({self.max_predictions}) must be at least 1."
       )
 
-  def mask(self, ids: tf.Tensor, draws: tf.Tensor) -> Dict[str, tf.Tensor]:
+  def mask(self, ids: tf.Tensor, draws: tf.Tensor) -> dict[str, tf.Tensor]:
     """Masks a batch of sequences.
 
     Args:
@@ -108,7 +107,7 @@ class Masker:
     positions, weights = self._select(ids, words, draws[:, _ORDER])
     labels = tf.gather(ids, positions, batch_dims=1)
     fate = tf.gather(
-        draws[:, _FATE], tf.gather(words, positions, batch_dims=1), batch_dims=1
+      draws[:, _FATE], tf.gather(words, positions, batch_dims=1), batch_dims=1
     )
     replacement = tf.gather(draws[:, _REPLACEMENT], positions, batch_dims=1)
     inputs = tf.where(fate < 0.9, self._random_ids(replacement), labels)
@@ -116,16 +115,16 @@ class Masker:
     # Unused slots point at position 0: they write back what stands there.
     inputs = tf.where(weights > 0, inputs, labels)
     rows = tf.broadcast_to(
-        tf.range(tf.shape(ids)[0])[:, tf.newaxis], tf.shape(positions)
+      tf.range(tf.shape(ids)[0])[:, tf.newaxis], tf.shape(positions)
     )
     return {
-        "input_word_ids": tf.tensor_scatter_nd_update(
-            ids, tf.stack([rows, positions], -1), inputs
-        ),
-        "input_mask": tf.cast(ids != vocabulary.id_of("[PAD]"), tf.int32),
-        "masked_lm_positions": positions,
-        "masked_lm_ids": labels * tf.cast(weights, tf.int32),
-        "masked_lm_weights": weights,
+      "input_word_ids": tf.tensor_scatter_nd_update(
+        ids, tf.stack([rows, positions], -1), inputs
+      ),
+      "input_mask": tf.cast(ids != vocabulary.id_of("[PAD]"), tf.int32),
+      "masked_lm_positions": positions,
+      "masked_lm_ids": labels * tf.cast(weights, tf.int32),
+      "masked_lm_weights": weights,
     }
 
   def _words(self, ids):
@@ -143,7 +142,7 @@ class Masker:
     # [CLS] is never selected, so its number is free to round the budget: up or
     # down at random, or short sequences would miss the rate.
     budget = self.rate * tf.math.count_nonzero(
-        maskable, 1, keepdims=True, dtype=tf.float32
+      maskable, 1, keepdims=True, dtype=tf.float32
     )
     budget = tf.cast(tf.floor(budget + order[:, :1]), tf.int32)
     budget = tf.clip_by_value(budget, 1, self.max_predictions)
@@ -162,7 +161,7 @@ class Masker:
       taken = _take_words(words, keys >= 0, budget, is_all=size == length)
 
     found = tf.math.top_k(
-        tf.where(taken, length - ranking, 0), k=self.max_predictions
+      tf.where(taken, length - ranking, 0), k=self.max_predictions
     ).values
     positions = tf.where(found > 0, length - found, 0)
     return positions, tf.cast(found > 0, tf.float32)
@@ -194,11 +193,11 @@ def _take_words(words, maskable, budget, is_all):
   rank = tf.range(words.shape[1])[tf.newaxis]
   within = rank < budget
   across = tf.reduce_max(
-      tf.where((rank == budget) & ~first, words, -1), 1, keepdims=True
+    tf.where((rank == budget) & ~first, words, -1), 1, keepdims=True
   )
   taken = maskable & within & (words != across)
   missing = budget - tf.math.count_nonzero(
-      taken, 1, keepdims=True, dtype=tf.int32
+    taken, 1, keepdims=True, dtype=tf.int32
   )
   single = maskable & first & last & ~within
   return taken | single & (tf.cumsum(tf.cast(single, tf.int32), 1) <= missing)

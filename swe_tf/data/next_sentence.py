@@ -5,7 +5,7 @@ the other half it is text from another document of the same shard. The paper
 trains without pairs; they are here for comparisons with the original BERT.
 """
 
-from typing import List, Sequence, Tuple
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,12 +13,12 @@ from swe_tf.data import vocab as vocab_lib
 
 
 def make_pairs(
-    sequences: Sequence[Sequence[Sequence[int]]],
-    documents: Sequence[int],
-    seq_length: int,
-    vocabulary: vocab_lib.Vocabulary,
-    rng: np.random.Generator,
-) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+  sequences: Sequence[Sequence[Sequence[int]]],
+  documents: Sequence[int],
+  seq_length: int,
+  vocabulary: vocab_lib.Vocabulary,
+  rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """Makes a pair of every sequence.
 
   Args:
@@ -53,8 +53,8 @@ def make_pairs(
 
 
 def _split(
-    sentences: Sequence[Sequence[int]], rng: np.random.Generator
-) -> Tuple[List[int], List[int]]:
+  sentences: Sequence[Sequence[int]], rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
   """Splits a sequence between two sentences; the second part may be empty."""
   middle = rng.integers(1, len(sentences)) if len(sentences) > 1 else 1
   first, second = sentences[:middle], sentences[middle:]
@@ -62,8 +62,8 @@ def _split(
 
 
 def _trim(
-    first: List[int], second: List[int], room: int
-) -> Tuple[List[int], List[int]]:
+  first: list[int], second: list[int], room: int
+) -> tuple[list[int], list[int]]:
   """Cuts the end of the longer part, or of both, until the pair fits."""
   half = room // 2
   if len(first) + len(second) > room:

@@ -7,7 +7,6 @@ sequence. Choosing what to predict in a sequence is `masking`.
 """
 
 import dataclasses
-from typing import Tuple
 
 import tensorflow as tf
 
@@ -26,7 +25,7 @@ LINES_PER_CHUNK = 1024
 _MIN_SEQ_LENGTH = 8
 
 
-def split_documents(lines: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
+def split_documents(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   """Drops the blank lines and finds where documents start.
 
   A document starts after a blank line and at a WikiText title. The blank lines
@@ -44,8 +43,8 @@ def split_documents(lines: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
   after_blank = tf.concat([[False], blank], 0)[:-1]
   # Runs of blank lines count as one, so only the line before matters.
   lines, after_blank = (
-      tf.boolean_mask(lines, ~blank),
-      tf.boolean_mask(after_blank, ~blank),
+    tf.boolean_mask(lines, ~blank),
+    tf.boolean_mask(after_blank, ~blank),
   )
   heading = tf.strings.regex_full_match(lines, _HEADING)
   title = tf.strings.regex_full_match(lines, _TITLE)
@@ -68,8 +67,7 @@ class Packer:
   def __post_init__(self):
     if self.seq_length < _MIN_SEQ_LENGTH:
       raise errors.UsageError(
-          f"`seq_length` ({self.seq_length}) must be at least "
-          f"{_MIN_SEQ_LENGTH}."
+        f"`seq_length` ({self.seq_length}) must be at least {_MIN_SEQ_LENGTH}."
       )
 
   def pack(self, lines: tf.Tensor) -> tf.Tensor:
@@ -83,7 +81,7 @@ class Packer:
       `int32[sequences, seq_length]`: a function of the lines alone.
     """
     cls, sep, pad = map(
-        self.tokenizer.vocabulary.id_of, ("[CLS]", "[SEP]", "[PAD]")
+      self.tokenizer.vocabulary.id_of, ("[CLS]", "[SEP]", "[PAD]")
     )
     units, starts_document = self._units(lines, room=self.seq_length - 2)
     lengths = units.row_lengths()
@@ -96,25 +94,25 @@ class Packer:
     rows = tf.range(count) * self.seq_length
     begins = tf.cumsum(lengths + tf.cast(separated, tf.int32)) - lengths
     begins += tf.gather(
-        rows + 1 - tf.boolean_mask(begins, starts_sequence), sequence
+      rows + 1 - tf.boolean_mask(begins, starts_sequence), sequence
     )
     ends = tf.math.segment_max(begins + lengths, sequence)
     shifts = tf.repeat(begins - units.row_starts(), lengths)
 
     flat = tf.fill([count * self.seq_length], pad)
     for index, token in (
-        (shifts + tf.range(tf.size(shifts)), units.values),
-        (rows, cls),
-        (ends, sep),
-        (tf.boolean_mask(begins, separated) - 1, sep),
+      (shifts + tf.range(tf.size(shifts)), units.values),
+      (rows, cls),
+      (ends, sep),
+      (tf.boolean_mask(begins, separated) - 1, sep),
     ):
       token = tf.broadcast_to(token, tf.shape(index))
       flat = tf.tensor_scatter_nd_update(flat, index[:, tf.newaxis], token)
     return tf.reshape(flat, [count, self.seq_length])
 
   def pack_documents(
-      self, lines: tf.Tensor, room: int
-  ) -> Tuple[tf.RaggedTensor, tf.Tensor]:
+    self, lines: tf.Tensor, room: int
+  ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Packs each document by itself, without special tokens.
 
     Args:
@@ -128,12 +126,12 @@ class Packer:
     units, starts_document = self._units(lines, room)
     document = tf.cumsum(tf.cast(starts_document, tf.int32))
     starts = tf.where(
-        _cut(units.row_lengths(), starts_document, room, document)
+      _cut(units.row_lengths(), starts_document, room, document)
     )
     starts = tf.cast(starts[:, 0], tf.int32)
     return (
-        tf.RaggedTensor.from_row_starts(units, starts, validate=False),
-        tf.gather(document, starts),
+      tf.RaggedTensor.from_row_starts(units, starts, validate=False),
+      tf.gather(document, starts),
     )
 
   def _units(self, lines, room):
@@ -152,17 +150,17 @@ class Packer:
     tokens = tokens.with_row_splits_dtype(tf.int32)
     units = tokens.values
     document_starts = tf.boolean_mask(
-        tf.gather(units.row_splits, tokens.row_starts()), starts_document
+      tf.gather(units.row_splits, tokens.row_starts()), starts_document
     )
     starts = tf.boolean_mask(units.row_starts(), units.row_lengths() > 0)
     starts = self._split_long(starts, units.values, room)
     opens = tf.scatter_nd(
-        tf.searchsorted(starts, document_starts)[:, tf.newaxis],
-        tf.ones_like(document_starts),
-        [tf.size(starts) + 1],
+      tf.searchsorted(starts, document_starts)[:, tf.newaxis],
+      tf.ones_like(document_starts),
+      [tf.size(starts) + 1],
     )
     units = tf.RaggedTensor.from_row_starts(
-        units.values, starts, validate=False
+      units.values, starts, validate=False
     )
     return units, opens[:-1] > 0
 
@@ -183,8 +181,8 @@ class Packer:
       lengths = tf.concat([starts[1:], [tf.size(ids)]], 0) - starts
       is_long = lengths > room
       inside = tf.ragged.range(
-          tf.boolean_mask(starts + 1, is_long),
-          tf.boolean_mask(starts + lengths, is_long),
+        tf.boolean_mask(starts + 1, is_long),
+        tf.boolean_mask(starts + lengths, is_long),
       ).values
       inside = tf.boolean_mask(inside, keep(inside))
       return tf.sort(tf.concat([starts, inside], 0))
@@ -217,11 +215,11 @@ def _cut(lengths, starts_document, room, document=None):
   before = tf.concat([[0], tf.cumsum(lengths + separator)], 0)
   # For each unit, the first that does not fit in a sequence that it starts.
   beyond = (
-      tf.searchsorted(before, before[:-1] + separator + room, side="right") - 1
+    tf.searchsorted(before, before[:-1] + separator + room, side="right") - 1
   )
   if document is not None:
     beyond = tf.minimum(
-        beyond, tf.searchsorted(document, document, side="right")
+      beyond, tf.searchsorted(document, document, side="right")
     )
 
   # Sequences start at unit 0, beyond[0], beyond[beyond[0]], ...: after n rounds
@@ -231,11 +229,11 @@ def _cut(lengths, starts_document, room, document=None):
     return tf.maximum(is_start, reached), tf.gather(jump, jump)
 
   is_start, _ = tf.while_loop(
-      lambda _, jump: jump[0] < count,
-      double,
-      (
-          tf.one_hot(0, count + 1, dtype=tf.int32),
-          tf.concat([beyond, [count]], 0),
-      ),
+    lambda _, jump: jump[0] < count,
+    double,
+    (
+      tf.one_hot(0, count + 1, dtype=tf.int32),
+      tf.concat([beyond, [count]], 0),
+    ),
   )
   return is_start[:-1] > 0

@@ -4,9 +4,11 @@ Everything is read and checked before anything is written. What was written is
 never overwritten: shards of the same job are kept, those of another refused.
 """
 
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import os
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any
 
 from rich import console as rich_console
 from rich import progress as rich_progress
@@ -46,11 +48,11 @@ class Options:
 
   input: str
   output_dir: str
-  vocab: Optional[str] = None
-  learn_vocab: Optional[int] = None
-  num_shards: Optional[int] = None
-  max_predictions_per_seq: Optional[int] = None
-  jobs: Optional[int] = None
+  vocab: str | None = None
+  learn_vocab: int | None = None
+  num_shards: int | None = None
+  max_predictions_per_seq: int | None = None
+  jobs: int | None = None
   seq_length: int = 512
   masking: str = "random"
   masking_rate: float = 0.15
@@ -63,7 +65,7 @@ class Options:
     return os.path.join(self.output_dir, name)
 
 
-def prepare(options: Options, console: rich_console.Console) -> Dict[str, Any]:
+def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   """Makes the shards, or those that an earlier call has left to make.
 
   Args:
@@ -82,11 +84,11 @@ def prepare(options: Options, console: rich_console.Console) -> Dict[str, Any]:
   vocabulary = _vocabulary(options, texts, console)
   settings = _settings(options, texts, vocabulary)
   job = {
-      "settings": dataclasses.asdict(settings),
-      "inputs": [
-          {"name": os.path.basename(t.path), "bytes": t.size, "crc32": t.crc32}
-          for t in texts
-      ],
+    "settings": dataclasses.asdict(settings),
+    "inputs": [
+      {"name": os.path.basename(t.path), "bytes": t.size, "crc32": t.crc32}
+      for t in texts
+    ],
   }
   finished = _finished(options, job)
   if finished:
@@ -102,13 +104,13 @@ def prepare(options: Options, console: rich_console.Console) -> Dict[str, Any]:
   return content
 
 
-def _check_texts(options, console) -> List[text_files.TextFile]:
+def _check_texts(options, console) -> list[text_files.TextFile]:
   """Reads every input to its end."""
   paths = text_files.match(options.input)
   with rich_progress.Progress(console=console, transient=True) as progress:
     return [
-        text_files.check(path)
-        for path in progress.track(paths, description="checking the text")
+      text_files.check(path)
+      for path in progress.track(paths, description="checking the text")
     ]
 
 
@@ -123,7 +125,7 @@ def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
   files.refuse_existing(filter(None, [learned, options.vocab]))
   with console.status("learning the vocabulary"):
     vocabulary = vocab_lib.learn_wordpieces(
-        _sample_lines(texts), options.learn_vocab, options.lower_case
+      _sample_lines(texts), options.learn_vocab, options.lower_case
     )
   if options.vocab:
     _write_vocabulary(vocabulary, options.vocab)
@@ -148,37 +150,37 @@ def _settings(options, texts, vocabulary) -> manifest.Settings:
   num_lines = sum(text.lines for text in texts)
   if (options.num_shards or 1) > num_lines:
     raise errors.UsageError(
-        f"--num_shards={options.num_shards}, but the text has {num_lines} "
-        "lines; ask for fewer."
+      f"--num_shards={options.num_shards}, but the text has {num_lines} "
+      "lines; ask for fewer."
     )
   max_predictions = (
-      options.max_predictions_per_seq
-      or manifest.default_max_predictions(
-          options.seq_length, options.masking_rate
-      )
+    options.max_predictions_per_seq
+    or manifest.default_max_predictions(
+      options.seq_length, options.masking_rate
+    )
   )
   if max_predictions > options.seq_length:
     raise errors.UsageError(
-        f"--max_predictions_per_seq={max_predictions} is more than "
-        f"--seq_length={options.seq_length}."
+      f"--max_predictions_per_seq={max_predictions} is more than "
+      f"--seq_length={options.seq_length}."
     )
   size = sum(text.size for text in texts)
   return manifest.Settings(
-      seq_length=options.seq_length,
-      max_predictions_per_seq=max_predictions,
-      masking=options.masking,
-      masking_rate=options.masking_rate,
-      lower_case=options.lower_case,
-      next_sentence=options.next_sentence,
-      dupe_factor=options.dupe_factor,
-      num_shards=options.num_shards or -(-size // _BYTES_PER_SHARD),
-      seed=options.seed,
-      vocab_size=len(vocabulary),
-      vocab_sha256=vocabulary.sha256,
+    seq_length=options.seq_length,
+    max_predictions_per_seq=max_predictions,
+    masking=options.masking,
+    masking_rate=options.masking_rate,
+    lower_case=options.lower_case,
+    next_sentence=options.next_sentence,
+    dupe_factor=options.dupe_factor,
+    num_shards=options.num_shards or -(-size // _BYTES_PER_SHARD),
+    seed=options.seed,
+    vocab_size=len(vocabulary),
+    vocab_sha256=vocabulary.sha256,
   )
 
 
-def _finished(options, job) -> Optional[Dict[str, Any]]:
+def _finished(options, job) -> dict[str, Any] | None:
   """Returns the manifest if this job is done; raises if another one is."""
   path = options.path(manifest.FILE_NAME)
   if not os.path.exists(path):
@@ -186,8 +188,8 @@ def _finished(options, job) -> Optional[Dict[str, Any]]:
   found = files.read_json(path)
   if any(found.get(name) != value for name, value in job.items()):
     raise errors.UsageError(
-        f"{options.output_dir} holds shards with other settings or inputs; "
-        "choose another --output_dir."
+      f"{options.output_dir} holds shards with other settings or inputs; "
+      "choose another --output_dir."
     )
   return found
 
@@ -200,8 +202,8 @@ def _refuse_strangers(options, settings, vocabulary):
   files.refuse_existing(map(options.path, names))
   path = options.path("vocab.txt")
   if (
-      os.path.exists(path)
-      and vocab_lib.Vocabulary.load(path).sha256 != vocabulary.sha256
+    os.path.exists(path)
+    and vocab_lib.Vocabulary.load(path).sha256 != vocabulary.sha256
   ):
     files.refuse_existing([path])
 
@@ -209,31 +211,31 @@ def _refuse_strangers(options, settings, vocabulary):
 def _write_shards(options, texts, settings, vocabulary, journal, console):
   """Writes the shards that are missing, with a progress bar."""
   todo = {
-      index
-      for index in range(settings.num_shards)
-      if settings.shard_name(index) not in journal.done
+    index
+    for index in range(settings.num_shards)
+    if settings.shard_name(index) not in journal.done
   }
   size = sum(text.size for text in texts)
   jobs = options.jobs or min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
   jobs = min(jobs, len(todo))
   blocks = enumerate(text_files.read_blocks(texts, settings.num_shards))
   shards = prepare_workers.write_shards(
-      (block for block in blocks if block[0] in todo),
-      settings,
-      vocabulary,
-      options.output_dir,
-      jobs,
+    (block for block in blocks if block[0] in todo),
+    settings,
+    vocabulary,
+    options.output_dir,
+    jobs,
   )
   columns = (
-      *rich_progress.Progress.get_default_columns(),
-      rich_progress.TextColumn("{task.fields[rate]}"),
+    *rich_progress.Progress.get_default_columns(),
+    rich_progress.TextColumn("{task.fields[rate]}"),
   )
   with rich_progress.Progress(*columns, console=console) as progress:
     bar = progress.add_task(
-        "writing shards",
-        total=settings.num_shards,
-        completed=settings.num_shards - len(todo),
-        rate="",
+      "writing shards",
+      total=settings.num_shards,
+      completed=settings.num_shards - len(todo),
+      rate="",
     )
     tokens = work = 0
     for index, counts, seconds in shards:

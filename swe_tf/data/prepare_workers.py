@@ -4,13 +4,14 @@ Which process writes a shard makes no difference to it. A shard has its final
 name only when it is complete.
 """
 
+from collections.abc import Iterable
+from collections.abc import Iterator
 from concurrent import futures
 import multiprocessing
 import os
 import signal
 import threading
 import time
-from typing import Dict, Iterable, Iterator, Tuple
 
 from swe_tf.data import manifest
 from swe_tf.data import vocab as vocab_lib
@@ -19,12 +20,12 @@ _write = None  # The function of this process that writes a shard.
 
 
 def write_shards(
-    blocks: Iterable[Tuple[int, bytes]],
-    settings: manifest.Settings,
-    vocabulary: vocab_lib.Vocabulary,
-    output_dir: str,
-    jobs: int,
-) -> Iterator[Tuple[int, Dict[str, int], float]]:
+  blocks: Iterable[tuple[int, bytes]],
+  settings: manifest.Settings,
+  vocabulary: vocab_lib.Vocabulary,
+  output_dir: str,
+  jobs: int,
+) -> Iterator[tuple[int, dict[str, int], float]]:
   """Writes a shard for every block of text.
 
   Args:
@@ -54,7 +55,7 @@ def write_shards(
       # Blocks are large: read ahead just enough to keep everyone busy.
       while len(running) >= 2 * jobs:
         done, running = futures.wait(
-            running, return_when=futures.FIRST_COMPLETED
+          running, return_when=futures.FIRST_COMPLETED
         )
         yield from (future.result() for future in done)
     for future in futures.as_completed(running):

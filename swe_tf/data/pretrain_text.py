@@ -7,9 +7,9 @@ alternative for corpora that are read many times: it writes TFRecords.
 
 import dataclasses
 import functools
-from typing import Optional
 
 import tensorflow as tf
+
 from official.core import config_definitions as cfg
 from official.nlp.data import data_loader
 from official.nlp.data import data_loader_factory
@@ -66,7 +66,7 @@ def build_tokenizer(params: PretrainTextDataConfig) -> tokenizers.Tokenizer:
   if params.tokenizer == "character":
     return tokenizers.CharacterTokenizer(vocabulary)
   raise errors.UsageError(
-      f"`tokenizer` ({params.tokenizer!r}) must be wordpiece or character."
+    f"`tokenizer` ({params.tokenizer!r}) must be wordpiece or character."
   )
 
 
@@ -82,64 +82,64 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     """
     if params.use_next_sentence_label:
       raise errors.UsageError(
-          "`use_next_sentence_label` must be False for raw text: sentence "
-          "pairs are made by swe prepare pretraining --next_sentence."
+        "`use_next_sentence_label` must be False for raw text: sentence "
+        "pairs are made by swe prepare pretraining --next_sentence."
       )
     self._params = params
     self.tokenizer = build_tokenizer(params)
     self._packer = packing.Packer(self.tokenizer, params.seq_length)
     self._masker = masking.Masker(
-        self.tokenizer,
-        params.masking,
-        params.masking_rate,
-        params.max_predictions_per_seq
-        or manifest.default_max_predictions(
-            params.seq_length, params.masking_rate
-        ),
+      self.tokenizer,
+      params.masking,
+      params.masking_rate,
+      params.max_predictions_per_seq
+      or manifest.default_max_predictions(
+        params.seq_length, params.masking_rate
+      ),
     )
     if self._masker.max_predictions > params.seq_length:
       raise errors.UsageError(
-          f"`max_predictions_per_seq` ({self._masker.max_predictions}) must "
-          f"not be more than `seq_length` ({params.seq_length})."
+        f"`max_predictions_per_seq` ({self._masker.max_predictions}) must "
+        f"not be more than `seq_length` ({params.seq_length})."
       )
 
   def load(
-      self,
-      input_context: Optional[tf.distribute.InputContext] = None,
-      start_step: int = 0,
+    self,
+    input_context: tf.distribute.InputContext | None = None,
+    start_step: int = 0,
   ) -> tf.data.Dataset:
     """Returns one input pipeline's batches from `start_step` on."""
     pipeline = input_context.input_pipeline_id if input_context else 0
     reader = resumable.ResumableInputReader(
-        self._params,
-        dataset_fn=self._sequences,
-        with_places=True,
-        postprocess_fn=functools.partial(self._mask, pipeline),
+      self._params,
+      dataset_fn=self._sequences,
+      with_places=True,
+      postprocess_fn=functools.partial(self._mask, pipeline),
     )
     return reader.read(input_context, start_step=start_step)
 
   def _sequences(self, path: tf.Tensor) -> tf.data.Dataset:
     """Returns the packed sequences of a file: the same ones in every pass."""
     compression = tf.where(
-        tf.strings.regex_full_match(path, r".*\.gz"), "GZIP", ""
+      tf.strings.regex_full_match(path, r".*\.gz"), "GZIP", ""
     )
     chunks = tf.data.TextLineDataset(path, compression).batch(
-        packing.LINES_PER_CHUNK
+      packing.LINES_PER_CHUNK
     )
     return chunks.map(
-        self._packer.pack,
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
+      self._packer.pack,
+      num_parallel_calls=tf.data.AUTOTUNE,
+      deterministic=True,
     ).unbatch()
 
   def _mask(self, pipeline: int, places: tf.Tensor, ids: tf.Tensor):
     """Turns a batch of consecutive sequences into the task's features."""
     draws = masking.draw(
-        self._params.seed or 0,
-        pipeline,
-        places[0],
-        tf.shape(ids)[0],
-        self._params.seq_length,
+      self._params.seed or 0,
+      pipeline,
+      places[0],
+      tf.shape(ids)[0],
+      self._params.seq_length,
     )
     features = self._masker.mask(ids, draws)
     features["input_type_ids"] = tf.zeros_like(ids)

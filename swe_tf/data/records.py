@@ -4,7 +4,8 @@ What one worker of `swe prepare pretraining` does. A shard is a pure function
 of its text, its number and the settings, whatever process makes it.
 """
 
-from typing import Dict, Iterator, List, Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -23,7 +24,7 @@ class ShardWriter:
   """Writes shards. It builds graphs, so keep it for many of them."""
 
   def __init__(
-      self, settings: manifest.Settings, vocabulary: vocab_lib.Vocabulary
+    self, settings: manifest.Settings, vocabulary: vocab_lib.Vocabulary
   ):
     """Initializes the writer.
 
@@ -36,10 +37,10 @@ class ShardWriter:
     self._settings = settings
     self._vocabulary = vocabulary
     self._masker = masking.Masker(
-        tokenizer,
-        settings.masking,
-        settings.masking_rate,
-        settings.max_predictions_per_seq,
+      tokenizer,
+      settings.masking,
+      settings.masking_rate,
+      settings.max_predictions_per_seq,
     )
     # Chunks and batches vary in size: without signatures each is traced anew.
     lines = tf.TensorSpec([None], tf.string)
@@ -48,19 +49,19 @@ class ShardWriter:
     labels = tf.TensorSpec([None, 1], tf.int32)
     self._pack = tf.function(packer.pack, input_signature=[lines])
     self._pack_documents = tf.function(
-        lambda lines: packer.pack_documents(lines, settings.seq_length - 3),
-        input_signature=[lines],
+      lambda lines: packer.pack_documents(lines, settings.seq_length - 3),
+      input_signature=[lines],
     )
     self._to_records = tf.function(
-        self._mask_and_serialize,
-        input_signature=[number, number, sequences, sequences, labels],
+      self._mask_and_serialize,
+      input_signature=[number, number, sequences, sequences, labels],
     )
     # Now, so that the first shard takes no longer than the others.
     pack = self._pack_documents if settings.next_sentence else self._pack
     pack.get_concrete_function()
     self._to_records.get_concrete_function()
 
-  def write(self, index: int, text: bytes, path: str) -> Dict[str, int]:
+  def write(self, index: int, text: bytes, path: str) -> dict[str, int]:
     """Writes a shard.
 
     Args:
@@ -76,7 +77,7 @@ class ShardWriter:
     columns = make(text.split(b"\n"), rng)
     # Neighbours in the text must not be neighbours in a batch.
     order = rng.permutation(
-        np.tile(np.arange(len(columns[0])), self._settings.dupe_factor)
+      np.tile(np.arange(len(columns[0])), self._settings.dupe_factor)
     )
     ids, types, labels = (column[order] for column in columns)
     batch_size = -(-_TOKENS_PER_BATCH // self._settings.seq_length)
@@ -85,7 +86,7 @@ class ShardWriter:
       for start in range(0, len(ids), batch_size):
         batch = slice(start, start + batch_size)
         records, tokens, predictions = self._to_records(
-            index, start, ids[batch], types[batch], labels[batch]
+          index, start, ids[batch], types[batch], labels[batch]
         )
         for record in records.numpy():
           writer.write(record)
@@ -93,35 +94,35 @@ class ShardWriter:
         counts["predictions"] += int(predictions)
     return counts
 
-  def _sequences(self, lines: List[bytes], rng: np.random.Generator):
+  def _sequences(self, lines: list[bytes], rng: np.random.Generator):
     """Returns packed sequences; their types and labels are all 0."""
     del rng
     ids = np.concatenate(
-        [self._pack(chunk).numpy() for chunk in _chunks(lines)]
+      [self._pack(chunk).numpy() for chunk in _chunks(lines)]
     )
     return ids, np.zeros_like(ids), np.zeros([len(ids), 1], np.int32)
 
-  def _pairs(self, lines: List[bytes], rng: np.random.Generator):
+  def _pairs(self, lines: list[bytes], rng: np.random.Generator):
     """Returns sentence pairs with their types and labels."""
     sequences, documents = [], []
     for number, chunk in enumerate(_chunks(lines)):
       chunk_sequences, chunk_documents = self._pack_documents(chunk)
       sequences.extend(chunk_sequences.to_list())
       documents.extend(
-          chunk_documents.numpy() + number * packing.LINES_PER_CHUNK
+        chunk_documents.numpy() + number * packing.LINES_PER_CHUNK
       )
     return next_sentence.make_pairs(
-        sequences, documents, self._settings.seq_length, self._vocabulary, rng
+      sequences, documents, self._settings.seq_length, self._vocabulary, rng
     )
 
   def _mask_and_serialize(self, shard, first, ids, types, labels):
     """Returns the records of a batch, and its tokens and predictions."""
     draws = masking.draw(
-        self._settings.seed,
-        shard,
-        first,
-        tf.shape(ids)[0],
-        self._settings.seq_length,
+      self._settings.seed,
+      shard,
+      first,
+      tf.shape(ids)[0],
+      self._settings.seq_length,
     )
     features = self._masker.mask(ids, draws)
     # The names that Model Garden's loader expects, unless told otherwise.
@@ -131,19 +132,19 @@ class ShardWriter:
     features["segment_ids"] = types[rows]
     features["next_sentence_labels"] = labels[rows]
     return (
-        _serialize(features, tf.shape(ids)[0]),
-        tf.reduce_sum(features["input_mask"]),
-        tf.reduce_sum(features["masked_lm_weights"]),
+      _serialize(features, tf.shape(ids)[0]),
+      tf.reduce_sum(features["input_mask"]),
+      tf.reduce_sum(features["masked_lm_weights"]),
     )
 
 
-def _chunks(lines: List[bytes]) -> Iterator[tf.Tensor]:
+def _chunks(lines: list[bytes]) -> Iterator[tf.Tensor]:
   for start in range(0, len(lines), packing.LINES_PER_CHUNK):
     yield tf.constant(lines[start : start + packing.LINES_PER_CHUNK])
 
 
 def _serialize(
-    features: Mapping[str, tf.Tensor], count: tf.Tensor
+  features: Mapping[str, tf.Tensor], count: tf.Tensor
 ) -> tf.Tensor:
   """Returns a serialized `tf.train.Example` for every row of the features.
 
@@ -163,9 +164,9 @@ def _serialize(
       values = _encode("FloatList", value=values)
       feature = _encode("Feature", float_list=values[:, tf.newaxis])
     entry = _encode(
-        "Features.FeatureEntry",
-        key=tf.fill([tf.size(feature), 1], name),
-        value=feature[:, tf.newaxis],
+      "Features.FeatureEntry",
+      key=tf.fill([tf.size(feature), 1], name),
+      value=feature[:, tf.newaxis],
     )
     entries.append(tf.broadcast_to(entry, [count]))
   features = _encode("Features", feature=tf.stack(entries, 1))
@@ -177,5 +178,5 @@ def _encode(message: str, **fields: tf.Tensor) -> tf.Tensor:
   shapes = [tf.shape(values) for values in fields.values()]
   sizes = tf.stack([tf.fill(shape[:1], shape[1]) for shape in shapes], 1)
   return tf.io.encode_proto(
-      sizes, list(fields.values()), list(fields), f"tensorflow.{message}"
+    sizes, list(fields.values()), list(fields), f"tensorflow.{message}"
   )

@@ -16,12 +16,13 @@ Garden, from the beginning; with the service, every one of its workers goes
 through all examples in an order of its own.
 """
 
+from collections.abc import Callable
 import functools
-from typing import Callable, Optional
 
 from absl import logging
 import numpy as np
 import tensorflow as tf
+
 from official.core import config_definitions as cfg
 from official.core import input_reader
 from swe_tf import errors
@@ -40,12 +41,12 @@ class ResumableInputReader(input_reader.InputReader):
   """
 
   def __init__(
-      self,
-      params: cfg.DataConfig,
-      dataset_fn=tf.data.TFRecordDataset,
-      count_fn: Optional[Callable[[str], int]] = None,
-      with_places: bool = False,
-      **kwargs,
+    self,
+    params: cfg.DataConfig,
+    dataset_fn=tf.data.TFRecordDataset,
+    count_fn: Callable[[str], int] | None = None,
+    with_places: bool = False,
+    **kwargs,
   ):
     """Initializes the reader.
 
@@ -62,13 +63,13 @@ class ResumableInputReader(input_reader.InputReader):
     """
     super().__init__(params, dataset_fn=dataset_fn, **kwargs)
     self._resumable = not (
-        params.enable_tf_data_service or params.cache or params.tfds_name
+      params.enable_tf_data_service or params.cache or params.tfds_name
     )
     self._with_places = with_places
     if not self._resumable:
       if with_places and (params.cache or params.tfds_name):
         raise errors.UsageError(
-            "raw text cannot be read with `cache` or `tfds_name`; unset them."
+          "raw text cannot be read with `cache` or `tfds_name`; unset them."
         )
       return
     self._counts = {}
@@ -81,10 +82,10 @@ class ResumableInputReader(input_reader.InputReader):
     self._shuffle_buffer_size = 1
 
   def read(
-      self,
-      input_context: Optional[tf.distribute.InputContext] = None,
-      dataset: Optional[tf.data.Dataset] = None,
-      start_step: int = 0,
+    self,
+    input_context: tf.distribute.InputContext | None = None,
+    dataset: tf.data.Dataset | None = None,
+    start_step: int = 0,
   ) -> tf.data.Dataset:
     """Returns the batches of one input pipeline from `start_step` on.
 
@@ -98,9 +99,9 @@ class ResumableInputReader(input_reader.InputReader):
     if not self._resumable or dataset is not None:
       if start_step:
         logging.warning(
-            "The input starts from the beginning, not from step %d: the "
-            "tf.data service, `cache` and TFDS cannot be resumed.",
-            start_step,
+          "The input starts from the beginning, not from step %d: the "
+          "tf.data service, `cache` and TFDS cannot be resumed.",
+          start_step,
         )
       if dataset is None and self._enable_tf_data_service:
         dataset = self._stream_of_a_worker()
@@ -109,7 +110,7 @@ class ResumableInputReader(input_reader.InputReader):
     context = input_context or tf.distribute.InputContext()
     replicas = context.num_replicas_in_sync // context.num_input_pipelines
     examples_per_step = replicas * context.get_per_replica_batch_size(
-        self._global_batch_size
+      self._global_batch_size
     )
     start = start_step * examples_per_step if self._is_training else 0
     return super().read(input_context, self._stream(context, start))
@@ -125,43 +126,44 @@ class ResumableInputReader(input_reader.InputReader):
       if self._is_training:
         dataset = dataset.shuffle(len(self._matched_files)).repeat()
       dataset = dataset.interleave(
-          self._dataset_fn,
-          cycle_length=self._cycle_length or _CYCLE_LENGTH,
-          block_length=self._block_length,
-          num_parallel_calls=tf.data.AUTOTUNE,
+        self._dataset_fn,
+        cycle_length=self._cycle_length or _CYCLE_LENGTH,
+        block_length=self._block_length,
+        num_parallel_calls=tf.data.AUTOTUNE,
       )
       if self._is_training:
         dataset = dataset.shuffle(self._shuffle_buffer_size)
       if self._with_places:
         dataset = dataset.map(
-            lambda example: (
-                tf.random.uniform([], maxval=2**40, dtype=tf.int64), example
-            )
+          lambda example: (
+            tf.random.uniform([], maxval=2**40, dtype=tf.int64),
+            example,
+          )
         )
       return dataset
 
     return tf.data.Dataset.range(1).flat_map(read)
 
   def _stream(
-      self, context: tf.distribute.InputContext, start: int
+    self, context: tf.distribute.InputContext, start: int
   ) -> tf.data.Dataset:
     """Returns one pipeline's examples from its example `start` on."""
     segments = segments_lib.Segments(
-        files=self._matched_files,
-        cycle_length=self._cycle_length or _CYCLE_LENGTH,
-        seed=self._seed if self._is_training else None,
-        num_pipelines=context.num_input_pipelines if self._sharding else 1,
-        pipeline=context.input_pipeline_id if self._sharding else 0,
+      files=self._matched_files,
+      cycle_length=self._cycle_length or _CYCLE_LENGTH,
+      seed=self._seed if self._is_training else None,
+      num_pipelines=context.num_input_pipelines if self._sharding else 1,
+      pipeline=context.input_pipeline_id if self._sharding else 0,
     )
     first, rest = segments.find(start, self._count) if start else (0, 0)
     if start:
       logging.info(
-          "Input pipeline %d starts at example %d: segment %d, %d "
-          "examples skipped by reading.",
-          context.input_pipeline_id,
-          start,
-          first,
-          rest,
+        "Input pipeline %d starts at example %d: segment %d, %d "
+        "examples skipped by reading.",
+        context.input_pipeline_id,
+        start,
+        first,
+        rest,
       )
 
     def read_segment(index):
@@ -170,17 +172,17 @@ class ResumableInputReader(input_reader.InputReader):
       tf.compat.v1.set_random_seed(None)
       dataset = tf.data.Dataset.from_tensor_slices(segments.files_of(index))
       dataset = dataset.interleave(
-          self._dataset_fn,
-          cycle_length=segments.cycle_length,
-          block_length=self._block_length,
-          num_parallel_calls=tf.data.AUTOTUNE,
-          deterministic=True,
+        self._dataset_fn,
+        cycle_length=segments.cycle_length,
+        block_length=self._block_length,
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
       )
       if segments.records_are_sharded:
         dataset = dataset.shard(segments.num_pipelines, segments.pipeline)
       if self._is_training:
         dataset = dataset.shuffle(
-            self._buffer_size, seed=segments.shuffle_seed(index)
+          self._buffer_size, seed=segments.shuffle_seed(index)
         )
       return dataset
 
@@ -203,7 +205,7 @@ class ResumableInputReader(input_reader.InputReader):
   def _count_by_reading(self):
     # One graph for all files: building it takes longer than reading one.
     return tf.function(
-        lambda path: self._dataset_fn(path).reduce(  # pylint: disable=g-long-lambda
-            np.int64(0), lambda count, _: count + 1
-        )
+      lambda path: self._dataset_fn(path).reduce(  # pylint: disable=g-long-lambda
+        np.int64(0), lambda count, _: count + 1
+      )
     )

@@ -3,8 +3,9 @@
 Pure arithmetic on file names and counts, for `resumable`. It reads no file.
 """
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
-from typing import Callable, Optional, Sequence, Tuple
 
 import tensorflow as tf
 
@@ -30,7 +31,7 @@ class Segments:
 
   files: Sequence[str]
   cycle_length: int
-  seed: Optional[int] = None
+  seed: int | None = None
   num_pipelines: int = 1
   pipeline: int = 0
 
@@ -43,9 +44,9 @@ class Segments:
   def per_pass(self) -> int:
     """The number of segments in a pass."""
     files = (
-        len(self.files)
-        if self.records_are_sharded
-        else len(range(self.pipeline, len(self.files), self.num_pipelines))
+      len(self.files)
+      if self.records_are_sharded
+      else len(range(self.pipeline, len(self.files), self.num_pipelines))
     )
     return -(-files // self.cycle_length)
 
@@ -53,7 +54,7 @@ class Segments:
   def _passes_are_alike(self) -> bool:
     """Whether every pass yields the same number of records."""
     return self.num_pipelines == 1 or (
-        self.records_are_sharded and self.per_pass == 1
+      self.records_are_sharded and self.per_pass == 1
     )
 
   def files_of(self, index) -> tf.Tensor:
@@ -61,7 +62,7 @@ class Segments:
     order = tf.constant(self.files)
     if self.seed is not None:
       order = tf.random.experimental.stateless_shuffle(
-          order, seed=self._seed_of(index // self.per_pass)
+        order, seed=self._seed_of(index // self.per_pass)
       )
     if not self.records_are_sharded:
       order = order[self.pipeline :: self.num_pipelines]
@@ -71,11 +72,11 @@ class Segments:
   def shuffle_seed(self, index) -> tf.Tensor:
     """Returns the seed to shuffle a segment's records with."""
     return tf.random.stateless_uniform(
-        [],
-        seed=self._seed_of(index),
-        minval=None,
-        maxval=None,
-        dtype=tf.int64,
+      [],
+      seed=self._seed_of(index),
+      minval=None,
+      maxval=None,
+      dtype=tf.int64,
     )
 
   def _seed_of(self, number):
@@ -89,13 +90,13 @@ class Segments:
       count: A function that returns the number of a file's records.
     """
     size = sum(
-        count(path.decode("utf-8")) for path in self.files_of(index).numpy()
+      count(path.decode("utf-8")) for path in self.files_of(index).numpy()
     )
     if self.records_are_sharded:
       return len(range(self.pipeline, size, self.num_pipelines))
     return size
 
-  def find(self, start: int, count: Callable[[str], int]) -> Tuple[int, int]:
+  def find(self, start: int, count: Callable[[str], int]) -> tuple[int, int]:
     """Finds the record `start` of this pipeline's stream.
 
     Args:

@@ -6,13 +6,13 @@ no-answer threshold can be chosen afterwards (`best_f1` of the official script)
 and not only lowered.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from official.nlp.data import squad_lib
-
 from swe_tf.data import glue_squad_files as files
 from swe_tf.data import squad_records
 
@@ -26,24 +26,28 @@ class Answers:
     null_odds: The score of "no answer" minus the score of that answer; empty
       for v1.1. The scorer takes it as `na_probs`.
   """
+
   texts: Mapping[str, str]
   null_odds: Mapping[str, float]
 
   def decide(self, threshold: float = 0.0) -> dict[str, str]:
     """Returns the predictions: empty where `null_odds` exceed the threshold."""
     return {
-        question: "" if self.null_odds.get(question, -math.inf) > threshold
-        else text for question, text in self.texts.items()}
+      question: ""
+      if self.null_odds.get(question, -math.inf) > threshold
+      else text
+      for question, text in self.texts.items()
+    }
 
 
 def answers_from_logits(
-    built: squad_records.EvalFeatures,
-    results: Sequence[Any],
-    *,
-    version: str,
-    do_lower_case: bool = True,
-    n_best_size: int = 20,
-    max_answer_length: int = 30,
+  built: squad_records.EvalFeatures,
+  results: Sequence[Any],
+  *,
+  version: str,
+  do_lower_case: bool = True,
+  n_best_size: int = 20,
+  max_answer_length: int = 30,
 ) -> Answers:
   """Reads the best answer to each question off the logits.
 
@@ -60,25 +64,30 @@ def answers_from_logits(
     ValueError: If a window has no logits: Model Garden would make up an answer.
   """
   known = {result.unique_id for result in results}
-  missing = [feature.unique_id for feature in built.features
-             if feature.unique_id not in known]
+  missing = [
+    feature.unique_id
+    for feature in built.features
+    if feature.unique_id not in known
+  ]
   if missing:
     raise ValueError(
-        f"There are no logits for {len(missing)} of {len(built.features)} "
-        f"windows, such as {missing[0]}; set drop_remainder to False so that "
-        "the last batch is not dropped.")
+      f"There are no logits for {len(missing)} of {len(built.features)} "
+      f"windows, such as {missing[0]}; set drop_remainder to False so that "
+      "the last batch is not dropped."
+    )
   texts, _, null_odds = squad_lib.postprocess_output(
-      built.examples,
-      built.features,
-      results,
-      n_best_size=n_best_size,
-      max_answer_length=max_answer_length,
-      do_lower_case=do_lower_case,
-      version_2_with_negative=version == "2.0",
-      null_score_diff_threshold=math.inf)
+    built.examples,
+    built.features,
+    results,
+    n_best_size=n_best_size,
+    max_answer_length=max_answer_length,
+    do_lower_case=do_lower_case,
+    version_2_with_negative=version == "2.0",
+    null_score_diff_threshold=math.inf,
+  )
   return Answers(
-      dict(texts), {question: float(odds) for question, odds in
-                    null_odds.items()})
+    dict(texts), {question: float(odds) for question, odds in null_odds.items()}
+  )
 
 
 def write_predictions(path: files.PathLike, predictions: Mapping[str, str]):

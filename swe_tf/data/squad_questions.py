@@ -5,11 +5,11 @@ which needs every answer to stand where it says (`check_convertible`). Imports
 no TensorFlow.
 """
 
+from collections.abc import Iterator
 import dataclasses
 import json
 import pathlib
-from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any
 
 from swe_tf import errors
 from swe_tf.data import glue_squad_files as files
@@ -20,8 +20,9 @@ VERSIONS = ("1.1", "2.0")
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
   """An answer by one annotator, and where it starts in the context."""
+
   text: str
-  start: Optional[int]
+  start: int | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,11 +36,12 @@ class Question:
     answers: The answers; none if the paragraph does not have one (v2.0).
     is_impossible: What v2.0 says beside that.
   """
+
   id: str
-  text: Optional[str]
-  context: Optional[str]
+  text: str | None
+  context: str | None
   answers: tuple[Answer, ...]
-  is_impossible: Optional[bool]
+  is_impossible: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +53,7 @@ class SquadFile:
     version: `1.1` or `2.0`.
     questions: All of them, in order.
   """
+
   path: pathlib.Path
   version: str
   questions: tuple[Question, ...]
@@ -77,11 +80,13 @@ def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
   for question in _questions(path, files.read_json(path)):
     if question.id in questions:
       raise errors.UsageError(
-          f"{_place(path, question.id)}: the id is used twice.")
+        f"{_place(path, question.id)}: the id is used twice."
+      )
     if version == "1.1" and not question.answers:
       raise errors.UsageError(
-          f"{_place(path, question.id)}: no answers, but in v1.1 every "
-          "question has one; is this a file of --version=2.0?")
+        f"{_place(path, question.id)}: no answers, but in v1.1 every "
+        "question has one; is this a file of --version=2.0?"
+      )
     questions[question.id] = question
   if not questions:
     raise errors.UsageError(f"{path} has no questions.")
@@ -106,26 +111,31 @@ def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
       raise errors.UsageError(f"{_place(squad.path, question.id)}: {fault}")
 
 
-def _fault(question: Question, version: str,
-           for_training: bool) -> Optional[str]:
+def _fault(question: Question, version: str, for_training: bool) -> str | None:
   """Returns what is wrong with a question, if anything."""
   if question.text is None or question.context is None:
     missing = "question" if question.text is None else "context"
     return f'no "{missing}".'
   if version == "2.0" and question.is_impossible is not (not question.answers):
-    return (f"{len(question.answers)} answers, but is_impossible is "
-            f"{question.is_impossible}; is this a file of --version=1.1?")
+    return (
+      f"{len(question.answers)} answers, but is_impossible is "
+      f"{question.is_impossible}; is this a file of --version=1.1?"
+    )
   if for_training and len(question.answers) > 1:
-    return (f"{len(question.answers)} answers, but a training question has "
-            "one; prepare the file with --split=eval.")
+    return (
+      f"{len(question.answers)} answers, but a training question has "
+      "one; prepare the file with --split=eval."
+    )
   for answer in question.answers:
     if answer.start is None or answer.start < 0:
       return f"the answer {answer.text!r} has no valid answer_start."
-    found = question.context[answer.start:answer.start + len(answer.text)]
+    found = question.context[answer.start : answer.start + len(answer.text)]
     if found != answer.text:
-      return (f"the answer {answer.text!r} is not in its context at "
-              f"answer_start {answer.start}, where {found!r} stands; correct "
-              "answer_start or remove the question.")
+      return (
+        f"the answer {answer.text!r} is not in its context at "
+        f"answer_start {answer.start}, where {found!r} stands; correct "
+        "answer_start or remove the question."
+      )
   return None
 
 
@@ -136,8 +146,9 @@ def _questions(path: pathlib.Path, content: Any) -> Iterator[Question]:
     value = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(value, kind):
       raise errors.UsageError(
-          f"{_place(path, place)}: no {kind.__name__} {key!r}; is this a SQuAD "
-          "file?")
+        f"{_place(path, place)}: no {kind.__name__} {key!r}; is this a SQuAD "
+        "file?"
+      )
     return value
 
   for article in get(content, "data", list, "top level"):
@@ -146,14 +157,17 @@ def _questions(path: pathlib.Path, content: Any) -> Iterator[Question]:
       for qa in get(paragraph, "qas", list, title):
         question_id = get(qa, "id", str, title)
         yield Question(
-            id=question_id,
-            text=qa.get("question"),
-            context=paragraph.get("context"),
-            answers=tuple(
-                Answer(get(answer, "text", str, question_id),
-                       answer.get("answer_start"))
-                for answer in get(qa, "answers", list, question_id)),
-            is_impossible=qa.get("is_impossible"))
+          id=question_id,
+          text=qa.get("question"),
+          context=paragraph.get("context"),
+          answers=tuple(
+            Answer(
+              get(answer, "text", str, question_id), answer.get("answer_start")
+            )
+            for answer in get(qa, "answers", list, question_id)
+          ),
+          is_impossible=qa.get("is_impossible"),
+        )
 
 
 def _place(path: pathlib.Path, name: Any) -> str:

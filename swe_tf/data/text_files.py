@@ -6,11 +6,13 @@ block is what one shard is made of. Splitting lines into documents is
 """
 
 import codecs
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import glob
 import gzip
 import os
-from typing import BinaryIO, Iterator, List, Optional, Sequence
+from typing import BinaryIO
 import zlib
 
 from swe_tf import errors
@@ -49,7 +51,7 @@ def open_binary(path: str) -> BinaryIO:
   return gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
 
 
-def match(patterns: str) -> List[str]:
+def match(patterns: str) -> list[str]:
   """Returns the files that match comma-separated patterns, sorted.
 
   Args:
@@ -74,7 +76,7 @@ def match(patterns: str) -> List[str]:
   return sorted(paths)
 
 
-def check(path: str, max_bytes: Optional[int] = None) -> TextFile:
+def check(path: str, max_bytes: int | None = None) -> TextFile:
   """Reads a text file and checks that it is one.
 
   Args:
@@ -96,8 +98,8 @@ def check(path: str, max_bytes: Optional[int] = None) -> TextFile:
         chunk = f.read(min(_CHUNK_BYTES, max_bytes or _CHUNK_BYTES))
         if b"\0" in chunk:
           raise errors.UsageError(
-              f"{path} is a binary file (byte 0 at "
-              f"{size + chunk.index(0)}); give text."
+            f"{path} is a binary file (byte 0 at "
+            f"{size + chunk.index(0)}); give text."
           )
         try:
           decoder.decode(chunk, final=not chunk)
@@ -105,9 +107,9 @@ def check(path: str, max_bytes: Optional[int] = None) -> TextFile:
           pending = len(error.object) - len(chunk)
           line = lines + chunk.count(b"\n", 0, error.start) + 1
           raise errors.UsageError(
-              f"{path} is not UTF-8 (line {line}, byte "
-              f"{size + error.start - pending}); convert it, for instance with "
-              "iconv."
+            f"{path} is not UTF-8 (line {line}, byte "
+            f"{size + error.start - pending}); convert it, for instance with "
+            "iconv."
           ) from None
         if not chunk:
           break

@@ -5,8 +5,6 @@ characters, for models that train on a laptop. Cutting the ids into sequences
 is `packing`.
 """
 
-from typing import Union
-
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -47,15 +45,15 @@ class WordPieceTokenizer:
   def __init__(self, vocabulary: vocab_lib.Vocabulary, lower_case: bool = True):
     self.vocabulary = vocabulary
     self.joins_left = vocabulary.is_text & np.array(
-        [token.startswith("##") for token in vocabulary.tokens]
+      [token.startswith("##") for token in vocabulary.tokens]
     )
     self.joins_right = vocabulary.is_text
     self._lower_case = lower_case
     self._tokenizer = tf_text.FastBertTokenizer(
-        list(vocabulary.tokens),
-        token_out_type=tf.int32,
-        max_bytes_per_word=_MAX_BYTES_PER_WORD,
-        lower_case_nfd_strip_accents=False,
+      list(vocabulary.tokens),
+      token_out_type=tf.int32,
+      max_bytes_per_word=_MAX_BYTES_PER_WORD,
+      lower_case_nfd_strip_accents=False,
     )
 
   def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -71,7 +69,7 @@ class WordPieceTokenizer:
   def tokenize_units(self, lines: tf.Tensor) -> tf.RaggedTensor:
     """Returns the ids of the sentences: `[lines, (sentences), (ids)]`."""
     sentences = tf.strings.split(
-        tf.strings.regex_replace(lines, _SENTENCE_END, "\\1\n"), sep="\n"
+      tf.strings.regex_replace(lines, _SENTENCE_END, "\\1\n"), sep="\n"
     )
     return sentences.with_values(self.tokenize(sentences.values))
 
@@ -88,30 +86,30 @@ class CharacterTokenizer:
 
   def __init__(self, vocabulary: vocab_lib.Vocabulary):
     characters = [
-        token
-        for token, is_text in zip(vocabulary.tokens, vocabulary.is_text)
-        if is_text
+      token
+      for token, is_text in zip(vocabulary.tokens, vocabulary.is_text)
+      if is_text
     ]
     long = [token for token in characters if len(token) != 1]
     if long or not characters:
       raise errors.UsageError(
-          "A character vocabulary has single characters beside the special "
-          f"tokens, but this one has {long[:3] or 'none'}: use tokenizer: "
-          "wordpiece, or write one with swe_tf.data.docstrings."
+        "A character vocabulary has single characters beside the special "
+        f"tokens, but this one has {long[:3] or 'none'}: use tokenizer: "
+        "wordpiece, or write one with swe_tf.data.docstrings."
       )
     if " " not in characters:
       raise errors.UsageError(
-          'A character vocabulary needs the space: a line " ".'
+        'A character vocabulary needs the space: a line " ".'
       )
     self.vocabulary = vocabulary
     self._space = vocabulary.id_of(" ")
     self.joins_left = self.joins_right = vocabulary.is_text & np.array(
-        [token.isalnum() for token in vocabulary.tokens]
+      [token.isalnum() for token in vocabulary.tokens]
     )
     # Code points index a table directly; all beyond the last known one are
     # unknown, and so is the last entry.
     self._ids = np.full(
-        [max(map(ord, characters)) + 2], vocabulary.id_of("[UNK]"), np.int32
+      [max(map(ord, characters)) + 2], vocabulary.id_of("[UNK]"), np.int32
     )
     for index, token in enumerate(vocabulary.tokens):
       if vocabulary.is_text[index]:
@@ -123,7 +121,7 @@ class CharacterTokenizer:
     texts = tf.strings.regex_replace(tf.strings.strip(texts), r"\s+", " ") + " "
     points = tf.strings.unicode_decode(texts, "UTF-8")
     return points.with_values(
-        tf.gather(self._ids, tf.minimum(points.values, len(self._ids) - 1))
+      tf.gather(self._ids, tf.minimum(points.values, len(self._ids) - 1))
     )
 
   def tokenize_units(self, lines: tf.Tensor) -> tf.RaggedTensor:
@@ -137,17 +135,17 @@ class CharacterTokenizer:
     starts = tf.where(tf.roll(ids.values, 1, 0) == self._space)[:, 0]
     words = tf.RaggedTensor.from_row_starts(ids.values, starts, validate=False)
     return tf.RaggedTensor.from_row_splits(
-        words,
-        tf.searchsorted(starts, ids.row_splits, out_type=tf.int64),
-        validate=False,
+      words,
+      tf.searchsorted(starts, ids.row_splits, out_type=tf.int64),
+      validate=False,
     )
 
 
-Tokenizer = Union[WordPieceTokenizer, CharacterTokenizer]
+Tokenizer = WordPieceTokenizer | CharacterTokenizer
 
 
 def joins(tokenizer: Tokenizer, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
   """Returns whether the ids `right` continue the words of the ids `left`."""
   return tf.gather(tokenizer.joins_right, left) & tf.gather(
-      tokenizer.joins_left, right
+    tokenizer.joins_left, right
   )

@@ -5,11 +5,12 @@ tokens is `tokenizers`.
 """
 
 import collections
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 import functools
 import hashlib
 import re
-from typing import Iterable, Sequence, Tuple
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Vocabulary:
       same digest, whatever their line ends are.
   """
 
-  tokens: Tuple[str, ...]
+  tokens: tuple[str, ...]
 
   @classmethod
   def load(cls, path: str) -> "Vocabulary":
@@ -55,14 +56,14 @@ class Vocabulary:
         content = f.read()
     except OSError as error:
       raise errors.UsageError(
-          f"cannot read the vocabulary {path}: {error.strerror or error}."
+        f"cannot read the vocabulary {path}: {error.strerror or error}."
       ) from error
     try:
       lines = content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
       raise errors.UsageError(
-          f"the vocabulary {path} is not UTF-8 (byte {error.start}); give a "
-          "text file with one token a line."
+        f"the vocabulary {path} is not UTF-8 (byte {error.start}); give a "
+        "text file with one token a line."
       ) from None
     while lines and not lines[-1]:
       lines.pop()
@@ -70,24 +71,24 @@ class Vocabulary:
 
   @classmethod
   def from_tokens(
-      cls, tokens: Sequence[str], name: str = "vocabulary"
+    cls, tokens: Sequence[str], name: str = "vocabulary"
   ) -> "Vocabulary":
     """Makes a vocabulary of `tokens`; `name` is how errors call it."""
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
     if missing:
       raise errors.UsageError(
-          f"{name} has no {', '.join(missing)} among its {len(tokens)} tokens; "
-          "a BERT vocabulary has one token a line and these five: "
-          f"{' '.join(SPECIAL_TOKENS)}."
+        f"{name} has no {', '.join(missing)} among its {len(tokens)} tokens; "
+        "a BERT vocabulary has one token a line and these five: "
+        f"{' '.join(SPECIAL_TOKENS)}."
       )
     if "" in tokens:
       raise errors.UsageError(
-          f"{name} has an empty line, line {tokens.index('') + 1}; remove it."
+        f"{name} has an empty line, line {tokens.index('') + 1}; remove it."
       )
     if len(set(tokens)) < len(tokens):
       twice, _ = collections.Counter(tokens).most_common(1)[0]
       raise errors.UsageError(
-          f"{name} has the token {twice!r} twice; each token has one line."
+        f"{name} has the token {twice!r} twice; each token has one line."
       )
     return cls(tuple(tokens))
 
@@ -108,7 +109,7 @@ class Vocabulary:
 
 
 def learn_wordpieces(
-    lines: Iterable[bytes], size: int, lower_case: bool = True
+  lines: Iterable[bytes], size: int, lower_case: bool = True
 ) -> Vocabulary:
   """Learns a WordPiece vocabulary of about `size` tokens from text lines."""
   # Only this function needs TensorFlow, which takes seconds to import.
@@ -117,9 +118,9 @@ def learn_wordpieces(
 
   dataset = tf.data.Dataset.from_tensor_slices(list(lines)).batch(1000)
   tokens = bert_vocab_from_dataset.bert_vocab_from_dataset(
-      dataset,
-      vocab_size=size,
-      reserved_tokens=list(SPECIAL_TOKENS),
-      bert_tokenizer_params={"lower_case": lower_case},
+    dataset,
+    vocab_size=size,
+    reserved_tokens=list(SPECIAL_TOKENS),
+    bert_tokenizer_params={"lower_case": lower_case},
   )
   return Vocabulary.from_tokens(tokens)

@@ -15,17 +15,28 @@ import time
 
 # libtpu would look for the machine that it is on.
 _ENVIRONMENT = {
-    "TPU_SKIP_MDS_QUERY": "1",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # There is no TPU to quarrel over.
-    "JAX_PLATFORMS": "cpu",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    "TPU_WORKER_ID": "0",
+  "TPU_SKIP_MDS_QUERY": "1",
+  "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # There is no TPU to quarrel over.
+  "JAX_PLATFORMS": "cpu",
+  "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+  "TPU_WORKER_HOSTNAMES": "localhost",
+  "TPU_WORKER_ID": "0",
 }
-_COLLECTIVES = ("all-reduce|all-gather|reduce-scatter|collective-permute|"
-                "all-to-all")
-_WIDTHS = {"f64": 8, "s64": 8, "u64": 8, "f32": 4, "s32": 4, "u32": 4,
-           "bf16": 2, "f16": 2, "s16": 2, "u16": 2}
+_COLLECTIVES = (
+  "all-reduce|all-gather|reduce-scatter|collective-permute|all-to-all"
+)
+_WIDTHS = {
+  "f64": 8,
+  "s64": 8,
+  "u64": 8,
+  "f32": 4,
+  "s32": 4,
+  "u32": 4,
+  "bf16": 2,
+  "f16": 2,
+  "s16": 2,
+  "u16": 2,
+}
 
 
 def compile_module(hlo: bytes, topology: str, replicas: int, options):
@@ -39,15 +50,19 @@ def compile_module(hlo: bytes, topology: str, replicas: int, options):
   import numpy as np
 
   devices = topologies.get_topology_desc(
-      topology_name=topology, platform="tpu", **options).devices
+    topology_name=topology, platform="tpu", **options
+  ).devices
   with mlir.make_ir_context():
     module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(hlo))
     _drop_copies(module, ir)
     compile_options = compiler.get_compile_options(
-        num_replicas=replicas, num_partitions=1,
-        device_assignment=np.arange(replicas).reshape(replicas, 1))
+      num_replicas=replicas,
+      num_partitions=1,
+      device_assignment=np.arange(replicas).reshape(replicas, 1),
+    )
     return devices[0].client.compile(
-        module, _jax.DeviceList(tuple(devices[:replicas])), compile_options)
+      module, _jax.DeviceList(tuple(devices[:replicas])), compile_options
+    )
 
 
 def _drop_copies(module, ir) -> None:
@@ -75,7 +90,8 @@ def collectives(hlo_text: str) -> dict[str, dict[str, int]]:
   # Comments hold '=', which would end the search for the shape too early.
   text = re.sub(r"/\*.*?\*/", "", hlo_text)
   for shape, kind in re.findall(
-      rf"= (\(?[^=]*?) ({_COLLECTIVES})(?:-start)?\(", text):
+    rf"= (\(?[^=]*?) ({_COLLECTIVES})(?:-start)?\(", text
+  ):
     entry = found.setdefault(kind, {"count": 0, "bytes": 0})
     entry["count"] += 1
     for dtype, dimensions in re.findall(r"(\w+)\[([\d,]*)\]", shape):
@@ -91,14 +107,14 @@ def report(executable) -> dict:
   memory = executable.get_compiled_memory_stats()
   costs = executable.cost_analysis()
   return {
-      "arguments": memory.argument_size_in_bytes,
-      # Outputs that do not take the place of an argument.
-      "outputs": memory.output_size_in_bytes - memory.alias_size_in_bytes,
-      "temporaries": memory.temp_size_in_bytes,
-      "code": memory.generated_code_size_in_bytes,
-      "flops": costs["flops"],
-      "bytes": costs["bytes accessed"],
-      "collectives": collectives(executable.hlo_modules()[0].to_string()),
+    "arguments": memory.argument_size_in_bytes,
+    # Outputs that do not take the place of an argument.
+    "outputs": memory.output_size_in_bytes - memory.alias_size_in_bytes,
+    "temporaries": memory.temp_size_in_bytes,
+    "code": memory.generated_code_size_in_bytes,
+    "flops": costs["flops"],
+    "bytes": costs["bytes accessed"],
+    "collectives": collectives(executable.hlo_modules()[0].to_string()),
   }
 
 
@@ -112,8 +128,11 @@ def main(argv) -> None:
   start = time.time()
   try:
     executable = compile_module(
-        hlo, topology, int(replicas),
-        dict(option.split("=") for option in options))
+      hlo,
+      topology,
+      int(replicas),
+      dict(option.split("=") for option in options),
+    )
   except Exception as error:  # pylint: disable=broad-exception-caught
     # jax's error for a program that is too large has no class of its own.
     if "RESOURCE_EXHAUSTED" not in str(error):

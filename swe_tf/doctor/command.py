@@ -8,10 +8,11 @@ would keep it from starting. Nothing is trained and nothing is written. The exit
 status is 1 if there is a fault. See also `swe doctor cost`, `swe doctor tpu`.
 """
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import glob
 import importlib.metadata
 import os
-from collections.abc import Callable, Sequence
 
 from absl import flags
 from rich import console as rich_console
@@ -32,8 +33,9 @@ _PACKAGES = ("tensorflow", "tf-keras", "tf-models-official")
 
 def _versions(config: cfg.ExperimentConfig) -> str:
   del config
-  return ", ".join(f"{package} {importlib.metadata.version(package)}"
-                   for package in _PACKAGES)
+  return ", ".join(
+    f"{package} {importlib.metadata.version(package)}" for package in _PACKAGES
+  )
 
 
 def _devices(config: cfg.ExperimentConfig) -> str:
@@ -45,13 +47,15 @@ def _devices(config: cfg.ExperimentConfig) -> str:
   gpus = len(tf.config.list_physical_devices("GPU"))
   if runtime.num_gpus > gpus:
     raise errors.UsageError(
-        f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} here.")
+      f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} here."
+    )
   batch = config.task.train_data.global_batch_size
   replicas = max(1, runtime.num_gpus)
   if batch % replicas:
     raise errors.UsageError(
-        f"task.train_data.global_batch_size ({batch}) cannot be divided among "
-        f"{replicas} replicas.")
+      f"task.train_data.global_batch_size ({batch}) cannot be divided among "
+      f"{replicas} replicas."
+    )
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
 
 
@@ -62,22 +66,27 @@ def _data(config: cfg.ExperimentConfig) -> str:
   paths = data.input_path
   patterns = paths.split(",") if isinstance(paths, str) else paths
   files = sum(len(tf.io.gfile.glob(pattern)) for pattern in patterns)
-  return (f"{files} files, batches of {data.global_batch_size} sequences of "
-          f"{data.seq_length} tokens")
+  return (
+    f"{files} files, batches of {data.global_batch_size} sequences of "
+    f"{data.seq_length} tokens"
+  )
 
 
 def _model(config: cfg.ExperimentConfig) -> str:
   cost = cost_lib.estimate(config)
-  return (f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
-          f"them different while shared, units {cost.units}")
+  return (
+    f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
+    f"them different while shared, units {cost.units}"
+  )
 
 
 def _phases(config: cfg.ExperimentConfig) -> str:
   cost = cost_lib.estimate(config)
   return ", then ".join(
-      f"{phase.steps:,} steps {name} (all-reduce "
-      f"{show.size(phase.all_reduce_bytes)} a step)"
-      for name, phase in cost.phases.items())
+    f"{phase.steps:,} steps {name} (all-reduce "
+    f"{show.size(phase.all_reduce_bytes)} a step)"
+    for name, phase in cost.phases.items()
+  )
 
 
 def _schedule(config: cfg.ExperimentConfig) -> str:
@@ -91,11 +100,14 @@ def _schedule(config: cfg.ExperimentConfig) -> str:
   steps = config.trainer.train_steps
   if end != steps:
     raise errors.UsageError(
-        f"the learning rate is decayed at step {end:,}, but the run ends at "
-        f"{steps:,}: leave decay_steps unset, and it follows train_steps.")
-  return (f"{optimization.optimizer.type}, peak {peak:g} at step "
-          f"{getattr(warmup, 'warmup_steps', 0):,}, "
-          f"{decay.end_learning_rate:g} at step {end:,}")
+      f"the learning rate is decayed at step {end:,}, but the run ends at "
+      f"{steps:,}: leave decay_steps unset, and it follows train_steps."
+    )
+  return (
+    f"{optimization.optimizer.type}, peak {peak:g} at step "
+    f"{getattr(warmup, 'warmup_steps', 0):,}, "
+    f"{decay.end_learning_rate:g} at step {end:,}"
+  )
 
 
 def _model_dir(config: cfg.ExperimentConfig) -> str:
@@ -112,13 +124,13 @@ def _model_dir(config: cfg.ExperimentConfig) -> str:
 
 
 _CHECKS: dict[str, Callable[[cfg.ExperimentConfig], str]] = {
-    "versions": _versions,
-    "devices": _devices,
-    "data": _data,
-    "model": _model,
-    "phases": _phases,
-    "schedule": _schedule,
-    "model_dir": _model_dir,
+  "versions": _versions,
+  "devices": _devices,
+  "data": _data,
+  "model": _model,
+  "phases": _phases,
+  "schedule": _schedule,
+  "model_dir": _model_dir,
 }
 
 
@@ -126,7 +138,8 @@ def main(argv: Sequence[str]) -> int:
   """Makes all checks and prints a line for each."""
   if len(argv) > 1:
     raise errors.UsageError(
-        f"swe doctor takes flags, or cost or tpu, got {argv[1]!r}.")
+      f"swe doctor takes flags, or cost or tpu, got {argv[1]!r}."
+    )
   config = experiment.read_config()
   console = rich_console.Console(soft_wrap=True, highlight=False)
   faults = 0

@@ -32,6 +32,7 @@ class PhaseCost:
     weight_bytes: Memory of the weights. All layers have theirs in both phases.
     optimizer_bytes: Memory of the optimizer's slots.
   """
+
   steps: int
   all_reduce_bytes: int
   weight_bytes: int
@@ -53,6 +54,7 @@ class Cost:
     train_steps: How many steps the run has.
     phases: `shared` and `unshared`, as far as the run has them.
   """
+
   units: str
   parameters: int
   tied_parameters: int
@@ -71,10 +73,11 @@ class Cost:
 def _size(config: cfg.ExperimentConfig) -> sizes.Size:
   encoder = config.task.model.encoder.get()
   return sizes.Size(
-      num_layers=encoder.num_layers,
-      hidden_size=encoder.hidden_size,
-      num_attention_heads=encoder.num_attention_heads,
-      intermediate_size=encoder.intermediate_size)
+    num_layers=encoder.num_layers,
+    hidden_size=encoder.hidden_size,
+    num_attention_heads=encoder.num_attention_heads,
+    intermediate_size=encoder.intermediate_size,
+  )
 
 
 def _check_foreseeable(config: cfg.ExperimentConfig) -> None:
@@ -82,14 +85,16 @@ def _check_foreseeable(config: cfg.ExperimentConfig) -> None:
   options = config.task.sharing
   if options.mode == sharing.SWE and options.rule != sharing.FIXED:
     raise errors.UsageError(
-        f"task.sharing.rule is {options.rule!r}, and this is the cost of the "
-        "fixed rule only. Ask with task.sharing.rule=fixed, for an "
-        "untie_fraction that you expect.")
+      f"task.sharing.rule is {options.rule!r}, and this is the cost of the "
+      "fixed rule only. Ask with task.sharing.rule=fixed, for an "
+      "untie_fraction that you expect."
+    )
   if config.task.growth.method != growth.NONE:
     raise errors.UsageError(
-        f"task.growth.method is {config.task.growth.method!r}, and this is the "
-        "cost of a model that does not grow. Ask with "
-        "task.growth.method=none for that of the last phase.")
+      f"task.growth.method is {config.task.growth.method!r}, and this is the "
+      "cost of a model that does not grow. Ask with "
+      "task.growth.method=none for that of the last phase."
+    )
 
 
 def _untie_step(config: cfg.ExperimentConfig) -> int:
@@ -97,8 +102,10 @@ def _untie_step(config: cfg.ExperimentConfig) -> int:
   if options.mode != sharing.SWE:
     return 0
   return schedule.resolve_untie_step(
-      config.trainer.train_steps, untie_step=options.untie_step,
-      untie_fraction=options.untie_fraction)
+    config.trainer.train_steps,
+    untie_step=options.untie_step,
+    untie_fraction=options.untie_fraction,
+  )
 
 
 def _slots_per_parameter(optimizer) -> float:
@@ -120,15 +127,19 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
   data = config.task.train_data
   size = _size(config)
   parameters = sizes.parameter_count(
-      size, encoder.vocab_size, encoder.max_position_embeddings,
-      encoder.type_vocab_size)
+    size,
+    encoder.vocab_size,
+    encoder.max_position_embeddings,
+    encoder.type_vocab_size,
+  )
   block = sizes.block_parameter_count(size)
   tied = size.num_layers * block
   unit = config.task.sharing.unit_size
   distinct = parameters - tied + unit * block
   # Without next-sentence prediction nothing is learned in the pooler.
-  pooler = (0 if data.use_next_sentence_label
-            else sizes.pooler_parameter_count(size))
+  pooler = (
+    0 if data.use_next_sentence_label else sizes.pooler_parameter_count(size)
+  )
   task = task_factory.get_task(config.task)
   optimizer = train_utils.create_optimizer(task, config)
   slots = _slots_per_parameter(optimizer)
@@ -139,21 +150,29 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
     # A new optimizer makes all its slots at once, those of branches too.
     with_slots = (updated - pooler) if legacy else parameters
     return PhaseCost(
-        steps=count,
-        all_reduce_bytes=_FLOAT * (updated - pooler),
-        weight_bytes=_FLOAT * parameters,
-        optimizer_bytes=round(_FLOAT * slots * with_slots))
+      steps=count,
+      all_reduce_bytes=_FLOAT * (updated - pooler),
+      weight_bytes=_FLOAT * parameters,
+      optimizer_bytes=round(_FLOAT * slots * with_slots),
+    )
 
-  phases = {"shared": phase(tau, distinct),
-            "unshared": phase(train_steps - tau, parameters)}
+  phases = {
+    "shared": phase(tau, distinct),
+    "unshared": phase(train_steps - tau, parameters),
+  }
   return Cost(
-      units=f"{unit}x{size.num_layers // unit}",
-      parameters=parameters,
-      tied_parameters=tied,
-      distinct_parameters=distinct,
-      flops_per_step=sizes.training_flops(
-          size, data.global_batch_size, data.seq_length,
-          steps.predictions_per_sequence(data), encoder.vocab_size),
-      tokens_per_step=data.global_batch_size * data.seq_length,
-      train_steps=train_steps,
-      phases={name: found for name, found in phases.items() if found.steps})
+    units=f"{unit}x{size.num_layers // unit}",
+    parameters=parameters,
+    tied_parameters=tied,
+    distinct_parameters=distinct,
+    flops_per_step=sizes.training_flops(
+      size,
+      data.global_batch_size,
+      data.seq_length,
+      steps.predictions_per_sequence(data),
+      encoder.vocab_size,
+    ),
+    tokens_per_step=data.global_batch_size * data.seq_length,
+    train_steps=train_steps,
+    phases={name: found for name, found in phases.items() if found.steps},
+  )

@@ -6,9 +6,9 @@ r"""The `swe doctor cost` command: what a run costs, before it is run.
 The flags are those of `swe train`. No data is read and nothing is trained.
 """
 
+from collections.abc import Sequence
 import dataclasses
 import json
-from collections.abc import Sequence
 
 from absl import flags
 from rich import console as rich_console
@@ -29,28 +29,32 @@ def define_flags() -> None:
 def _tables(cost: cost_lib.Cost) -> list[rich_table.Table]:
   run = rich_table.Table("the run", "", title=f"units {cost.units}")
   for name, value in (
-      ("parameters", f"{cost.parameters:,}"),
-      ("of these in blocks", f"{cost.tied_parameters:,}"),
-      ("different while shared", f"{cost.distinct_parameters:,}"),
-      ("steps", f"{cost.train_steps:,}"),
-      ("of these shared", f"{cost.shared_fraction:.1%}"),
-      ("tokens a step", f"{cost.tokens_per_step:,}"),
-      ("tokens", f"{cost.train_steps * cost.tokens_per_step:.3g}"),
-      ("FLOPs a step", f"{cost.flops_per_step:.3g}"),
-      ("FLOPs", f"{cost.train_steps * cost.flops_per_step:.3g}"),
+    ("parameters", f"{cost.parameters:,}"),
+    ("of these in blocks", f"{cost.tied_parameters:,}"),
+    ("different while shared", f"{cost.distinct_parameters:,}"),
+    ("steps", f"{cost.train_steps:,}"),
+    ("of these shared", f"{cost.shared_fraction:.1%}"),
+    ("tokens a step", f"{cost.tokens_per_step:,}"),
+    ("tokens", f"{cost.train_steps * cost.tokens_per_step:.3g}"),
+    ("FLOPs a step", f"{cost.flops_per_step:.3g}"),
+    ("FLOPs", f"{cost.train_steps * cost.flops_per_step:.3g}"),
   ):
     run.add_row(name, value)
   phases = rich_table.Table("a step, each replica", *cost.phases)
   for name, field in (
-      ("steps", "steps"),
-      ("all-reduce", "all_reduce_bytes"),
-      ("weights", "weight_bytes"),
-      ("optimizer slots", "optimizer_bytes"),
+    ("steps", "steps"),
+    ("all-reduce", "all_reduce_bytes"),
+    ("weights", "weight_bytes"),
+    ("optimizer slots", "optimizer_bytes"),
   ):
     values = [getattr(phase, field) for phase in cost.phases.values()]
-    phases.add_row(name, *(
+    phases.add_row(
+      name,
+      *(
         f"{value:,}" if field == "steps" else show.size(value)
-        for value in values))
+        for value in values
+      ),
+    )
   return [run, phases]
 
 

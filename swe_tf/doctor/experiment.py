@@ -6,8 +6,8 @@ putting another word in the place of `train`. No data is read.
 
 from absl import flags
 from absl import logging
-import gin
 
+import gin
 from official.common import flags as tfm_flags
 from official.core import config_definitions as cfg
 from swe_tf import errors
@@ -34,6 +34,7 @@ def read_config() -> cfg.ExperimentConfig:
   config = parsing.parse_configuration(values, lock_return=False)
   if not isinstance(config, experiment.SharingExperimentConfig):
     raise errors.UsageError(
-        f"--experiment={values.experiment} does not share weights; use "
-        "swe/bert_pretraining or swe/bert_pretraining_text.")
+      f"--experiment={values.experiment} does not share weights; use "
+      "swe/bert_pretraining or swe/bert_pretraining_text."
+    )
   return config

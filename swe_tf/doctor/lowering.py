@@ -33,13 +33,14 @@ class _OneOfManyExtended(one_device_strategy.OneDeviceExtended):
     del destinations, options
     self._reductions += 1
     total = tf.raw_ops.CollectiveReduceV2(
-        input=tf.convert_to_tensor(value),
-        group_size=self._count,
-        group_key=1,
-        instance_key=self._reductions,
-        ordering_token=[],
-        merge_op="Add",
-        final_op="Id")
+      input=tf.convert_to_tensor(value),
+      group_size=self._count,
+      group_key=1,
+      instance_key=self._reductions,
+      ordering_token=[],
+      merge_op="Add",
+      final_op="Id",
+    )
     if reduce_op == tf.distribute.ReduceOp.MEAN:
       return total / self._count
     return total
@@ -53,7 +54,7 @@ class OneOfManyStrategy(tf.distribute.Strategy):
 
 
 def lower_step(
-    kind: str, config: cfg.ExperimentConfig, num_replicas: int
+  kind: str, config: cfg.ExperimentConfig, num_replicas: int
 ) -> bytes:
   """Lowers the step of one replica to a serialized HLO module.
 
@@ -67,24 +68,27 @@ def lower_step(
     equal programs are equal bytes.
   """
   performance.set_mixed_precision_policy(
-      config.runtime.mixed_precision_dtype or "float32")
+    config.runtime.mixed_precision_dtype or "float32"
+  )
   strategy = OneOfManyStrategy(num_replicas)
   with strategy.scope():
     step = steps.build_step(kind, config)
     inputs = steps.make_inputs(
-        config, config.task.train_data.global_batch_size // num_replicas)
+      config, config.task.train_data.global_batch_size // num_replicas
+    )
 
     @tf.function(jit_compile=True, autograph=False)
     def program(inputs):
       return strategy.run(step.run, args=(inputs,))
 
     lowered = program.experimental_get_compiler_ir(inputs)(
-        stage="hlo_serialized", platform_name="CPU")
+      stage="hlo_serialized", platform_name="CPU"
+    )
   return _without_names(lowered)
 
 
 def at_depth(
-    config: cfg.ExperimentConfig, num_layers: int
+  config: cfg.ExperimentConfig, num_layers: int
 ) -> cfg.ExperimentConfig:
   """Returns the experiment with another number of layers."""
   config = copy.deepcopy(config)
@@ -111,10 +115,11 @@ def all_reduce_bytes(lowered: bytes) -> int:
   """Returns the payload of all all-reduces of a lowered step."""
   module = hlo_pb2.HloModuleProto.FromString(lowered)
   return sum(
-      _bytes(instruction.shape)
-      for computation in module.computations
-      for instruction in computation.instructions
-      if instruction.opcode == "all-reduce")
+    _bytes(instruction.shape)
+    for computation in module.computations
+    for instruction in computation.instructions
+    if instruction.opcode == "all-reduce"
+  )
 
 
 def _bytes(shape: Any) -> int:

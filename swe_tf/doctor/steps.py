@@ -4,9 +4,10 @@ The real step of an experiment with its model, loss, metrics and optimizer, for
 whoever compiles, counts or times it. Training itself does not come by here.
 """
 
+from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow as tf
 import tf_keras
@@ -34,10 +35,11 @@ class Step:
     optimizer: The optimizer.
     plan: The ties.
   """
+
   run: Callable[[Inputs], Any]
   model: tf_keras.Model
   optimizer: Any
-  plan: Optional[plan_lib.SharingPlan]
+  plan: plan_lib.SharingPlan | None
 
 
 class _WithoutData(masked_lm.SharedMaskedLMTask):
@@ -49,14 +51,13 @@ class _WithoutData(masked_lm.SharedMaskedLMTask):
 
 def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
   """Returns how many predictions the model makes for each sequence."""
-  return (
-      train_data.max_predictions_per_seq
-      or manifest.default_max_predictions(
-          train_data.seq_length, train_data.masking_rate))
+  return train_data.max_predictions_per_seq or manifest.default_max_predictions(
+    train_data.seq_length, train_data.masking_rate
+  )
 
 
 def make_inputs(
-    config: cfg.ExperimentConfig, batch_size: Optional[int] = None
+  config: cfg.ExperimentConfig, batch_size: int | None = None
 ) -> dict[str, tf.Tensor]:
   """Returns a batch of random tokens, with the shapes of the real ones.
 
@@ -69,22 +70,23 @@ def make_inputs(
   predictions = predictions_per_sequence(data)
   vocab_size = config.task.model.encoder.get().vocab_size
   ids = tf.random.uniform(
-      [batch_size, data.seq_length], 0, vocab_size, tf.int32)
+    [batch_size, data.seq_length], 0, vocab_size, tf.int32
+  )
   return dict(
-      input_word_ids=ids,
-      input_mask=tf.ones_like(ids),
-      input_type_ids=tf.zeros_like(ids),
-      masked_lm_positions=tf.tile([tf.range(predictions)], [batch_size, 1]),
-      masked_lm_ids=ids[:, :predictions],
-      masked_lm_weights=tf.ones([batch_size, predictions]),
+    input_word_ids=ids,
+    input_mask=tf.ones_like(ids),
+    input_type_ids=tf.zeros_like(ids),
+    masked_lm_positions=tf.tile([tf.range(predictions)], [batch_size, 1]),
+    masked_lm_ids=ids[:, :predictions],
+    masked_lm_weights=tf.ones([batch_size, predictions]),
   )
 
 
 def build_step(
-    kind: str,
-    config: cfg.ExperimentConfig,
-    cosine_interval: Optional[int] = None,
-    plan_is_needed: bool = True,
+  kind: str,
+  config: cfg.ExperimentConfig,
+  cosine_interval: int | None = None,
+  plan_is_needed: bool = True,
 ) -> Step:
   """Builds the model, the optimizer and the step of one kind.
 
@@ -109,14 +111,18 @@ def build_step(
     train_step = stock_masked_lm.MaskedLMTask(config.task).train_step
   else:
     optimizer = optimizer_lib.SharedWeightsOptimizer(
-        optimizer, plan, untie_step=0 if kind == UNSHARED else None,
-        cosine_interval=cosine_interval or config.trainer.summary_interval)
+      optimizer,
+      plan,
+      untie_step=0 if kind == UNSHARED else None,
+      cosine_interval=cosine_interval or config.trainer.summary_interval,
+    )
     if kind == SHARED:
       plan.tie_weights()
   metrics = task.build_metrics(training=True)
 
   def run(inputs: Inputs):
     return train_step(
-        inputs, model=model, optimizer=optimizer, metrics=metrics)["loss"]
+      inputs, model=model, optimizer=optimizer, metrics=metrics
+    )["loss"]
 
   return Step(run, model, optimizer, plan)

@@ -20,6 +20,7 @@ class Generation:
     dimensions: The number of dimensions of its topologies.
     options: What the compiler wants to be told besides the name.
   """
+
   replicas_per_chip: int
   hbm: int
   dimensions: int
@@ -27,12 +28,12 @@ class Generation:
 
 
 GENERATIONS = {
-    "v2": Generation(2, 8 * _GIB, 2),
-    "v3": Generation(2, 16 * _GIB, 2),
-    "v4": Generation(1, 32 * _GIB, 3, {"chip_config_name": "megacore"}),
-    "v5e": Generation(1, 16 * _GIB, 2),
-    "v5p": Generation(1, 95 * _GIB, 3),
-    "v6e": Generation(1, 32 * _GIB, 2),
+  "v2": Generation(2, 8 * _GIB, 2),
+  "v3": Generation(2, 16 * _GIB, 2),
+  "v4": Generation(1, 32 * _GIB, 3, {"chip_config_name": "megacore"}),
+  "v5e": Generation(1, 16 * _GIB, 2),
+  "v5p": Generation(1, 95 * _GIB, 3),
+  "v6e": Generation(1, 32 * _GIB, 2),
 }
 
 
@@ -45,6 +46,7 @@ class Topology:
     generation: What it is made of.
     chips: How many.
   """
+
   name: str
   generation: Generation
   chips: int
@@ -65,6 +67,7 @@ def parse(name: str) -> Topology:
   sides = [int(side) for side in match[2].split("x")] if match else []
   if generation is None or len(sides) != generation.dimensions:
     raise errors.UsageError(
-        f"--topology={name} is none of v2:2x2, v3:2x2, v4:2x2x1, v4:2x2x4, "
-        "v5e:2x2, v5e:4x4, v5p:2x2x1, v6e:2x2 or the like.")
+      f"--topology={name} is none of v2:2x2, v3:2x2, v4:2x2x1, v4:2x2x4, "
+      "v5e:2x2, v5e:4x4, v5p:2x2x1, v6e:2x2 or the like."
+    )
   return Topology(name, generation, math.prod(sides))

@@ -5,6 +5,9 @@ compiled at three small depths. The first and the last give the line on which
 the full depth lies; the one between tells how far it is from being a line.
 """
 
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 import concurrent.futures
 import dataclasses
 import hashlib
@@ -14,8 +17,7 @@ import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
@@ -40,8 +42,9 @@ class Estimate:
     deviation: How far the depth between them is off the line, relative; None
       if the value was compiled and not extrapolated.
   """
+
   value: float
-  deviation: Optional[float] = None
+  deviation: float | None = None
 
   @property
   def holds(self) -> bool:
@@ -54,10 +57,12 @@ def require_compiler() -> str:
   for package in ("jax", "libtpu"):
     if importlib.util.find_spec(package) is None:
       raise errors.UsageError(
-          f"{package} is not installed, and the TPU compiler is in it: "
-          f"{_EXTRA}.")
-  return ", ".join(f"{package} {importlib.metadata.version(package)}"
-                   for package in ("jax", "libtpu"))
+        f"{package} is not installed, and the TPU compiler is in it: {_EXTRA}."
+      )
+  return ", ".join(
+    f"{package} {importlib.metadata.version(package)}"
+    for package in ("jax", "libtpu")
+  )
 
 
 def depths_of(config: cfg.ExperimentConfig) -> list[int]:
@@ -70,30 +75,37 @@ def depths_of(config: cfg.ExperimentConfig) -> list[int]:
   return [3 * unit, 4 * unit, 5 * unit] if layers > 5 * unit else [layers]
 
 
-def check(config: cfg.ExperimentConfig, topology: topologies.Topology,
-          depths: Sequence[int]) -> None:
+def check(
+  config: cfg.ExperimentConfig,
+  topology: topologies.Topology,
+  depths: Sequence[int],
+) -> None:
   """Raises `UsageError` unless the experiment can be compiled so."""
   batch = config.task.train_data.global_batch_size
   if batch % topology.replicas:
     raise errors.UsageError(
-        f"task.train_data.global_batch_size ({batch}) cannot be divided among "
-        f"the {topology.replicas} replicas of {topology.name}.")
+      f"task.train_data.global_batch_size ({batch}) cannot be divided among "
+      f"the {topology.replicas} replicas of {topology.name}."
+    )
   unit = config.task.sharing.unit_size
-  if len(depths) not in (1, 3) or any(
-      depth < 1 or depth % unit for depth in depths
-  ) or list(depths) != sorted(set(depths)):
+  if (
+    len(depths) not in (1, 3)
+    or any(depth < 1 or depth % unit for depth in depths)
+    or list(depths) != sorted(set(depths))
+  ):
     raise errors.UsageError(
-        f"--depths={','.join(map(str, depths))} must be one or three numbers "
-        f"of layers, in order, multiples of unit_size ({unit}).")
+      f"--depths={','.join(map(str, depths))} must be one or three numbers "
+      f"of layers, in order, multiples of unit_size ({unit})."
+    )
 
 
 def compile_steps(
-    config: cfg.ExperimentConfig,
-    topology: topologies.Topology,
-    depths: Sequence[int],
-    directory: pathlib.Path,
-    jobs: int,
-    say: Say,
+  config: cfg.ExperimentConfig,
+  topology: topologies.Topology,
+  depths: Sequence[int],
+  directory: pathlib.Path,
+  jobs: int,
+  say: Say,
 ) -> dict[str, dict[int, dict[str, Any]]]:
   """Lowers and compiles every kind of step at every depth.
 
@@ -114,19 +126,23 @@ def compile_steps(
   for depth in depths:
     for kind in steps.KINDS:
       module = lowering.lower_step(
-          kind, lowering.at_depth(config, depth), topology.replicas)
+        kind, lowering.at_depth(config, depth), topology.replicas
+      )
       programs[kind, depth] = _keep(module, directory)
-      say(f"lowered the {kind} step with {depth} layers: "
-          f"{programs[kind, depth].name}")
+      say(
+        f"lowered the {kind} step with {depth} layers: "
+        f"{programs[kind, depth].name}"
+      )
   with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
     # Equal programs have equal names, and are compiled once.
     reports = {
-        path: pool.submit(_compile, path, topology, say)
-        for path in dict.fromkeys(programs.values())}
+      path: pool.submit(_compile, path, topology, say)
+      for path in dict.fromkeys(programs.values())
+    }
     return {
-        kind: {depth: reports[programs[kind, depth]].result()
-               for depth in depths}
-        for kind in steps.KINDS}
+      kind: {depth: reports[programs[kind, depth]].result() for depth in depths}
+      for kind in steps.KINDS
+    }
 
 
 def _keep(module: bytes, directory: pathlib.Path) -> pathlib.Path:
@@ -144,23 +160,36 @@ def _compile(path: pathlib.Path, topology: topologies.Topology, say: Say):
   if not report.exists():
     options = [f"{k}={v}" for k, v in topology.generation.options.items()]
     done = subprocess.run(
-        [sys.executable, "-m", "swe_tf.doctor.aot", str(path), topology.name,
-         str(topology.replicas), *options],
-        capture_output=True, text=True, check=False)
+      [
+        sys.executable,
+        "-m",
+        "swe_tf.doctor.aot",
+        str(path),
+        topology.name,
+        str(topology.replicas),
+        *options,
+      ],
+      capture_output=True,
+      text=True,
+      check=False,
+    )
     if done.returncode:
       lines = done.stderr.strip().splitlines() or ["killed"]
       raise errors.UsageError(f"the TPU compiler failed: {lines[-1]}")
     result = json.loads(done.stdout.splitlines()[-1])
     result["all_reduce"] = (
-        result.get("collectives", {}).get("all-reduce", {}).get("bytes", 0))
+      result.get("collectives", {}).get("all-reduce", {}).get("bytes", 0)
+    )
     report.write_text(json.dumps(result, indent=2), encoding="utf-8")
-    say(f"compiled {path.name} for {topology.name} in "
-        f"{result['seconds']:.0f} s")
+    say(
+      f"compiled {path.name} for {topology.name} in {result['seconds']:.0f} s"
+    )
   return json.loads(report.read_text(encoding="utf-8"))
 
 
-def extrapolate(reports: Mapping[int, Mapping[str, float]], layers: int
-                ) -> dict[str, Estimate]:
+def extrapolate(
+  reports: Mapping[int, Mapping[str, float]], layers: int
+) -> dict[str, Estimate]:
   """Returns the quantities at a depth, from reports at one or at three.
 
   >>> line = {depth: {name: 10 + 5 * depth for name in QUANTITIES}
@@ -170,8 +199,9 @@ def extrapolate(reports: Mapping[int, Mapping[str, float]], layers: int
   """
   depths = sorted(reports)
   if layers in reports:
-    return {name: Estimate(_quantity(reports[layers], name))
-            for name in QUANTITIES}
+    return {
+      name: Estimate(_quantity(reports[layers], name)) for name in QUANTITIES
+    }
   low, middle, high = depths
   found = {}
   for name in QUANTITIES:
@@ -179,8 +209,9 @@ def extrapolate(reports: Mapping[int, Mapping[str, float]], layers: int
     slope = (at[high] - at[low]) / (high - low)
     on_line = at[low] + slope * (middle - low)
     found[name] = Estimate(
-        value=at[low] + slope * (layers - low),
-        deviation=(at[middle] - on_line) / on_line if on_line else 0.0)
+      value=at[low] + slope * (layers - low),
+      deviation=(at[middle] - on_line) / on_line if on_line else 0.0,
+    )
   return found
 
 

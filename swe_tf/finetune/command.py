@@ -8,10 +8,10 @@ selects. Called again it goes on where it was. The best run of a GLUE task
 predicts the test set, where `swe submission` finds it.
 """
 
+from collections.abc import Sequence
 import io
 import os
 import pathlib
-from collections.abc import Sequence
 
 from absl import flags
 from rich import console as rich_console
@@ -29,32 +29,56 @@ from swe_tf.tasks import prepared_data
 def define_flags() -> None:
   """Defines the flags of the command."""
   flags.DEFINE_string(
-      "task", None, "squad_v1.1, squad_v2.0, or a GLUE task such as SST-2.")
+    "task", None, "squad_v1.1, squad_v2.0, or a GLUE task such as SST-2."
+  )
   flags.DEFINE_string(
-      "checkpoint", None, "A checkpoint or a directory with one: of a "
-      "pre-training run, or what `swe import` wrote. The architecture is taken "
-      "from the params.yaml or encoder.yaml beside it.")
+    "checkpoint",
+    None,
+    "A checkpoint or a directory with one: of a "
+    "pre-training run, or what `swe import` wrote. The architecture is taken "
+    "from the params.yaml or encoder.yaml beside it.",
+  )
   flags.DEFINE_string("data_dir", None, "What `swe prepare` wrote.")
   flags.DEFINE_string("output_dir", None, "Directory for the runs.")
   flags.DEFINE_list(
-      "learning_rates", [], "Peak learning rates; by default the paper's nine.")
+    "learning_rates", [], "Peak learning rates; by default the paper's nine."
+  )
   flags.DEFINE_integer(
-      "seeds", None, "Runs for each learning rate; by default 5 for SQuAD and "
-      "1 for GLUE, as in the paper.", lower_bound=1)
+    "seeds",
+    None,
+    "Runs for each learning rate; by default 5 for SQuAD and "
+    "1 for GLUE, as in the paper.",
+    lower_bound=1,
+  )
   flags.DEFINE_enum(
-      "init", plan.CHECKPOINT, plan.INITS, "`random` starts from random "
-      "weights: the same model without pre-training, to compare with.")
+    "init",
+    plan.CHECKPOINT,
+    plan.INITS,
+    "`random` starts from random "
+    "weights: the same model without pre-training, to compare with.",
+  )
   flags.DEFINE_float(
-      "epochs", 3.0, "Passes over the training data.", lower_bound=0.0)
+    "epochs", 3.0, "Passes over the training data.", lower_bound=0.0
+  )
   flags.DEFINE_integer(
-      "max_train_examples", 0, "Train on the first so many records only; for "
-      "SQuAD these are windows. 0 for all.", lower_bound=0)
+    "max_train_examples",
+    0,
+    "Train on the first so many records only; for "
+    "SQuAD these are windows. 0 for all.",
+    lower_bound=0,
+  )
   flags.DEFINE_string(
-      "ax_data_dir", "", "For MNLI: what `swe prepare glue --task=AX` wrote, "
-      "to be answered by the best run.")
+    "ax_data_dir",
+    "",
+    "For MNLI: what `swe prepare glue --task=AX` wrote, "
+    "to be answered by the best run.",
+  )
   flags.DEFINE_string(
-      "params_override", "", "Overrides of the experiment, as for swe train: "
-      "task.train_data.global_batch_size=16, runtime.num_gpus=1, ...")
+    "params_override",
+    "",
+    "Overrides of the experiment, as for swe train: "
+    "task.train_data.global_batch_size=16, runtime.num_gpus=1, ...",
+  )
 
 
 def _learning_rates(values: Sequence[str]) -> list[float]:
@@ -72,13 +96,15 @@ def _check_ax(data: prepared_data.PreparedData, ax_data_dir: str) -> None:
   for task, holder in (("MNLI", data), ("AX", ax_data)):
     if holder.task != task:
       raise errors.UsageError(
-          f"--ax_data_dir is for MNLI and AX, but {holder.directory} was "
-          f"prepared for {holder.task}.")
+        f"--ax_data_dir is for MNLI and AX, but {holder.directory} was "
+        f"prepared for {holder.task}."
+      )
   for key in ("vocab_sha256", "max_seq_length", "do_lower_case"):
     if ax_data.meta[key] != data.meta[key]:
       raise errors.UsageError(
-          f"{ax_data.directory}/meta.json: {key} is {ax_data.meta[key]}, but "
-          f"{data.meta[key]} in {data.directory}; prepare both alike.")
+        f"{ax_data.directory}/meta.json: {key} is {ax_data.meta[key]}, but "
+        f"{data.meta[key]} in {data.directory}; prepare both alike."
+      )
 
 
 def _write(output_dir: pathlib.Path, table, selection) -> None:
@@ -96,17 +122,17 @@ def _sweep_of_flags(data: prepared_data.PreparedData) -> sweep_lib.Sweep:
   plan.check_task(values.task, data)
   _check_ax(data, values.ax_data_dir)
   return sweep_lib.Sweep(
-      plan.Settings(
-          data_dir=os.path.abspath(values.data_dir),
-          checkpoint=os.path.abspath(values.checkpoint),
-          init=values.init,
-          epochs=values.epochs,
-          max_train_examples=values.max_train_examples,
-          params_override=values.params_override,
-      ),
-      plan.plan_runs(data, _learning_rates(values.learning_rates),
-                     values.seeds),
-      values.output_dir)
+    plan.Settings(
+      data_dir=os.path.abspath(values.data_dir),
+      checkpoint=os.path.abspath(values.checkpoint),
+      init=values.init,
+      epochs=values.epochs,
+      max_train_examples=values.max_train_examples,
+      params_override=values.params_override,
+    ),
+    plan.plan_runs(data, _learning_rates(values.learning_rates), values.seeds),
+    values.output_dir,
+  )
 
 
 def main(argv: Sequence[str]) -> int:
@@ -117,9 +143,13 @@ def main(argv: Sequence[str]) -> int:
   """
   files.refuse_arguments(argv[1:])
   values = flags.FLAGS
-  files.require(task=values.task, checkpoint=values.checkpoint,
-                data_dir=values.data_dir, output_dir=values.output_dir,
-                epochs=values.epochs)
+  files.require(
+    task=values.task,
+    checkpoint=values.checkpoint,
+    data_dir=values.data_dir,
+    output_dir=values.output_dir,
+    epochs=values.epochs,
+  )
   data = prepared_data.read_prepared_data(values.data_dir)
   sweep = _sweep_of_flags(data)
   metric = plan.selecting_metric(data)
@@ -127,15 +157,18 @@ def main(argv: Sequence[str]) -> int:
   try:
     with worker_process.WorkerProcess() as worker:
       with progress_lib.SweepProgress(
-          console, len(sweep.runs), metric) as progress:
+        console, len(sweep.runs), metric
+      ) as progress:
         outcome = sweep.execute(worker, progress)
         rows = table_lib.make_rows(
-            sweep.runs, outcome.results, outcome.failures)
+          sweep.runs, outcome.results, outcome.failures
+        )
         choice = table_lib.choose(rows, metric)
         failed = bool(outcome.failures)
         if choice and (data.splits_of("test") or values.ax_data_dir):
           failed |= not sweep.predict(
-              worker, choice.run, values.ax_data_dir, progress)
+            worker, choice.run, values.ax_data_dir, progress
+          )
   except KeyboardInterrupt:
     console.print("interrupted; the same command goes on where it was")
     return 130
@@ -144,8 +177,9 @@ def main(argv: Sequence[str]) -> int:
   console.print(table)
   if choice is None:
     raise errors.UsageError(
-        f"no run of {values.output_dir} has a score; the logs are in "
-        f"{values.output_dir}/*/log.txt.")
+      f"no run of {values.output_dir} has a score; the logs are in "
+      f"{values.output_dir}/*/log.txt."
+    )
   _write(sweep.output_dir, table, table_lib.selection(choice, metric))
   console.print(f"selected {sweep.directory(choice.run)}", soft_wrap=True)
   return int(failed)

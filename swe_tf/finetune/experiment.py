@@ -11,7 +11,7 @@ from swe_tf.tasks import prepared_data
 
 
 def build_config(
-    settings: plan.Settings, run: plan.Run
+  settings: plan.Settings, run: plan.Run
 ) -> cfg.ExperimentConfig:
   """Returns the complete config of a run, locked.
 
@@ -26,34 +26,40 @@ def build_config(
   source = encoder_source.find_encoder(settings.checkpoint)
   encoder_source.check_vocabulary(source, data)
   config = exp_factory.get_exp_config(
-      "swe/squad" if data.is_squad else "swe/glue")
+    "swe/squad" if data.is_squad else "swe/glue"
+  )
   config.task.model.encoder = source.config
-  config.override({
+  config.override(
+    {
       "task": {
-          "data_dir": str(data.directory),
-          "init_checkpoint": (
-              source.checkpoint if settings.init == plan.CHECKPOINT else ""),
-          "epochs": settings.epochs,
-          "max_train_examples": settings.max_train_examples,
-          "seed": run.seed,
-          "train_data": {"seed": run.seed},
+        "data_dir": str(data.directory),
+        "init_checkpoint": (
+          source.checkpoint if settings.init == plan.CHECKPOINT else ""
+        ),
+        "epochs": settings.epochs,
+        "max_train_examples": settings.max_train_examples,
+        "seed": run.seed,
+        "train_data": {"seed": run.seed},
       },
       "trainer": {
-          "optimizer_config": {
-              "learning_rate": {
-                  "polynomial": {"initial_learning_rate": run.learning_rate}
-              }
+        "optimizer_config": {
+          "learning_rate": {
+            "polynomial": {"initial_learning_rate": run.learning_rate}
           }
+        }
       },
-  })
+    }
+  )
   if settings.params_override:
     try:
       config = hyperparams.override_params_dict(
-          config, settings.params_override, is_strict=True)
+        config, settings.params_override, is_strict=True
+      )
     except (KeyError, ValueError) as error:
       raise errors.UsageError(
-          f"--params_override={settings.params_override}: "
-          f"{str(error).splitlines()[0]}") from error
+        f"--params_override={settings.params_override}: "
+        f"{str(error).splitlines()[0]}"
+      ) from error
   config.validate()
   config.lock()
   return config

@@ -4,9 +4,8 @@ Nine peak learning rates; for SQuAD five runs of each, for GLUE one. Imports no
 TensorFlow.
 """
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Optional
+import dataclasses
 
 from swe_tf import errors
 from swe_tf.data import glue_tasks
@@ -30,6 +29,7 @@ class Run:
     learning_rate: The peak.
     seed: Seeds the head, dropout and the order of the data.
   """
+
   learning_rate: float
   seed: int
 
@@ -51,6 +51,7 @@ class Settings:
     max_train_examples: Train on the first so many records only; 0 for all.
     params_override: As for Model Garden's drivers.
   """
+
   data_dir: str
   checkpoint: str
   init: str = CHECKPOINT
@@ -59,9 +60,11 @@ class Settings:
   params_override: str = ""
 
 
-def plan_runs(data: prepared_data.PreparedData,
-              learning_rates: Sequence[float] = (),
-              seeds: Optional[int] = None) -> list[Run]:
+def plan_runs(
+  data: prepared_data.PreparedData,
+  learning_rates: Sequence[float] = (),
+  seeds: int | None = None,
+) -> list[Run]:
   """Returns the runs of a sweep, in the order in which they are run.
 
   Args:
@@ -75,8 +78,9 @@ def plan_runs(data: prepared_data.PreparedData,
   rates = tuple(learning_rates) or LEARNING_RATES
   if min(rates) <= 0 or len(set(rates)) < len(rates):
     raise errors.UsageError(
-        f"--learning_rates={','.join(map(str, rates))}: they must be positive "
-        "and different.")
+      f"--learning_rates={','.join(map(str, rates))}: they must be positive "
+      "and different."
+    )
   count = seeds or (SQUAD_SEEDS if data.is_squad else 1)
   # All rates once, then all rates again: a sweep that is stopped early has
   # seen every rate.
@@ -91,15 +95,17 @@ def check_task(name: str, data: prepared_data.PreparedData) -> None:
     wanted = glue_tasks.find_task(name).name
   if wanted == "AX":
     raise errors.UsageError(
-        "AX has no training data and is answered by the MNLI model: use "
-        "--task=MNLI with --ax_data_dir.")
+      "AX has no training data and is answered by the MNLI model: use "
+      "--task=MNLI with --ax_data_dir."
+    )
   if wanted != data.task:
     raise errors.UsageError(
-        f"--task={name}, but {data.directory} was prepared for {data.task}.")
+      f"--task={name}, but {data.directory} was prepared for {data.task}."
+    )
   if not data.train:
     raise errors.UsageError(
-        f"{data.directory} has no training data, only "
-        f"{', '.join(data.splits)}.")
+      f"{data.directory} has no training data, only {', '.join(data.splits)}."
+    )
 
 
 def selecting_metric(data: prepared_data.PreparedData) -> str:

@@ -2,7 +2,8 @@
 
 import math
 import pathlib
-from typing import Any, NamedTuple, Optional
+from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import orbit
@@ -16,7 +17,7 @@ from swe_tf.scoring import glue
 from swe_tf.scoring import glue_predictions
 from swe_tf.tasks import prepared_data
 
-Scores = dict[str, Optional[float]]
+Scores = dict[str, float | None]
 
 
 class GlueOutputs(NamedTuple):
@@ -27,6 +28,7 @@ class GlueOutputs(NamedTuple):
     labels: The labels in the records.
     values: What the model predicts: class ids, or scores for STS-B.
   """
+
   rows: np.ndarray
   labels: np.ndarray
   values: np.ndarray
@@ -44,14 +46,19 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
     Diverged: If an output is no number.
   """
   params = task.task_config.validation_data.replace(
-      input_path=split.path, include_example_id=True)
+    input_path=split.path, include_example_id=True
+  )
 
   def step(inputs):
-    return (inputs.pop("example_id"), inputs.pop(task.label_field),
-            task.inference_step(inputs, model))
+    return (
+      inputs.pop("example_id"),
+      inputs.pop(task.label_field),
+      task.inference_step(inputs, model),
+    )
 
   rows, labels, outputs = (
-      np.concatenate(parts) for parts in zip(*_run(task, step, params)))
+    np.concatenate(parts) for parts in zip(*_run(task, step, params))
+  )
   if not np.all(np.isfinite(outputs)):
     raise plan.Diverged(f"outputs on {split.name} that are no numbers")
   is_regression = task.task_config.model.num_classes == 1
@@ -59,9 +66,13 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
   return GlueOutputs(rows, labels, values)
 
 
-def evaluate_glue(task, model, split: prepared_data.Split,
-                  definition: glue_tasks.GlueTask,
-                  path: pathlib.Path) -> Optional[Scores]:
+def evaluate_glue(
+  task,
+  model,
+  split: prepared_data.Split,
+  definition: glue_tasks.GlueTask,
+  path: pathlib.Path,
+) -> Scores | None:
   """Predicts a split, writes a prediction file, and scores if it can be.
 
   Args:
@@ -82,8 +93,9 @@ def evaluate_glue(task, model, split: prepared_data.Split,
   if not split.labelled:
     return None
   scores = glue.evaluate(definition, outputs.labels, outputs.values)
-  return {name: None if math.isnan(value) else value
-          for name, value in scores.items()}
+  return {
+    name: None if math.isnan(value) else value for name, value in scores.items()
+  }
 
 
 def evaluate_squad(task, model, directory: pathlib.Path) -> Scores:
@@ -100,8 +112,12 @@ def evaluate_squad(task, model, directory: pathlib.Path) -> Scores:
   Returns:
     The official scores in percent.
   """
-  results = _run(task, lambda inputs: task.validation_step(inputs, model),
-                 task.task_config.validation_data, task.aggregate_logs)
+  results = _run(
+    task,
+    lambda inputs: task.validation_step(inputs, model),
+    task.task_config.validation_data,
+    task.aggregate_logs,
+  )
   if not all(np.all(np.isfinite(result.start_logits)) for result in results):
     raise plan.Diverged("logits that are no numbers")
   answers = task.answers(results)
@@ -112,8 +128,9 @@ def evaluate_squad(task, model, directory: pathlib.Path) -> Scores:
     written |= {"answers": answers.texts, "null_odds": answers.null_odds}
   for name, content in written.items():
     squad_predictions.write_predictions(directory / f"{name}.json", content)
-  return {name: value for name, value in scores.items()
-          if isinstance(value, float)}
+  return {
+    name: value for name, value in scores.items() if isinstance(value, float)
+  }
 
 
 def _run(task, step, params, aggregate: Any = None):
@@ -121,10 +138,12 @@ def _run(task, step, params, aggregate: Any = None):
 
   def collect(state, outputs):
     state = state or []
-    state.extend(zip(*(
-        [each.numpy() for each in replicas] for replicas in outputs)))
+    state.extend(
+      zip(*([each.numpy() for each in replicas] for replicas in outputs))
+    )
     return state
 
   dataset = orbit.utils.make_distributed_dataset(
-      tf.distribute.get_strategy(), task.build_inputs, params)
+    tf.distribute.get_strategy(), task.build_inputs, params
+  )
   return utils.predict(step, aggregate or collect, dataset)

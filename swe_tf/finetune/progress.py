@@ -1,7 +1,7 @@
 """Tells a person how far a sweep is and how long it will take."""
 
 import datetime
-from typing import Any, Optional
+from typing import Any
 
 from rich import console as rich_console
 from rich import progress as rich_progress
@@ -9,7 +9,7 @@ from rich import progress as rich_progress
 from swe_tf.finetune import plan
 
 
-def show_score(value: Optional[float]) -> str:
+def show_score(value: float | None) -> str:
   """Returns a score with two digits, or a dash for one that does not exist."""
   return "-" if value is None else f"{value:.2f}"
 
@@ -24,15 +24,15 @@ class SweepProgress:
     self._console = console
     self._metric = metric
     self._bar = rich_progress.Progress(
-        rich_progress.TextColumn("{task.description}"),
-        rich_progress.BarColumn(),
-        rich_progress.MofNCompleteColumn(),
-        rich_progress.TextColumn("runs, time left"),
-        rich_progress.TimeRemainingColumn(),
-        console=console,
-        # Evaluation takes a while in which nothing moves.
-        speed_estimate_period=3600.0,
-        transient=True,
+      rich_progress.TextColumn("{task.description}"),
+      rich_progress.BarColumn(),
+      rich_progress.MofNCompleteColumn(),
+      rich_progress.TextColumn("runs, time left"),
+      rich_progress.TimeRemainingColumn(),
+      console=console,
+      # Evaluation takes a while in which nothing moves.
+      speed_estimate_period=3600.0,
+      transient=True,
     )
     self._task = self._bar.add_task("", total=num_runs)
     self._done = 0.0
@@ -54,9 +54,10 @@ class SweepProgress:
   def step(self, step: int, steps: int, text: str, **unused_message) -> None:
     """Moves the bar; the last percent of a run is its evaluation."""
     self._bar.update(
-        self._task,
-        completed=self._done + 0.99 * step / steps,
-        description=f"{self._name}  {text}")
+      self._task,
+      completed=self._done + 0.99 * step / steps,
+      description=f"{self._name}  {text}",
+    )
 
   def skip(self, run: plan.Run, result: dict[str, Any]) -> None:
     """Notes a run that was finished before."""
@@ -65,8 +66,12 @@ class SweepProgress:
     self._bar.reset(self._task, completed=self._done, description="")
     self.say(f"{run.name}: {self._summary(result)} (finished before)")
 
-  def finish(self, run: plan.Run, result: Optional[dict[str, Any]] = None,
-             failure: str = "") -> None:
+  def finish(
+    self,
+    run: plan.Run,
+    result: dict[str, Any] | None = None,
+    failure: str = "",
+  ) -> None:
     """Notes the end of a run."""
     self._done += 1
     self._bar.update(self._task, completed=self._done)

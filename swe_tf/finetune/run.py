@@ -5,9 +5,9 @@ gets predictions for the dev set and, last of all, `result.json`: a run that
 has it is finished. Called again, a run goes on from its checkpoint.
 """
 
+from collections.abc import Callable
 import pathlib
 import time
-from collections.abc import Callable
 from typing import Any
 
 import tf_keras
@@ -53,23 +53,36 @@ def _make_runner(config, directory: str, report: Report):
   """Returns Model Garden's runner, restored or initialised."""
   tf_keras.backend.clear_session()
   performance.set_mixed_precision_policy(
-      config.runtime.mixed_precision_dtype or "float32")
+    config.runtime.mixed_precision_dtype or "float32"
+  )
   strategy = distribute_utils.get_distribution_strategy(
-      distribution_strategy=config.runtime.distribution_strategy,
-      all_reduce_alg=config.runtime.all_reduce_alg,
-      num_gpus=config.runtime.num_gpus,
-      tpu_address=config.runtime.tpu,
-      **config.runtime.model_parallelism())
+    distribution_strategy=config.runtime.distribution_strategy,
+    all_reduce_alg=config.runtime.all_reduce_alg,
+    num_gpus=config.runtime.num_gpus,
+    tpu_address=config.runtime.tpu,
+    **config.runtime.model_parallelism(),
+  )
   with strategy.scope():
     task = task_factory.get_task(config.task, logging_dir=directory)
     with trainer_lib.dropout_with_state():
       model = task.build_model()
     trainer = trainer_lib.FineTuningTrainer(
-        config, task, model, train_utils.create_optimizer(task, config),
-        train=True, evaluate=False)
+      config,
+      task,
+      model,
+      train_utils.create_optimizer(task, config),
+      train=True,
+      evaluate=False,
+    )
   runner = train_lib.OrbitExperimentRunner(
-      strategy, task, "train", config, directory, trainer=trainer,
-      train_actions=[_Watch(trainer, report)])
+    strategy,
+    task,
+    "train",
+    config,
+    directory,
+    trainer=trainer,
+    train_actions=[_Watch(trainer, report)],
+  )
   return runner, task
 
 
@@ -92,8 +105,9 @@ def check(settings: plan.Settings, run: plan.Run) -> str:
   return encoder_source.find_encoder(settings.checkpoint).checkpoint
 
 
-def train(settings: plan.Settings, run: plan.Run, directory: str,
-          report: Report) -> dict[str, Any]:
+def train(
+  settings: plan.Settings, run: plan.Run, directory: str, report: Report
+) -> dict[str, Any]:
   """Trains, evaluates on the dev set, and writes `result.json`.
 
   Args:
@@ -110,12 +124,12 @@ def train(settings: plan.Settings, run: plan.Run, directory: str,
   data = prepared_data.read_prepared_data(settings.data_dir)
   steps = config.trainer.train_steps
   result = {
-      "status": "finished",
-      "task": data.task,
-      "learning_rate": run.learning_rate,
-      "seed": run.seed,
-      "train_steps": steps,
-      "scores": {},
+    "status": "finished",
+    "task": data.task,
+    "learning_rate": run.learning_rate,
+    "seed": run.seed,
+    "train_steps": steps,
+    "scores": {},
   }
   try:
     runner, task = _make_runner(config, directory, report)
@@ -124,7 +138,8 @@ def train(settings: plan.Settings, run: plan.Run, directory: str,
       runner.controller.train(steps)
       report(steps, steps, "evaluating")
       result["scores"] = _evaluate(
-          task, runner.trainer.model, data, pathlib.Path(directory))
+        task, runner.trainer.model, data, pathlib.Path(directory)
+      )
   except plan.Diverged as error:
     result |= {"status": "diverged", "reason": str(error)}
   result["seconds"] = round(time.monotonic() - start, 1)
@@ -140,13 +155,20 @@ def _evaluate(task, model, data, directory: pathlib.Path):
   first = task.task_config.eval_split
   splits = sorted(data.splits_of("dev"), key=lambda split: split.name != first)
   return {
-      split.name: predictions.evaluate_glue(
-          task, model, split, definition, directory / f"{split.name}.tsv")
-      for split in splits}
+    split.name: predictions.evaluate_glue(
+      task, model, split, definition, directory / f"{split.name}.tsv"
+    )
+    for split in splits
+  }
 
 
-def predict(settings: plan.Settings, run: plan.Run, directory: str,
-            ax_data_dir: str, report: Report) -> dict[str, Any]:
+def predict(
+  settings: plan.Settings,
+  run: plan.Run,
+  directory: str,
+  ax_data_dir: str,
+  report: Report,
+) -> dict[str, Any]:
   """Predicts the test sets of a finished GLUE run, for `swe submission`.
 
   Args:
@@ -168,27 +190,33 @@ def predict(settings: plan.Settings, run: plan.Run, directory: str,
   splits = [(data, split) for split in data.splits_of("test")]
   if ax_data_dir:
     ax_data = prepared_data.read_prepared_data(ax_data_dir)
-    splits += [(ax_data, split)
-               for split in ax_data.splits_of("test", "diagnostic")]
+    splits += [
+      (ax_data, split) for split in ax_data.splits_of("test", "diagnostic")
+    ]
   scores = {}
   with runner.strategy.scope():
     for holder, split in splits:
       found = predictions.evaluate_glue(
-          task, runner.trainer.model, split, glue_tasks.find_task(holder.task),
-          pathlib.Path(directory) / prediction_file(holder, split))
+        task,
+        runner.trainer.model,
+        split,
+        glue_tasks.find_task(holder.task),
+        pathlib.Path(directory) / prediction_file(holder, split),
+      )
       if found:
         scores[split.name] = found
   return scores
 
 
-def prediction_file(data: prepared_data.PreparedData,
-                    split: prepared_data.Split) -> str:
+def prediction_file(
+  data: prepared_data.PreparedData, split: prepared_data.Split
+) -> str:
   """Returns the name under which `swe submission` looks for predictions."""
   named = {
-      ("MNLI", "test_matched"): "MNLI-m.tsv",
-      ("MNLI", "test_mismatched"): "MNLI-mm.tsv",
-      ("AX", "diagnostic"): "AX.tsv",
-      ("AX", "test"): "AX.tsv",
+    ("MNLI", "test_matched"): "MNLI-m.tsv",
+    ("MNLI", "test_mismatched"): "MNLI-mm.tsv",
+    ("AX", "diagnostic"): "AX.tsv",
+    ("AX", "test"): "AX.tsv",
   }
   default = "predictions.tsv" if split.name == "test" else f"{split.name}.tsv"
   return named.get((data.task, split.name), default)

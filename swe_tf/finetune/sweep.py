@@ -5,10 +5,11 @@ have a `result.json` are not repeated, the one that was interrupted goes on
 from its checkpoint. Imports no TensorFlow: the worker does.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from swe_tf import errors
 from swe_tf.data import glue_squad_files as files
@@ -29,6 +30,7 @@ class Outcome:
     results: The content of `result.json`, of finished and of diverged runs.
     failures: The reasons of runs that did not come to an end.
   """
+
   results: Mapping[plan.Run, Mapping[str, Any]]
   failures: Mapping[plan.Run, str]
 
@@ -36,8 +38,12 @@ class Outcome:
 class Sweep:
   """A sweep and its directory."""
 
-  def __init__(self, settings: plan.Settings, runs: Sequence[plan.Run],
-               output_dir: files.PathLike):
+  def __init__(
+    self,
+    settings: plan.Settings,
+    runs: Sequence[plan.Run],
+    output_dir: files.PathLike,
+  ):
     """Initializes the sweep; writes nothing.
 
     Args:
@@ -57,23 +63,28 @@ class Sweep:
       for name, value in dataclasses.asdict(settings).items():
         if earlier["settings"].get(name) != value:
           raise errors.UsageError(
-              f"{path}: the runs here have {name} "
-              f"{earlier['settings'].get(name)!r}, but now it is {value!r}; "
-              "choose another --output_dir.")
+            f"{path}: the runs here have {name} "
+            f"{earlier['settings'].get(name)!r}, but now it is {value!r}; "
+            "choose another --output_dir."
+          )
       # The latest checkpoint of a directory may have become another one.
       self._settings = dataclasses.replace(
-          settings, checkpoint=earlier["checkpoint"])
+        settings, checkpoint=earlier["checkpoint"]
+      )
 
   def directory(self, run: plan.Run) -> pathlib.Path:
     return self.output_dir / run.name
 
-  def result(self, run: plan.Run) -> Optional[dict[str, Any]]:
+  def result(self, run: plan.Run) -> dict[str, Any] | None:
     """Returns the content of a run's `result.json`, None if it has none."""
     path = self.directory(run) / _RESULT
     return files.read_json(path) if path.exists() else None
 
-  def execute(self, worker: worker_process.WorkerProcess,
-              progress: progress_lib.SweepProgress) -> Outcome:
+  def execute(
+    self,
+    worker: worker_process.WorkerProcess,
+    progress: progress_lib.SweepProgress,
+  ) -> Outcome:
     """Does what is not done yet.
 
     Args:
@@ -94,7 +105,8 @@ class Sweep:
         progress.start(run)
         try:
           result = worker.run(
-              self._job("train", run), lambda message: progress.step(**message))
+            self._job("train", run), lambda message: progress.step(**message)
+          )
         except worker_process.JobFailed as error:
           failures[run] = f"{error}; see {self.directory(run) / 'log.txt'}"
           progress.finish(run, failure=failures[run])
@@ -105,8 +117,13 @@ class Sweep:
       results[run] = result
     return Outcome(results, failures)
 
-  def predict(self, worker: worker_process.WorkerProcess, run: plan.Run,
-              ax_data_dir: str, progress: progress_lib.SweepProgress) -> bool:
+  def predict(
+    self,
+    worker: worker_process.WorkerProcess,
+    run: plan.Run,
+    ax_data_dir: str,
+    progress: progress_lib.SweepProgress,
+  ) -> bool:
     """Predicts the test sets with a finished run, unless it has already.
 
     Args:
@@ -132,17 +149,18 @@ class Sweep:
       files.write_json(path, content)
     for split, scores in content["scores"].items():
       shown = ", ".join(
-          f"{name} {progress_lib.show_score(value)}"
-          for name, value in scores.items())
+        f"{name} {progress_lib.show_score(value)}"
+        for name, value in scores.items()
+      )
       progress.say(f"{run.name}: {split} {shown}")
     return True
 
   def _job(self, kind: str, run: plan.Run) -> dict[str, Any]:
     return {
-        "kind": kind,
-        "settings": dataclasses.asdict(self._settings),
-        "run": dataclasses.asdict(run),
-        "directory": str(self.directory(run)),
+      "kind": kind,
+      "settings": dataclasses.asdict(self._settings),
+      "run": dataclasses.asdict(run),
+      "directory": str(self.directory(run)),
     }
 
   def _check(self, worker, run, progress) -> None:
@@ -157,4 +175,5 @@ class Sweep:
     if not path.exists():
       files.write_json(path, {"settings": given, "checkpoint": checkpoint})
       self._settings = dataclasses.replace(
-          self._settings, checkpoint=checkpoint)
+        self._settings, checkpoint=checkpoint
+      )

@@ -4,10 +4,11 @@ Imports no TensorFlow. The table holds no times and no dates: a sweep that was
 interrupted ends in the same one.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from rich import table as rich_table
 
@@ -23,17 +24,19 @@ class Row:
     results: The `result.json` of the runs that finished, by run.
     problems: Why the others did not.
   """
+
   learning_rate: float
   results: Mapping[plan.Run, Mapping[str, Any]]
   problems: Sequence[str]
 
   def values(self, split: str, metric: str) -> list[float]:
     """Returns the values of a metric that exist, one a run at most."""
-    found = [result["scores"][split][metric]
-             for result in self.results.values()]
+    found = [
+      result["scores"][split][metric] for result in self.results.values()
+    ]
     return [value for value in found if value is not None]
 
-  def mean(self, split: str, metric: str) -> Optional[float]:
+  def mean(self, split: str, metric: str) -> float | None:
     values = self.values(split, metric)
     return statistics.mean(values) if values else None
 
@@ -46,13 +49,16 @@ class Choice:
     row: The learning rate with the best mean.
     run: Its best run.
   """
+
   row: Row
   run: plan.Run
 
 
-def make_rows(runs: Sequence[plan.Run],
-              results: Mapping[plan.Run, Mapping[str, Any]],
-              failures: Mapping[plan.Run, str]) -> list[Row]:
+def make_rows(
+  runs: Sequence[plan.Run],
+  results: Mapping[plan.Run, Mapping[str, Any]],
+  failures: Mapping[plan.Run, str],
+) -> list[Row]:
   """Groups runs by learning rate.
 
   Args:
@@ -63,17 +69,23 @@ def make_rows(runs: Sequence[plan.Run],
   rows = []
   for rate in dict.fromkeys(run.learning_rate for run in runs):
     group = [run for run in runs if run.learning_rate == rate]
-    finished = {run: results[run] for run in group if run in results
-                and results[run]["status"] == "finished"}
+    finished = {
+      run: results[run]
+      for run in group
+      if run in results and results[run]["status"] == "finished"
+    }
     problems = [
-        f"seed {run.seed} diverged: {results[run]['reason']}"
-        if run in results else f"seed {run.seed} failed: {failures[run]}"
-        for run in group if run not in finished]
+      f"seed {run.seed} diverged: {results[run]['reason']}"
+      if run in results
+      else f"seed {run.seed} failed: {failures[run]}"
+      for run in group
+      if run not in finished
+    ]
     rows.append(Row(rate, finished, problems))
   return rows
 
 
-def choose(rows: Sequence[Row], metric: str) -> Optional[Choice]:
+def choose(rows: Sequence[Row], metric: str) -> Choice | None:
   """Selects a learning rate and a run; None if no run has a score.
 
   Rates of which a run is missing are taken only if all are such: the mean of
@@ -101,8 +113,9 @@ def choose(rows: Sequence[Row], metric: str) -> Optional[Choice]:
   return Choice(row, max(row.results, key=value))
 
 
-def shown_metrics(task: str, scores: Mapping[str, Any],
-                  metric: str) -> Sequence[str]:
+def shown_metrics(
+  task: str, scores: Mapping[str, Any], metric: str
+) -> Sequence[str]:
   """Returns the metrics of a split that the table shows, the selecting first.
 
   SQuAD has a dozen numbers; the others are in `result.json`.
@@ -120,29 +133,33 @@ def selection(choice: Choice, metric: str) -> dict[str, Any]:
     for name in shown_metrics(result["task"], found, metric):
       values = choice.row.values(split, name)
       scores[f"{split}/{name}"] = {
-          "mean": statistics.mean(values) if values else None,
-          "std": statistics.stdev(values) if len(values) > 1 else None,
-          "runs": len(values),
+        "mean": statistics.mean(values) if values else None,
+        "std": statistics.stdev(values) if len(values) > 1 else None,
+        "runs": len(values),
       }
   return {
-      "best": choice.run.name,
-      "task": result["task"],
-      "learning_rate": choice.row.learning_rate,
-      "metric": metric,
-      "scores": scores,
+    "best": choice.run.name,
+    "task": result["task"],
+    "learning_rate": choice.row.learning_rate,
+    "metric": metric,
+    "scores": scores,
   }
 
 
-def render(rows: Sequence[Row], choice: Optional[Choice], metric: str,
-           title: str) -> rich_table.Table:
+def render(
+  rows: Sequence[Row], choice: Choice | None, metric: str, title: str
+) -> rich_table.Table:
   """Returns the table: a row a learning rate, mean and deviation over seeds."""
   table = rich_table.Table(title=title)
   table.add_column("peak rate", justify="right")
   columns = []
   if choice:
     result = choice.row.results[choice.run]
-    columns = [(split, name) for split, scores in result["scores"].items()
-               for name in shown_metrics(result["task"], scores, metric)]
+    columns = [
+      (split, name)
+      for split, scores in result["scores"].items()
+      for name in shown_metrics(result["task"], scores, metric)
+    ]
   for split, name in columns:
     table.add_column(f"{split}\n{name}", justify="right")
   table.add_column("runs", justify="right")
@@ -151,10 +168,11 @@ def render(rows: Sequence[Row], choice: Optional[Choice], metric: str,
     notes = ["selected"] if choice and row is choice.row else []
     total = len(row.results) + len(row.problems)
     table.add_row(
-        f"{row.learning_rate:g}",
-        *(_mean_and_deviation(row.values(*column)) for column in columns),
-        f"{len(row.results)} of {total}",
-        "\n".join([*notes, *row.problems]))
+      f"{row.learning_rate:g}",
+      *(_mean_and_deviation(row.values(*column)) for column in columns),
+      f"{len(row.results)} of {total}",
+      "\n".join([*notes, *row.problems]),
+    )
   return table
 
 

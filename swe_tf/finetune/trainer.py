@@ -4,8 +4,8 @@ Stock Model Garden starts the data and the dropout masks anew after a restart,
 so that a sweep that was killed would end in another table.
 """
 
-import contextlib
 from collections.abc import Iterator
+import contextlib
 
 from absl import logging
 import tensorflow as tf
@@ -38,15 +38,19 @@ class FineTuningTrainer(base_trainer.Trainer):
     super().__init__(config, task, model, optimizer, **kwargs)
     # pylint: disable=protected-access
     generators = [
-        layer._random_generator._generator for layer in model.submodules
-        if isinstance(layer, tf_keras.layers.Dropout)]
+      layer._random_generator._generator
+      for layer in model.submodules
+      if isinstance(layer, tf_keras.layers.Dropout)
+    ]
     for index, generator in enumerate(generators):
       # Keras gives all layers the same key and starts them a billion apart at
       # most, which is a few steps: the masks of one would come again in others.
       generator.reset_from_key_counter(
-          key=(task.task_config.seed << 32) + index, counter=[0, 0])
+        key=(task.task_config.seed << 32) + index, counter=[0, 0]
+      )
     self._checkpoint = tf.train.Checkpoint(
-        dropout=generators, **dict(self._checkpoint._trackable_children()))
+      dropout=generators, **dict(self._checkpoint._trackable_children())
+    )
     # pylint: enable=protected-access
 
   def train(self, num_steps: tf.Tensor):
@@ -55,5 +59,6 @@ class FineTuningTrainer(base_trainer.Trainer):
     if self._train_iter is None and step:
       logging.info("Resuming the training input at step %d.", step)
       self.train_dataset = self.distribute_dataset(
-          self.task.build_inputs, self.config.task.train_data, start_step=step)
+        self.task.build_inputs, self.config.task.train_data, start_step=step
+      )
     return super().train(num_steps)

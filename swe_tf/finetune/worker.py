@@ -58,7 +58,8 @@ def _log_of(directory: str):
       except BlockingIOError:
         if time.monotonic() > deadline:
           raise RuntimeError(
-              f"another process is working in {directory}") from None
+            f"another process is working in {directory}"
+          ) from None
         time.sleep(0.2)
     for stream in (1, 2):
       os.dup2(log.fileno(), stream)
@@ -88,8 +89,9 @@ def _do(job: dict[str, Any], send) -> Any:
   with _log_of(job["directory"]):
     if job["kind"] == "train":
       return run_lib.train(settings, run, job["directory"], report)
-    return run_lib.predict(settings, run, job["directory"],
-                           job["ax_data_dir"], report)
+    return run_lib.predict(
+      settings, run, job["directory"], job["ax_data_dir"], report
+    )
 
 
 def main() -> None:

@@ -1,12 +1,12 @@
 """The sweep's end of a worker: starts it, gives it jobs, survives its death."""
 
+from collections.abc import Callable
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from swe_tf import errors
 
@@ -25,7 +25,7 @@ class WorkerProcess:
       module: What to run; tests have one without TensorFlow.
     """
     self._module = module
-    self._process: Optional[subprocess.Popen] = None
+    self._process: subprocess.Popen | None = None
     self._messages = None
 
   def __enter__(self):
@@ -34,8 +34,9 @@ class WorkerProcess:
   def __exit__(self, *unused_exception):
     self._stop()
 
-  def run(self, job: dict[str, Any],
-          on_progress: Callable[[dict[str, Any]], Any]) -> Any:
+  def run(
+    self, job: dict[str, Any], on_progress: Callable[[dict[str, Any]], Any]
+  ) -> Any:
     """Does a job.
 
     Args:
@@ -68,21 +69,22 @@ class WorkerProcess:
         raise JobFailed(message["text"])
     code = self._process.wait()
     self._stop()
-    how = (signal.Signals(-code).name if code < 0 else f"status {code}")
+    how = signal.Signals(-code).name if code < 0 else f"status {code}"
     raise JobFailed(f"the process ended with {how}")
 
   def _start(self):
     read_end, write_end = os.pipe()
     self._process = subprocess.Popen(
-        [sys.executable, "-m", self._module, str(write_end)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=[write_end],
-        # Ctrl-C is for the sweep, which then closes the pipe.
-        start_new_session=True,
-        env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
-        text=True)
+      [sys.executable, "-m", self._module, str(write_end)],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.DEVNULL,
+      stderr=subprocess.DEVNULL,
+      pass_fds=[write_end],
+      # Ctrl-C is for the sweep, which then closes the pipe.
+      start_new_session=True,
+      env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
+      text=True,
+    )
     os.close(write_end)
     self._messages = os.fdopen(read_end, encoding="utf-8")
 

@@ -34,12 +34,12 @@ class PreLnBertEncoder(networks.BertEncoderV2):
     """
     if not norm_first:
       raise ValueError(
-          "PreLnBertEncoder is Pre-LN. For Post-LN use BertEncoderV2 "
-          "(encoder.type=bert, or encoder.any.norm_first=False)."
+        "PreLnBertEncoder is Pre-LN. For Post-LN use BertEncoderV2 "
+        "(encoder.type=bert, or encoder.any.norm_first=False)."
       )
     super().__init__(vocab_size=vocab_size, norm_first=True, **kwargs)
     self._final_layer_norm = tf_keras.layers.LayerNormalization(
-        name="final_layer_norm", axis=-1, epsilon=1e-12, dtype="float32"
+      name="final_layer_norm", axis=-1, epsilon=1e-12, dtype="float32"
     )
 
   @property
@@ -73,22 +73,22 @@ def build_encoder(config: EncoderConfig) -> networks.BertEncoderV2:
   post_ln = networks.BertEncoderV2
   encoder_cls = PreLnBertEncoder if config.norm_first else post_ln
   return encoder_cls(
-      vocab_size=config.vocab_size,
-      hidden_size=config.hidden_size,
-      num_layers=config.num_layers,
-      num_attention_heads=config.num_attention_heads,
-      inner_dim=config.intermediate_size,
-      inner_activation=tf_utils.get_activation(config.hidden_activation),
-      output_dropout=config.dropout_rate,
-      attention_dropout=config.attention_dropout_rate,
-      max_sequence_length=config.max_position_embeddings,
-      type_vocab_size=config.type_vocab_size,
-      initializer=tf_keras.initializers.TruncatedNormal(
-          stddev=config.initializer_range
-      ),
-      output_range=config.output_range,
-      embedding_width=config.embedding_size,
-      norm_first=config.norm_first,
-      return_attention_scores=config.return_attention_scores,
-      return_word_embeddings=config.return_word_embeddings,
+    vocab_size=config.vocab_size,
+    hidden_size=config.hidden_size,
+    num_layers=config.num_layers,
+    num_attention_heads=config.num_attention_heads,
+    inner_dim=config.intermediate_size,
+    inner_activation=tf_utils.get_activation(config.hidden_activation),
+    output_dropout=config.dropout_rate,
+    attention_dropout=config.attention_dropout_rate,
+    max_sequence_length=config.max_position_embeddings,
+    type_vocab_size=config.type_vocab_size,
+    initializer=tf_keras.initializers.TruncatedNormal(
+      stddev=config.initializer_range
+    ),
+    output_range=config.output_range,
+    embedding_width=config.embedding_size,
+    norm_first=config.norm_first,
+    return_attention_scores=config.return_attention_scores,
+    return_word_embeddings=config.return_word_embeddings,
   )

@@ -7,7 +7,6 @@ TensorFlow is needed to evaluate them.
 """
 
 import dataclasses
-from typing import Dict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,16 +30,16 @@ class Size:
     return self.hidden_size // self.num_attention_heads
 
 
-SIZES: Dict[str, Size] = {
-    "base": Size(12, 768, 12, 3072),
-    "large": Size(24, 1024, 16, 4096),
-    "24x768": Size(24, 768, 16, 3072),
-    "24x1536": Size(24, 1536, 16, 6144),
+SIZES: dict[str, Size] = {
+  "base": Size(12, 768, 12, 3072),
+  "large": Size(24, 1024, 16, 4096),
+  "24x768": Size(24, 768, 16, 3072),
+  "24x1536": Size(24, 1536, 16, 6144),
 }
 
 
 def parameter_count(
-    size: Size, vocab_size: int = 30522, positions: int = 512, types: int = 2
+  size: Size, vocab_size: int = 30522, positions: int = 512, types: int = 2
 ) -> int:
   """Returns the number of parameters of the model that is pre-trained.
 
@@ -80,11 +79,11 @@ def pooler_parameter_count(size: Size) -> int:
 
 
 def training_flops(
-    size: Size,
-    sequences: int,
-    seq_length: int = 512,
-    predictions: int = 77,
-    vocab_size: int = 30522,
+  size: Size,
+  sequences: int,
+  seq_length: int = 512,
+  predictions: int = 77,
+  vocab_size: int = 30522,
 ) -> int:
   """Returns the FLOPs of the matrix products of a training run.
 

@@ -7,8 +7,8 @@ Writes `report.html`, which needs nothing else, `report.md`, a CSV file for
 each table, and the figures as PNG and SVG. What was not run is an empty cell.
 """
 
-import pathlib
 from collections.abc import Sequence
+import pathlib
 
 from absl import flags
 from absl import logging
@@ -25,15 +25,22 @@ from swe_tf.report import tables
 def define_flags() -> None:
   """Defines the flags of the command."""
   flags.DEFINE_list(
-      "runs", None, "Directories to look for runs in, however deep: of swe "
-      "sweep, swe train and swe finetune.")
+    "runs",
+    None,
+    "Directories to look for runs in, however deep: of swe "
+    "sweep, swe train and swe finetune.",
+  )
   flags.DEFINE_string(
-      "output_dir", None, "Directory for the report. It must be new, empty, or "
-      "hold an earlier report, which is replaced.")
+    "output_dir",
+    None,
+    "Directory for the report. It must be new, empty, or "
+    "hold an earlier report, which is replaced.",
+  )
 
 
-def make_sections(roots: Sequence[files.PathLike]
-                  ) -> tuple[list[tables.Section], str]:
+def make_sections(
+  roots: Sequence[files.PathLike],
+) -> tuple[list[tables.Section], str]:
   """Reads runs and makes a report of them.
 
   Args:
@@ -46,7 +53,8 @@ def make_sections(roots: Sequence[files.PathLike]
     UsageError: If there are no runs.
   """
   found, notes = finetuning.attach(
-      runs_lib.read_runs(roots), finetuning.read_finetunings(roots))
+    runs_lib.read_runs(roots), finetuning.read_finetunings(roots)
+  )
   # Matplotlib takes a second: not before it is known that there are runs.
   from swe_tf.report import figures
   from swe_tf.report import more_sections
@@ -55,26 +63,30 @@ def make_sections(roots: Sequence[files.PathLike]
   compared = groups.compare(found)
   finished = sum(run.status == runs_lib.FINISHED for run in found)
   return [
-      sections.methods(compared),
-      sections.widths(compared),
-      sections.base(compared),
-      sections.units(compared),
-      more_sections.losses(compared, figures.draw_losses),
-      sections.untie_steps(compared, figures.draw_untie_steps),
-      more_sections.steps_ratios(compared),
-      more_sections.learning_rates(compared),
-      more_sections.finetuning(compared, notes),
-      more_sections.all_runs(found),
-  ], (f"{len(found)} runs, {finished} of them finished, in {len(compared)} "
-      f"{'setting' if len(compared) == 1 else 'settings'}.")
+    sections.methods(compared),
+    sections.widths(compared),
+    sections.base(compared),
+    sections.units(compared),
+    more_sections.losses(compared, figures.draw_losses),
+    sections.untie_steps(compared, figures.draw_untie_steps),
+    more_sections.steps_ratios(compared),
+    more_sections.learning_rates(compared),
+    more_sections.finetuning(compared, notes),
+    more_sections.all_runs(found),
+  ], (
+    f"{len(found)} runs, {finished} of them finished, in {len(compared)} "
+    f"{'setting' if len(compared) == 1 else 'settings'}."
+  )
 
 
-def make_files(sections: Sequence[tables.Section],
-               head: str) -> dict[str, bytes]:
+def make_files(
+  sections: Sequence[tables.Section], head: str
+) -> dict[str, bytes]:
   """Returns the files of a report by name."""
   contents = {
-      "report.md": render.to_markdown(sections, head).encode(),
-      "report.html": render.to_html(sections, head).encode()}
+    "report.md": render.to_markdown(sections, head).encode(),
+    "report.html": render.to_html(sections, head).encode(),
+  }
   for section in sections:
     if section.tables and not section.is_empty:
       contents[f"{section.name}.csv"] = render.to_csv(section).encode()

@@ -1,12 +1,11 @@
 """Scalars of a run's TensorBoard logs, and the loss curve of one run."""
 
 import os
-from typing import Dict, List, Optional, Tuple
 
-Curve = List[Tuple[int, float]]
+Curve = list[tuple[int, float]]
 
 
-def read_scalars(log_dir: str) -> Dict[str, Curve]:
+def read_scalars(log_dir: str) -> dict[str, Curve]:
   """Returns every scalar of the event files in `log_dir`, sorted by step.
 
   Where a run was interrupted and resumed, a step may have been logged twice;
@@ -22,27 +21,27 @@ def read_scalars(log_dir: str) -> Dict[str, Curve]:
   from tensorboard.util import tensor_util
 
   accumulator = event_accumulator.EventAccumulator(
-      log_dir, size_guidance={event_accumulator.TENSORS: 0}
+    log_dir, size_guidance={event_accumulator.TENSORS: 0}
   )
   accumulator.Reload()
   curves = {}
   for tag in accumulator.Tags()["tensors"]:
     events = sorted(accumulator.Tensors(tag), key=lambda e: e.wall_time)
     values = {
-        e.step: float(tensor_util.make_ndarray(e.tensor_proto)) for e in events
+      e.step: float(tensor_util.make_ndarray(e.tensor_proto)) for e in events
     }
     curves[tag] = sorted(values.items())
   return curves
 
 
 def plot_loss(
-    path: str,
-    train: Curve,
-    validation: Curve,
-    *,
-    untie_step: Optional[int],
-    entropy: Optional[float] = None,
-    title: str = "",
+  path: str,
+  train: Curve,
+  validation: Curve,
+  *,
+  untie_step: int | None,
+  entropy: float | None = None,
+  title: str = "",
 ) -> None:
   """Draws the loss of one run, with the untie step marked (Figure 3).
 
@@ -67,15 +66,15 @@ def plot_loss(
   if untie_step:
     axes.axvline(untie_step, color="black", linestyle="--", linewidth=1)
     axes.text(
-        untie_step,
-        0.97,
-        f" untied after step {untie_step}",
-        transform=axes.get_xaxis_transform(),
-        va="top",
+      untie_step,
+      0.97,
+      f" untied after step {untie_step}",
+      transform=axes.get_xaxis_transform(),
+      va="top",
     )
   if entropy is not None:
     axes.axhline(
-        entropy, color="gray", linestyle=":", label="entropy of single tokens"
+      entropy, color="gray", linestyle=":", label="entropy of single tokens"
     )
   axes.set_xlabel("training step")
   axes.set_ylabel("masked LM loss (nats per token)")

@@ -5,9 +5,9 @@ data, budget, optimizer. What is left of a config is the method, the peak
 learning rate and the seed. Imports no TensorFlow.
 """
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any, Optional
+import dataclasses
+from typing import Any
 
 import yaml
 
@@ -18,13 +18,19 @@ BASELINE, ALBERT, SWE = "baseline", "albert", "swe"
 FIXED, STAGED = "fixed", "staged"
 
 # They decide what is kept and shown of a run, not what is computed.
-_BOOKKEEPING = frozenset({
-    "trainer.steps_per_loop", "trainer.summary_interval",
-    "trainer.checkpoint_interval", "trainer.max_to_keep",
-    "trainer.validation_interval", "trainer.continuous_eval_timeout",
+_BOOKKEEPING = frozenset(
+  {
+    "trainer.steps_per_loop",
+    "trainer.summary_interval",
+    "trainer.checkpoint_interval",
+    "trainer.max_to_keep",
+    "trainer.validation_interval",
+    "trainer.continuous_eval_timeout",
     "trainer.best_checkpoint_eval_metric",
     "trainer.best_checkpoint_export_subdir",
-    "trainer.best_checkpoint_metric_comp"})
+    "trainer.best_checkpoint_metric_comp",
+  }
+)
 _SEEDS = ("task.seed", "task.train_data.seed")
 _RATE = "trainer.optimizer_config.learning_rate."
 _RATE_NAMES = ("initial_learning_rate", "learning_rate")
@@ -65,37 +71,38 @@ class Facts:
     variant: All that is the method's own, flat.
     setting: All that the runs of a comparison have in common, flat.
   """
+
   method: str
   rule: str
-  unit_size: Optional[int]
-  untie_step: Optional[int]
+  unit_size: int | None
+  untie_step: int | None
   train_steps: int
-  learning_rate: Optional[float]
+  learning_rate: float | None
   seed: tuple
-  batch_size: Optional[int]
-  seq_length: Optional[int]
+  batch_size: int | None
+  seq_length: int | None
   data: str
   encoder: Mapping[str, Any]
   variant: Mapping[str, str]
   setting: Mapping[str, str]
 
   @property
-  def num_layers(self) -> Optional[int]:
+  def num_layers(self) -> int | None:
     return self.encoder.get("num_layers")
 
   @property
-  def width(self) -> Optional[int]:
+  def width(self) -> int | None:
     return self.encoder.get("hidden_size")
 
   @property
-  def unit(self) -> Optional[str]:
+  def unit(self) -> str | None:
     """The unit in the paper's notation, such as 1x24."""
     if not self.unit_size or not self.num_layers:
       return None
     return f"{self.unit_size}x{self.num_layers // self.unit_size}"
 
   @property
-  def tokens(self) -> Optional[int]:
+  def tokens(self) -> int | None:
     if not self.batch_size or not self.seq_length:
       return None
     return self.train_steps * self.batch_size * self.seq_length
@@ -103,8 +110,7 @@ class Facts:
   @property
   def is_fixed_sharing(self) -> bool:
     """Whether this is Algorithm 1 with any unit and any tau above 0."""
-    return self.method == ALBERT or (
-        self.method == SWE and self.rule == FIXED)
+    return self.method == ALBERT or (self.method == SWE and self.rule == FIXED)
 
 
 def read_config(path: files.PathLike) -> Any:
@@ -118,10 +124,12 @@ def read_config(path: files.PathLike) -> Any:
 
 def is_pretraining(config: Any) -> bool:
   """Whether this is a config of a run that a report compares."""
-  return (isinstance(config, dict)
-          and bool((config.get("trainer") or {}).get("train_steps"))
-          and "model" in (config.get("task") or {})
-          and "data_dir" not in config["task"])
+  return (
+    isinstance(config, dict)
+    and bool((config.get("trainer") or {}).get("train_steps"))
+    and "model" in (config.get("task") or {})
+    and "data_dir" not in config["task"]
+  )
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, str]:
@@ -142,21 +150,28 @@ def facts_of(config: Mapping[str, Any]) -> Facts:
   encoder = encoders.get(encoders.get("type", "any")) or {}
   train_steps = int(trainer["train_steps"])
   leaves = flatten(config)
-  rates = [leaves.pop(name) for name in list(leaves)
-           if name.startswith(_RATE) and name.split(".")[-1] in _RATE_NAMES]
+  rates = [
+    leaves.pop(name)
+    for name in list(leaves)
+    if name.startswith(_RATE) and name.split(".")[-1] in _RATE_NAMES
+  ]
   return Facts(
-      **_method(task, train_steps, encoder.get("num_layers")),
-      train_steps=train_steps,
-      learning_rate=float(rates[0]) if rates else None,
-      seed=(task.get("seed"), train_data.get("seed")),
-      batch_size=train_data.get("global_batch_size"),
-      seq_length=train_data.get("seq_length"),
-      data=_data_name(train_data),
-      encoder=encoder,
-      setting={
-          name: value for name, value in leaves.items()
-          if name not in _BOOKKEEPING and name not in _SEEDS
-          and not name.startswith(("task.sharing.", "task.growth."))})
+    **_method(task, train_steps, encoder.get("num_layers")),
+    train_steps=train_steps,
+    learning_rate=float(rates[0]) if rates else None,
+    seed=(task.get("seed"), train_data.get("seed")),
+    batch_size=train_data.get("global_batch_size"),
+    seq_length=train_data.get("seq_length"),
+    data=_data_name(train_data),
+    encoder=encoder,
+    setting={
+      name: value
+      for name, value in leaves.items()
+      if name not in _BOOKKEEPING
+      and name not in _SEEDS
+      and not name.startswith(("task.sharing.", "task.growth."))
+    },
+  )
 
 
 def _method(task, train_steps: int, num_layers) -> dict[str, Any]:
@@ -177,9 +192,13 @@ def _method(task, train_steps: int, num_layers) -> dict[str, Any]:
     mode = ALBERT
   variant = {"unit_size": str(unit_size), "untie_step": str(tau)}
   if mode not in (BASELINE, ALBERT, SWE) or rule != FIXED:
-    variant |= flatten({
-        name: value for name, value in sharing.items()
-        if name not in ("untie_step", "untie_fraction", "unit_size")})
+    variant |= flatten(
+      {
+        name: value
+        for name, value in sharing.items()
+        if name not in ("untie_step", "untie_fraction", "unit_size")
+      }
+    )
   grown = growth.get("method") or "none"
   if grown != "none":
     variant |= flatten(growth, "growth")
@@ -187,8 +206,13 @@ def _method(task, train_steps: int, num_layers) -> dict[str, Any]:
       mode, tau, unit_size = grown, None, None
     else:
       mode = f"{grown} + {mode}"
-  return {"method": mode, "rule": rule, "unit_size": unit_size,
-          "untie_step": tau, "variant": {"method": mode} | variant}
+  return {
+    "method": mode,
+    "rule": rule,
+    "unit_size": unit_size,
+    "untie_step": tau,
+    "variant": {"method": mode} | variant,
+  }
 
 
 def _data_name(train_data) -> str:

@@ -6,11 +6,12 @@ TensorFlow.
 """
 
 import collections
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import json
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
 
 from swe_tf.data import glue_squad_files as files
 from swe_tf.report import runs as runs_lib
@@ -18,13 +19,15 @@ from swe_tf.scoring import averages
 
 # By task: where its `selection.json` has the rows of the paper's tables.
 _ROWS = {
-    "squad_v1.1": {"squad_v1.1": "eval/f1"},
-    "squad_v2.0": {"squad_v2.0": "eval/best_f1"},
-    "MNLI": {"MNLI-m": "dev_matched/accuracy",
-             "MNLI-mm": "dev_mismatched/accuracy"},
-    "QNLI": {"QNLI": "dev/accuracy"},
-    "QQP": {"QQP": "dev/f1"},
-    "SST-2": {"SST-2": "dev/accuracy"},
+  "squad_v1.1": {"squad_v1.1": "eval/f1"},
+  "squad_v2.0": {"squad_v2.0": "eval/best_f1"},
+  "MNLI": {
+    "MNLI-m": "dev_matched/accuracy",
+    "MNLI-mm": "dev_mismatched/accuracy",
+  },
+  "QNLI": {"QNLI": "dev/accuracy"},
+  "QQP": {"QQP": "dev/f1"},
+  "SST-2": {"SST-2": "dev/accuracy"},
 }
 
 
@@ -39,6 +42,7 @@ class FineTuning:
     protocol: The settings that scores must have in common to be compared.
     scores: In percent, by the rows of the paper's tables.
   """
+
   name: str
   task: str
   checkpoint: pathlib.Path
@@ -51,19 +55,25 @@ def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
   found = []
   for root, directory in runs_lib.directories_with(roots, "sweep.json"):
     sweep = files.read_json(directory / "sweep.json")
-    if not {"settings", "checkpoint"} <= set(sweep) or not (
-        directory / "selection.json").exists():
+    if (
+      not {"settings", "checkpoint"} <= set(sweep)
+      or not (directory / "selection.json").exists()
+    ):
       continue
     settings = dict(sweep["settings"])
     if settings.get("init") == "random":
       continue  # Says nothing of the checkpoint.
     settings.pop("checkpoint", None)
     selection = files.read_json(directory / "selection.json")
-    found.append(FineTuning(
+    found.append(
+      FineTuning(
         str(pathlib.Path(root.name) / directory.relative_to(root)),
-        selection["task"], pathlib.Path(sweep["checkpoint"]),
+        selection["task"],
+        pathlib.Path(sweep["checkpoint"]),
         json.dumps(settings, sort_keys=True),
-        _scores(directory, selection)))
+        _scores(directory, selection),
+      )
+    )
   return found
 
 
@@ -81,8 +91,9 @@ def _scores(directory: pathlib.Path, selection) -> dict[str, float]:
   return scores
 
 
-def attach(found: Sequence[runs_lib.Run], finetunings: Sequence[FineTuning]
-           ) -> tuple[list[runs_lib.Run], list[str]]:
+def attach(
+  found: Sequence[runs_lib.Run], finetunings: Sequence[FineTuning]
+) -> tuple[list[runs_lib.Run], list[str]]:
   """Adds the scores to the runs that they belong to.
 
   Args:
@@ -98,15 +109,22 @@ def attach(found: Sequence[runs_lib.Run], finetunings: Sequence[FineTuning]
   scores = collections.defaultdict(dict)
   notes = []
   for each in finetunings:
-    run = next((run for run in found
-                if run.directory.resolve() in each.checkpoint.resolve().parents
-                ), None)
+    run = next(
+      (
+        run
+        for run in found
+        if run.directory.resolve() in each.checkpoint.resolve().parents
+      ),
+      None,
+    )
     usual, _ = protocols[each.task].most_common(1)[0]
     if run is None:
       notes.append(f"{each.name}: its checkpoint is of no run here.")
     elif _step(each.checkpoint) != run.facts.train_steps:
-      notes.append(f"{each.name}: fine-tunes {each.checkpoint.name}, which is "
-                   f"not the end of {run.name}.")
+      notes.append(
+        f"{each.name}: fine-tunes {each.checkpoint.name}, which is "
+        f"not the end of {run.name}."
+      )
     elif each.protocol != usual:
       notes.append(f"{each.name}: other settings than most of {each.task}.")
     elif each.scores.keys() & scores[run.directory].keys():
@@ -121,8 +139,9 @@ def _with_scores(run: runs_lib.Run, scores: Mapping[str, float]):
     return run
   scores = dict(scores)
   for name, rows, average in (
-      ("SQuAD average", averages.SQUAD_ROWS, averages.squad_average),
-      ("GLUE average", averages.GLUE_ROWS, averages.glue_average)):
+    ("SQuAD average", averages.SQUAD_ROWS, averages.squad_average),
+    ("GLUE average", averages.GLUE_ROWS, averages.glue_average),
+  ):
     if set(rows) <= set(scores):
       scores[name] = average(scores)
   return dataclasses.replace(run, scores={**run.scores, **scores})

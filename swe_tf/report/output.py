@@ -1,8 +1,8 @@
 """The directory of a report: it overwrites its own files, and no others."""
 
+from collections.abc import Mapping
 import os
 import pathlib
-from collections.abc import Mapping
 
 from swe_tf import errors
 from swe_tf.data import glue_squad_files as files
@@ -26,7 +26,8 @@ def check(output_dir: files.PathLike) -> list[str]:
   path = pathlib.Path(output_dir)
   if path.exists() and not path.is_dir():
     raise errors.UsageError(
-        f"--output_dir={path} is a file; name a directory for the report.")
+      f"--output_dir={path} is a file; name a directory for the report."
+    )
   held = sorted(os.listdir(path)) if path.exists() else []
   ours = []
   if MANIFEST in held:
@@ -36,9 +37,10 @@ def check(output_dir: files.PathLike) -> list[str]:
   foreign = [name for name in held if name not in ours]
   if foreign:
     raise errors.UsageError(
-        f"--output_dir={path} holds what no report wrote ({foreign[0]}"
-        f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a "
-        "new directory, or that of an earlier report.")
+      f"--output_dir={path} holds what no report wrote ({foreign[0]}"
+      f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a "
+      "new directory, or that of an earlier report."
+    )
   return [name for name in ours if name in held]
 
 
@@ -52,14 +54,19 @@ def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
   path = pathlib.Path(output_dir)
   earlier = check(path)
   # Before all others: what is interrupted can still be replaced.
-  files.write_json(path / MANIFEST, {
+  files.write_json(
+    path / MANIFEST,
+    {
       "made_by": "swe report",
-      "files": sorted({*contents, *earlier} - {MANIFEST})})
+      "files": sorted({*contents, *earlier} - {MANIFEST}),
+    },
+  )
   for name in earlier:
     if name != MANIFEST and name not in contents:
       (path / name).unlink()
   for name, content in contents.items():
     with files.complete_or_absent(path / name) as scratch:
       pathlib.Path(scratch).write_bytes(content)
-  files.write_json(path / MANIFEST, {
-      "made_by": "swe report", "files": sorted(contents)})
+  files.write_json(
+    path / MANIFEST, {"made_by": "swe report", "files": sorted(contents)}
+  )

@@ -6,8 +6,6 @@ gain of a run that is the same in kind: the same method and unit, untied after
 10% of the steps. What the paper shows in figures alone is no number here.
 """
 
-from typing import Optional
-
 from swe_tf.modeling import sizes
 from swe_tf.report import facts as facts_lib
 from swe_tf.report import paper
@@ -15,8 +13,12 @@ from swe_tf.report import paper
 _BATCH, _LENGTH, _VOCAB = 512, 512, 30522
 _STEPS = (500_000, 1_000_000)
 _UNTIE_FRACTION = 0.1
-_MODELS = {"base": "BERT-base", "large": "BERT-large",
-           "24x768": "24 layers of 768", "24x1536": "24 layers of 1536"}
+_MODELS = {
+  "base": "BERT-base",
+  "large": "BERT-large",
+  "24x768": "24 layers of 768",
+  "24x1536": "24 layers of 1536",
+}
 _DATA = {"wikibooks": "Wikipedia + books", "xlnet": "XLNet's data"}
 
 # The methods of Tables 1 and 5.
@@ -25,11 +27,14 @@ UNITS = (12, 6, 4, 2, 1)
 UNIT_LAYERS = 24
 DEFAULT_SCALE = ("large", "wikibooks", 500_000)
 
-_SCORES = {run: paper.scores(table, run)
-           for table, runs in paper.TABLES.items() for run in runs}
+_SCORES = {
+  run: paper.scores(table, run)
+  for table, runs in paper.TABLES.items()
+  for run in runs
+}
 
 
-def gain(facts: facts_lib.Facts, metric: str) -> Optional[float]:
+def gain(facts: facts_lib.Facts, metric: str) -> float | None:
   """Returns the paper's gain over its own baseline, in points.
 
   Args:
@@ -46,8 +51,9 @@ def gain(facts: facts_lib.Facts, metric: str) -> Optional[float]:
   return gain_at(scale(facts), *kind, metric)
 
 
-def gain_at(where: tuple, method: str, unit_size: int,
-            metric: str) -> Optional[float]:
+def gain_at(
+  where: tuple, method: str, unit_size: int, metric: str
+) -> float | None:
   """Returns the gain of a method of the paper; None if it has none there."""
   scores = _SCORES.get(paper.Run(*where, method, unit_size))
   if scores is None:
@@ -55,7 +61,7 @@ def gain_at(where: tuple, method: str, unit_size: int,
   return scores[metric] - _SCORES[paper.Run(*where, "baseline")][metric]
 
 
-def score(facts: facts_lib.Facts, metric: str) -> Optional[float]:
+def score(facts: facts_lib.Facts, metric: str) -> float | None:
   """Returns the paper's score of the same run; None if it has no such run."""
   kind = _kind(facts)
   if kind is None or not is_papers(facts):
@@ -85,35 +91,46 @@ def is_papers(facts: facts_lib.Facts) -> bool:
   The data is taken for the paper's if its path has the name in it.
   """
   size = sizes.SIZES.get(_model(facts))
-  return (size is not None
-          and all(facts.encoder.get(name) == value
-                  for name, value in vars(size).items())
-          and facts.encoder.get("vocab_size") == _VOCAB
-          and facts.batch_size == _BATCH and facts.seq_length == _LENGTH
-          and facts.train_steps in _STEPS
-          and any(name in facts.data.lower() for name in _DATA))
+  return (
+    size is not None
+    and all(
+      facts.encoder.get(name) == value for name, value in vars(size).items()
+    )
+    and facts.encoder.get("vocab_size") == _VOCAB
+    and facts.batch_size == _BATCH
+    and facts.seq_length == _LENGTH
+    and facts.train_steps in _STEPS
+    and any(name in facts.data.lower() for name in _DATA)
+  )
 
 
 def is_papers_sharing(facts: facts_lib.Facts) -> bool:
   """Whether weights are shared for 10% of the steps, then all untied."""
   return facts.rule == facts_lib.FIXED and facts.untie_step == round(
-      _UNTIE_FRACTION * facts.train_steps)
+    _UNTIE_FRACTION * facts.train_steps
+  )
 
 
 def _own(facts: facts_lib.Facts) -> tuple[str, str, int]:
-  data = next((name for name in _DATA if name in facts.data.lower()),
-              "wikibooks")
+  data = next(
+    (name for name in _DATA if name in facts.data.lower()), "wikibooks"
+  )
   steps = facts.train_steps if facts.train_steps in _STEPS else _STEPS[0]
   return _model(facts), data, steps
 
 
 def _model(facts: facts_lib.Facts) -> str:
-  return next((name for name, size in sizes.SIZES.items()
-               if (size.num_layers, size.hidden_size)
-               == (facts.num_layers, facts.width)), "large")
+  return next(
+    (
+      name
+      for name, size in sizes.SIZES.items()
+      if (size.num_layers, size.hidden_size) == (facts.num_layers, facts.width)
+    ),
+    "large",
+  )
 
 
-def _kind(facts: facts_lib.Facts) -> Optional[tuple[str, int]]:
+def _kind(facts: facts_lib.Facts) -> tuple[str, int] | None:
   """Returns method and unit size as the paper has them; None if it does not."""
   if facts.method not in METHODS or facts.rule != facts_lib.FIXED:
     return None

@@ -1,10 +1,10 @@
 """Sections to Markdown, CSV and one HTML page that needs nothing else."""
 
 import base64
+from collections.abc import Sequence
 import csv
 import html
 import io
-from collections.abc import Sequence
 
 from swe_tf.report import groups
 from swe_tf.report import tables
@@ -12,20 +12,20 @@ from swe_tf.report import tables
 TITLE = "Sharing weights, then unsharing: runs beside the paper"
 
 READING = (
-    "Every number is of a finished run, or stands in a column of the paper. An "
-    "empty cell was not measured.",
-    "± is the sample standard deviation over seeds, not the error of the mean; "
-    "runs are averaged only if nothing but their seeds differs.",
-    "Gains and differences to the baseline are means over the seeds that both "
-    "have, taken seed by seed.",
-    "The paper's gain is over the paper's own baseline, from single runs of "
-    "the model, data and budget in the column of its scale: beside another "
-    "scale its sign says something, its size does not. It is given where "
-    "method, unit and untie step (10% of the steps) are the same in kind.",
-    "The paper's score is given only where model, data, batch and steps are "
-    "the paper's too.",
-    "The budget is that of one run: all runs of a setting see the same steps "
-    "and tokens. The wall time is what the runs wrote down, on their machine.",
+  "Every number is of a finished run, or stands in a column of the paper. An "
+  "empty cell was not measured.",
+  "± is the sample standard deviation over seeds, not the error of the mean; "
+  "runs are averaged only if nothing but their seeds differs.",
+  "Gains and differences to the baseline are means over the seeds that both "
+  "have, taken seed by seed.",
+  "The paper's gain is over the paper's own baseline, from single runs of "
+  "the model, data and budget in the column of its scale: beside another "
+  "scale its sign says something, its size does not. It is given where "
+  "method, unit and untie step (10% of the steps) are the same in kind.",
+  "The paper's score is given only where model, data, batch and steps are "
+  "the paper's too.",
+  "The budget is that of one run: all runs of a setting see the same steps "
+  "and tokens. The wall time is what the runs wrote down, on their machine.",
 )
 
 _STYLE = """
@@ -54,8 +54,11 @@ def to_csv(section: tables.Section) -> str:
   columns = section.tables[0].columns
   names = []
   for column in columns:
-    names += ([f"{column.key}_{part}" for part in ("mean", "std", "n")]
-              if column.spread else [column.key])
+    names += (
+      [f"{column.key}_{part}" for part in ("mean", "std", "n")]
+      if column.spread
+      else [column.key]
+    )
   writer.writerow(["setting", *names])
   for table in section.tables:
     for row in table.rows:
@@ -86,15 +89,24 @@ def to_markdown(sections: Sequence[tables.Section], head: str) -> str:
         lines += [f"### {table.title}", ""]
       for note in table.notes:
         lines += [note, ""]
-      lines += [_markdown_row(column.title for column in table.columns),
-                _markdown_row("---" for _ in table.columns)]
-      lines += [_markdown_row(column.show(row.get(column.key))
-                              for column in table.columns)
-                for row in table.rows]
+      lines += [
+        _markdown_row(column.title for column in table.columns),
+        _markdown_row("---" for _ in table.columns),
+      ]
+      lines += [
+        _markdown_row(
+          column.show(row.get(column.key)) for column in table.columns
+        )
+        for row in table.rows
+      ]
       lines.append("")
     for figure in section.figures:
-      lines += [f"![{figure.caption}]({figure.name}.png)", "",
-                figure.caption, ""]
+      lines += [
+        f"![{figure.caption}]({figure.name}.png)",
+        "",
+        figure.caption,
+        "",
+      ]
   return "\n".join(lines)
 
 
@@ -105,12 +117,21 @@ def _markdown_row(cells) -> str:
 def to_html(sections: Sequence[tables.Section], head: str) -> str:
   """Returns the report as a page with its figures in it."""
   parts = [
-      "<!DOCTYPE html>", '<html lang="en">', "<head>",
-      '<meta charset="utf-8">',
-      '<meta name="viewport" content="width=device-width, initial-scale=1">',
-      f"<title>{html.escape(TITLE)}</title>", f"<style>{_STYLE}</style>",
-      "</head>", "<body>", f"<h1>{html.escape(TITLE)}</h1>", _tag("p", head),
-      "<ul>", *(_tag("li", line) for line in READING), "</ul>"]
+    "<!DOCTYPE html>",
+    '<html lang="en">',
+    "<head>",
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    f"<title>{html.escape(TITLE)}</title>",
+    f"<style>{_STYLE}</style>",
+    "</head>",
+    "<body>",
+    f"<h1>{html.escape(TITLE)}</h1>",
+    _tag("p", head),
+    "<ul>",
+    *(_tag("li", line) for line in READING),
+    "</ul>",
+  ]
   for section in sections:
     parts += [f'<section id="{section.name}">', _tag("h2", section.title)]
     if section.is_empty:
@@ -129,24 +150,34 @@ def _tag(name: str, text: str, kind: str = "") -> str:
 
 
 def _html_table(table: tables.Table) -> list[str]:
-  kinds = [' class="paper"' if "paper" in column.key else ""
-           for column in table.columns]
+  kinds = [
+    ' class="paper"' if "paper" in column.key else ""
+    for column in table.columns
+  ]
   lines = [_tag("h3", table.title)] if table.title else []
   lines += [_tag("p", note) for note in table.notes]
   lines += ['<div class="wide"><table>', "<thead><tr>"]
-  lines += [_tag("th", column.title, kind)
-            for column, kind in zip(table.columns, kinds)]
+  lines += [
+    _tag("th", column.title, kind) for column, kind in zip(table.columns, kinds)
+  ]
   lines.append("</tr></thead><tbody>")
   for row in table.rows:
-    lines.append("<tr>" + "".join(
+    lines.append(
+      "<tr>"
+      + "".join(
         _tag("td", column.show(row.get(column.key)), kind)
-        for column, kind in zip(table.columns, kinds)) + "</tr>")
+        for column, kind in zip(table.columns, kinds)
+      )
+      + "</tr>"
+    )
   return [*lines, "</tbody></table></div>"]
 
 
 def _html_figure(figure: tables.Figure) -> str:
   data = base64.b64encode(figure.svg).decode("ascii")
   caption = html.escape(figure.caption)
-  return (f'<figure><img alt="{caption}" '
-          f'src="data:image/svg+xml;base64,{data}">'
-          f"<figcaption>{caption}</figcaption></figure>")
+  return (
+    f'<figure><img alt="{caption}" '
+    f'src="data:image/svg+xml;base64,{data}">'
+    f"<figcaption>{caption}</figcaption></figure>"
+  )

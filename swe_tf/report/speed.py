@@ -8,7 +8,6 @@ there would do better. Imports no TensorFlow.
 
 import dataclasses
 import math
-from typing import Optional
 
 from swe_tf.report import curves
 from swe_tf.report import groups as groups_lib
@@ -28,14 +27,15 @@ class Speed:
     pairs: The number of seeds that the baseline has too.
     points: The fewest validations that a run has.
   """
-  ratio: Optional[groups_lib.Statistic]
-  reverse: Optional[groups_lib.Statistic]
+
+  ratio: groups_lib.Statistic | None
+  reverse: groups_lib.Statistic | None
   reached: int
   pairs: int
   points: int
 
 
-def steps_to_reach(curve: curves.Curve, target: float) -> Optional[float]:
+def steps_to_reach(curve: curves.Curve, target: float) -> float | None:
   """Returns the first step at which a curve is down at `target`.
 
   Between two points the curve is a straight line; before its first point it
@@ -62,26 +62,33 @@ def steps_to_reach(curve: curves.Curve, target: float) -> Optional[float]:
   return None
 
 
-def measure(group: groups_lib.Group,
-            baseline: groups_lib.Group) -> Optional[Speed]:
+def measure(
+  group: groups_lib.Group, baseline: groups_lib.Group
+) -> Speed | None:
   """Compares a group with the baseline; None if they have no common seed."""
   others = {run.facts.seed: run for run in baseline.runs}
-  pairs = [(run, others[run.facts.seed]) for run in group.runs
-           if run.facts.seed in others]
+  pairs = [
+    (run, others[run.facts.seed])
+    for run in group.runs
+    if run.facts.seed in others
+  ]
   if not pairs:
     return None
   ratios = [_ratio(run, other) for run, other in pairs]
   reached = [ratio for ratio in ratios if ratio is not None]
   reverse = [_ratio(other, run) for run, other in pairs]
   return Speed(
-      ratio=groups_lib.summarize(reached) if None not in ratios else None,
-      reverse=groups_lib.summarize(reverse) if None not in reverse else None,
-      reached=len(reached), pairs=len(pairs),
-      points=min(len(run.validation["validation_loss"]) for run, _ in pairs))
+    ratio=groups_lib.summarize(reached) if None not in ratios else None,
+    reverse=groups_lib.summarize(reverse) if None not in reverse else None,
+    reached=len(reached),
+    pairs=len(pairs),
+    points=min(len(run.validation["validation_loss"]) for run, _ in pairs),
+  )
 
 
-def _ratio(run: runs_lib.Run, other: runs_lib.Run) -> Optional[float]:
+def _ratio(run: runs_lib.Run, other: runs_lib.Run) -> float | None:
   """Returns the part of its steps that `run` needs to where `other` ends."""
   step = steps_to_reach(
-      run.validation["validation_loss"], other.scores[runs_lib.LOSS])
+    run.validation["validation_loss"], other.scores[runs_lib.LOSS]
+  )
   return None if step is None else step / run.facts.train_steps

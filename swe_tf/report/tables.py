@@ -4,13 +4,13 @@ A cell is None where nothing was measured. How tables are written is in
 `render`; what they hold is in `comparisons` and `sections`.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Optional, Union
 
 from swe_tf.report import groups
 
-Cell = Union[None, str, int, float, groups.Statistic]
+Cell = None | str | int | float | groups.Statistic
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Column:
     form: The format of its numbers.
     spread: Whether it holds statistics, which are three columns in CSV.
   """
+
   key: str
   title: str
   form: str = ""
@@ -50,6 +51,7 @@ class Table:
     rows: For each row its cells by the keys of columns.
     notes: What has to be said of this table.
   """
+
   title: str
   columns: Sequence[Column]
   rows: Sequence[Mapping[str, Cell]]
@@ -66,6 +68,7 @@ class Figure:
     png: The PNG file.
     svg: The SVG file.
   """
+
   name: str
   caption: str
   png: bytes
@@ -84,6 +87,7 @@ class Section:
     tables: Tables that have the same columns.
     figures: Figures.
   """
+
   name: str
   title: str
   text: Sequence[str]
@@ -96,7 +100,7 @@ class Section:
     return not any(table.rows for table in self.tables) and not self.figures
 
 
-def left_out(group: groups.Group) -> Optional[str]:
+def left_out(group: groups.Group) -> str | None:
   """Returns how many runs of a group do not count, and why."""
   counts: dict[str, int] = {}
   for run in group.left_out:

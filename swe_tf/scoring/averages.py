@@ -46,6 +46,7 @@ def _mean(scores, rows):
   missing = [row for row in rows if row not in scores]
   if missing:
     raise ValueError(
-        f"The average needs {', '.join(rows)}, but {', '.join(missing)} is "
-        "missing.")
+      f"The average needs {', '.join(rows)}, but {', '.join(missing)} is "
+      "missing."
+    )
   return sum(scores[row] for row in rows) / len(rows)

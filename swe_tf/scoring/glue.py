@@ -4,9 +4,9 @@ AX is scored by Matthews' correlation over its three classes, also known as R3.
 The correlation with a constant does not exist: it is NaN, as in scipy.
 """
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Union
 
 import numpy as np
 from scipy import stats
@@ -14,7 +14,7 @@ from sklearn import metrics
 
 from swe_tf.data import glue_tasks
 
-Label = Union[int, float]
+Label = int | float
 
 
 def _correlation(function):
@@ -29,20 +29,21 @@ def _correlation(function):
 
 
 METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "accuracy": metrics.accuracy_score,
-    # The positive class is 1; without one anywhere F1 is 0, as in Model Garden.
-    "f1": lambda labels, predictions: metrics.f1_score(
-        labels, predictions, zero_division=0),
-    "matthews_corrcoef": metrics.matthews_corrcoef,
-    "pearson": _correlation(stats.pearsonr),
-    "spearman": _correlation(stats.spearmanr),
+  "accuracy": metrics.accuracy_score,
+  # The positive class is 1; without one anywhere F1 is 0, as in Model Garden.
+  "f1": lambda labels, predictions: metrics.f1_score(
+    labels, predictions, zero_division=0
+  ),
+  "matthews_corrcoef": metrics.matthews_corrcoef,
+  "pearson": _correlation(stats.pearsonr),
+  "spearman": _correlation(stats.spearmanr),
 }
 
 
 def evaluate(
-    task: glue_tasks.GlueTask,
-    labels: Sequence[Label],
-    predictions: Sequence[Label],
+  task: glue_tasks.GlueTask,
+  labels: Sequence[Label],
+  predictions: Sequence[Label],
 ) -> dict[str, float]:
   """Scores predictions by the metrics of a task.
 
@@ -64,8 +65,11 @@ def evaluate(
   """
   if len(labels) != len(predictions) or not len(labels):
     raise ValueError(
-        f"There must be as many predictions ({len(predictions)}) as labels "
-        f"({len(labels)}), and at least one.")
+      f"There must be as many predictions ({len(predictions)}) as labels "
+      f"({len(labels)}), and at least one."
+    )
   labels, predictions = np.asarray(labels), np.asarray(predictions)
-  return {name: 100.0 * float(METRICS[name](labels, predictions))
-          for name in task.metrics}
+  return {
+    name: 100.0 * float(METRICS[name](labels, predictions))
+    for name in task.metrics
+  }

@@ -4,10 +4,10 @@ The format of the GLUE site, for dev and test sets alike. `index` is the row of
 the data file, from 0.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Union
 
 from swe_tf import errors
 from swe_tf.data import glue_examples
@@ -16,11 +16,12 @@ from swe_tf.data import glue_tasks
 
 HEADER = "index\tprediction"
 
-Label = Union[int, float]
+Label = int | float
 
 
 def format_predictions(
-    predictions: Mapping[int, Label], task: glue_tasks.GlueTask) -> str:
+  predictions: Mapping[int, Label], task: glue_tasks.GlueTask
+) -> str:
   """Returns the content of a prediction file.
 
   Args:
@@ -38,7 +39,8 @@ def format_predictions(
     if task.is_regression:
       if not math.isfinite(value):
         raise ValueError(
-            f"The score of row {index} is {value}; did training diverge?")
+          f"The score of row {index} is {value}; did training diverge?"
+        )
       lines.append(f"{index}\t{min(max(value, low), high):.3f}")
     else:
       lines.append(f"{index}\t{task.labels[value]}")
@@ -46,9 +48,9 @@ def format_predictions(
 
 
 def write_predictions(
-    path: files.PathLike,
-    predictions: Mapping[int, Label],
-    task: glue_tasks.GlueTask,
+  path: files.PathLike,
+  predictions: Mapping[int, Label],
+  task: glue_tasks.GlueTask,
 ) -> None:
   """Writes a prediction file; see `format_predictions`."""
   text = format_predictions(predictions, task)
@@ -57,7 +59,8 @@ def write_predictions(
 
 
 def read_predictions(
-    path: files.PathLike, task: glue_tasks.GlueTask) -> dict[int, Label]:
+  path: files.PathLike, task: glue_tasks.GlueTask
+) -> dict[int, Label]:
   """Reads a prediction file.
 
   Args:
@@ -74,15 +77,16 @@ def read_predictions(
   lines = files.read_text(path).splitlines()
   if not lines or lines[0] != HEADER:
     raise errors.UsageError(
-        f"{path}:1: the header is {lines[0] if lines else ''!r}, not "
-        f"{HEADER!r}.")
+      f"{path}:1: the header is {lines[0] if lines else ''!r}, not {HEADER!r}."
+    )
   predictions = {}
   for number, line in enumerate(lines[1:], start=2):
     index, tab, label = line.partition("\t")
     if not tab or not index.isdecimal():
       raise errors.UsageError(
-          f"{path}:{number}: {line!r} is not a row number, a tab and a "
-          "prediction.")
+        f"{path}:{number}: {line!r} is not a row number, a tab and a "
+        "prediction."
+      )
     if int(index) in predictions:
       raise errors.UsageError(f"{path}:{number}: index {index} comes twice.")
     try:
@@ -93,9 +97,9 @@ def read_predictions(
 
 
 def align(
-    glue_file: glue_examples.GlueFile,
-    predictions: Mapping[int, Label],
-    path: files.PathLike,
+  glue_file: glue_examples.GlueFile,
+  predictions: Mapping[int, Label],
+  path: files.PathLike,
 ) -> tuple[Sequence[Label], Sequence[Label]]:
   """Returns the labels of a data file and the predictions for the same rows.
 
@@ -111,12 +115,14 @@ def align(
   missing = [index for index in rows if index not in predictions]
   if missing:
     raise errors.UsageError(
-        f"{path} has no prediction for {len(missing)} of the {len(rows)} rows "
-        f"of {glue_file.path}, such as index {missing[0]}.")
+      f"{path} has no prediction for {len(missing)} of the {len(rows)} rows "
+      f"of {glue_file.path}, such as index {missing[0]}."
+    )
   count = len(rows) + glue_file.dropped
   beyond = [index for index in predictions if index >= count]
   if beyond:
     raise errors.UsageError(
-        f"{path} has a prediction for index {beyond[0]}, but {glue_file.path} "
-        f"has {count} rows, from 0; do the files belong together?")
+      f"{path} has a prediction for index {beyond[0]}, but {glue_file.path} "
+      f"has {count} rows, from 0; do the files belong together?"
+    )
   return list(rows.values()), [predictions[index] for index in rows]

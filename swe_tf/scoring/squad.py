@@ -6,10 +6,11 @@ predictions to unknown questions are ignored (there they raise).
 """
 
 import collections
+from collections.abc import Mapping
+from collections.abc import Sequence
 import re
 import string
-from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from swe_tf import errors
 from swe_tf.data import glue_squad_files as files
@@ -42,11 +43,11 @@ def token_f1(prediction: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def evaluate(
-    squad: squad_questions.SquadFile,
-    predictions: Mapping[str, str],
-    *,
-    na_probs: Optional[Mapping[str, float]] = None,
-    na_prob_threshold: float = 1.0,
+  squad: squad_questions.SquadFile,
+  predictions: Mapping[str, str],
+  *,
+  na_probs: Mapping[str, float] | None = None,
+  na_prob_threshold: float = 1.0,
 ) -> dict[str, Any]:
   """Scores predictions.
 
@@ -73,49 +74,60 @@ def evaluate(
   answered = [name for name in questions if name in predictions]
   if not answered:
     raise errors.UsageError(
-        f"none of the {len(predictions)} predictions is for one of the "
-        f"{len(questions)} questions of {squad.path}; do the files belong "
-        "together?")
+      f"none of the {len(predictions)} predictions is for one of the "
+      f"{len(questions)} questions of {squad.path}; do the files belong "
+      "together?"
+    )
   exact, f1 = {}, {}
   for name in answered:
     exact[name], f1[name] = _score(
-        predictions[name], questions[name], squad.version)
+      predictions[name], questions[name], squad.version
+    )
 
   found = {"exact_match": exact, "f1": f1}
   if na_probs is not None:
     for name in answered:
       if name not in na_probs:
         raise errors.UsageError(
-            f"no no-answer probability for question {name}, which has a "
-            "prediction.")
+          f"no no-answer probability for question {name}, which has a "
+          "prediction."
+        )
     found = {
-        metric: {
-            name: float(not questions[name].answers)
-            if na_probs[name] > na_prob_threshold else score
-            for name, score in scores.items()}
-        for metric, scores in found.items()}
+      metric: {
+        name: float(not questions[name].answers)
+        if na_probs[name] > na_prob_threshold
+        else score
+        for name, score in scores.items()
+      }
+      for metric, scores in found.items()
+    }
 
   result = _means(found, questions)
   result["missing"] = len(questions) - len(answered)
   result["extra"] = len(predictions) - len(answered)
   if squad.version == "2.0":
     for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
-      part = [name for name, question in questions.items()
-              if bool(question.answers) == has_answer]
+      part = [
+        name
+        for name, question in questions.items()
+        if bool(question.answers) == has_answer
+      ]
       if part:
         for key, value in _means(found, part).items():
           result[f"{prefix}_{_SHORT.get(key, key)}"] = value
   if na_probs is not None:
     for metric, scores in (("exact_match", exact), ("f1", f1)):
       best, threshold = _best_threshold(
-          scores, predictions, na_probs, questions)
+        scores, predictions, na_probs, questions
+      )
       result[f"best_{_SHORT.get(metric, metric)}"] = best
       result[f"best_{_SHORT.get(metric, metric)}_thresh"] = threshold
   return result
 
 
-def _score(prediction: str, question: squad_questions.Question,
-           version: str) -> tuple[float, float]:
+def _score(
+  prediction: str, question: squad_questions.Question, version: str
+) -> tuple[float, float]:
   """Returns exact match and F1 against the best fitting gold answer."""
   golds = [normalize_answer(answer.text) for answer in question.answers]
   if version == "2.0":
@@ -128,11 +140,13 @@ def _score(prediction: str, question: squad_questions.Question,
   return exact, max(token_f1(tokens, gold.split()) for gold in golds)
 
 
-def _means(found: Mapping[str, Mapping[str, float]],
-           names: Sequence[str]) -> dict[str, Any]:
+def _means(
+  found: Mapping[str, Mapping[str, float]], names: Sequence[str]
+) -> dict[str, Any]:
   means = {
-      metric: 100.0 * sum(scores.get(name, 0.0) for name in names) / len(names)
-      for metric, scores in found.items()}
+    metric: 100.0 * sum(scores.get(name, 0.0) for name in names) / len(names)
+    for metric, scores in found.items()
+  }
   return {**means, "total": len(names)}
 
 
@@ -170,9 +184,11 @@ def _read_object(path, kind, kind_name):
   content = files.read_json(path)
   if not isinstance(content, dict):
     raise errors.UsageError(
-        f"{path}:1: not a JSON object with question ids as keys.")
+      f"{path}:1: not a JSON object with question ids as keys."
+    )
   for name, value in content.items():
     if not isinstance(value, kind):
       raise errors.UsageError(
-          f"{path}: question {name} has {value!r:.60}, not {kind_name}.")
+        f"{path}: question {name} has {value!r:.60}, not {kind_name}."
+      )
   return content

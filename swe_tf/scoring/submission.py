@@ -10,10 +10,10 @@ If such a directory holds a `selection.json` with `{"best": "SUBDIRECTORY"}`,
 the file is taken from that subdirectory instead.
 """
 
+from collections.abc import Iterable
+from collections.abc import Mapping
 import pathlib
 import zipfile
-from collections.abc import Iterable, Mapping
-from typing import Optional
 
 from swe_tf import errors
 from swe_tf.data import glue_squad_files as files
@@ -27,7 +27,7 @@ _TRAINED_AS = {"AX": "MNLI", "MNLI-m": "MNLI", "MNLI-mm": "MNLI"}
 MAJORITY = {"WNLI": "0"}
 
 
-def find_predictions(runs: files.PathLike, name: str) -> Optional[pathlib.Path]:
+def find_predictions(runs: files.PathLike, name: str) -> pathlib.Path | None:
   """Returns the prediction file for a submission name, None if there is none.
 
   Args:
@@ -48,16 +48,18 @@ def find_predictions(runs: files.PathLike, name: str) -> Optional[pathlib.Path]:
       best = content.get("best") if isinstance(content, dict) else None
       if not isinstance(best, str) or not (directory / best).is_dir():
         raise errors.UsageError(
-            f'{selection}: "best" is {best!r}, which is no directory in '
-            f"{directory}.")
+          f'{selection}: "best" is {best!r}, which is no directory in '
+          f"{directory}."
+        )
       directory = directory / best
     if (directory / file_name).exists():
       return directory / file_name
   return None
 
 
-def collect(runs: files.PathLike,
-            majority_for: Iterable[str] = ()) -> dict[str, str]:
+def collect(
+  runs: files.PathLike, majority_for: Iterable[str] = ()
+) -> dict[str, str]:
   """Returns the eleven files of a submission, checked.
 
   Args:
@@ -74,18 +76,27 @@ def collect(runs: files.PathLike,
   for name in majority_for:
     if name not in MAJORITY:
       raise errors.UsageError(
-          f"--majority_for={name} is not possible; only "
-          f"{', '.join(MAJORITY)} can be filled with its majority class.")
-  found = {name: find_predictions(runs, name)
-           for name in glue_tasks.SUBMISSIONS}
-  missing = [name for name, path in found.items()
-             if path is None and name not in majority_for]
+        f"--majority_for={name} is not possible; only "
+        f"{', '.join(MAJORITY)} can be filled with its majority class."
+      )
+  found = {
+    name: find_predictions(runs, name) for name in glue_tasks.SUBMISSIONS
+  }
+  missing = [
+    name
+    for name, path in found.items()
+    if path is None and name not in majority_for
+  ]
   if missing:
     raise errors.UsageError(
-        f"{runs} has no predictions for {', '.join(missing)}; a submission "
-        "needs all eleven. Put them into NAME/predictions.tsv" +
-        (", or fill WNLI, which the paper leaves out, with "
-         "--majority_for=WNLI." if "WNLI" in missing else "."))
+      f"{runs} has no predictions for {', '.join(missing)}; a submission "
+      "needs all eleven. Put them into NAME/predictions.tsv"
+      + (
+        ", or fill WNLI, which the paper leaves out, with --majority_for=WNLI."
+        if "WNLI" in missing
+        else "."
+      )
+    )
   contents = {}
   for name, path in found.items():
     task = glue_tasks.SUBMISSIONS[name]
@@ -99,8 +110,11 @@ def collect(runs: files.PathLike,
   return contents
 
 
-def check(predictions: Mapping[int, glue_predictions.Label], name: str,
-          path: files.PathLike) -> None:
+def check(
+  predictions: Mapping[int, glue_predictions.Label],
+  name: str,
+  path: files.PathLike,
+) -> None:
   """Raises `UsageError` unless every row of the test set has a prediction.
 
   Args:
@@ -112,9 +126,10 @@ def check(predictions: Mapping[int, glue_predictions.Label], name: str,
   if len(predictions) != rows or max(predictions) != rows - 1:
     highest = max(predictions, default="none")
     raise errors.UsageError(
-        f"{path}: {len(predictions)} predictions with {highest} as the highest "
-        f"index, but the test set of {name} has {rows} rows, from 0; predict "
-        "all of the test set.")
+      f"{path}: {len(predictions)} predictions with {highest} as the highest "
+      f"index, but the test set of {name} has {rows} rows, from 0; predict "
+      "all of the test set."
+    )
 
 
 def write_zip(path: files.PathLike, contents: Mapping[str, str]) -> None:
@@ -122,5 +137,6 @@ def write_zip(path: files.PathLike, contents: Mapping[str, str]) -> None:
   with files.complete_or_absent(path) as scratch:
     with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
       for name, content in sorted(contents.items()):
-        archive.writestr(zipfile.ZipInfo(f"{name}.tsv"), content,
-                         zipfile.ZIP_DEFLATED)
+        archive.writestr(
+          zipfile.ZipInfo(f"{name}.tsv"), content, zipfile.ZIP_DEFLATED
+        )

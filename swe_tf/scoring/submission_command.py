@@ -15,11 +15,15 @@ from swe_tf.data import glue_squad_files as files
 from swe_tf.scoring import submission
 
 _RUNS = flags.DEFINE_string(
-    "runs", None, "Directory with a subdirectory of predictions for each task.")
+  "runs", None, "Directory with a subdirectory of predictions for each task."
+)
 _OUTPUT = flags.DEFINE_string("output", None, "The zip file to write.")
 _MAJORITY_FOR = flags.DEFINE_list(
-    "majority_for", [], "Fill these with the majority class if they have no "
-    "predictions; only WNLI can be.")
+  "majority_for",
+  [],
+  "Fill these with the majority class if they have no "
+  "predictions; only WNLI can be.",
+)
 
 
 @files.one_line_errors("swe submission")

@@ -6,19 +6,17 @@ adjacent units no longer point the same way, the average serves neither.
 
 import json
 import math
-from typing import Any, Dict, List, Optional
+from typing import Any
 
-import gin
 import tensorflow as tf
 
+import gin
 from swe_tf import errors
 from swe_tf.sharing import plan
 from swe_tf.sharing import schedule
 
 
-class RememberingRule(
-    schedule.UntieRule, tf.train.experimental.PythonState
-):
+class RememberingRule(schedule.UntieRule, tf.train.experimental.PythonState):
   """A rule whose decisions depend on earlier ones: they are checkpointed.
 
   Attributes:
@@ -28,7 +26,7 @@ class RememberingRule(
 
   def __init__(self):
     super().__init__()
-    self.decisions: List[Dict[str, Any]] = []
+    self.decisions: list[dict[str, Any]] = []
 
   def serialize(self) -> str:
     return json.dumps(self.decisions)
@@ -49,11 +47,11 @@ class UntieByCorrelation(RememberingRule):
   """
 
   def __init__(
-      self,
-      interval: int = 1000,
-      rho: float = 0.5,
-      patience: int = 3,
-      split: bool = False,
+    self,
+    interval: int = 1000,
+    rho: float = 0.5,
+    patience: int = 3,
+    split: bool = False,
   ):
     """Initializes the rule.
 
@@ -75,11 +73,11 @@ class UntieByCorrelation(RememberingRule):
   def cosine_interval(self) -> int:
     return self.interval
 
-  def next_decision(self, step: int) -> Optional[int]:
+  def next_decision(self, step: int) -> int | None:
     return (step // self.interval + 1) * self.interval
 
   def regroup(
-      self, step: int, cosines: schedule.GradientCosines, groups: plan.Groups
+    self, step: int, cosines: schedule.GradientCosines, groups: plan.Groups
   ) -> plan.Groups:
     """See base class; decides once for a step, however often it is asked."""
     decided = self.decisions and self.decisions[-1]["step"] >= step
@@ -93,24 +91,26 @@ class UntieByCorrelation(RememberingRule):
       after = self._cut(counts, groups)
     else:
       after = schedule.UNTIED if counts[0] >= self.patience else groups
-    self.decisions.append({
+    self.decisions.append(
+      {
         "step": step,
         "cosines": [round(cosine, 6) for cosine in cosines.adjacent],
         "times_low": counts,
         "groups": list(after),
-    })
+      }
+    )
     return after
 
-  def _count(self, low: List[bool]) -> List[int]:
+  def _count(self, low: list[bool]) -> list[int]:
     """Returns how often in a row: for each pair if `split`, else for most."""
     if not self.split:
       low = [sum(low) > len(low) / 2]
     earlier = (
-        self.decisions[-1]["times_low"] if self.decisions else [0] * len(low)
+      self.decisions[-1]["times_low"] if self.decisions else [0] * len(low)
     )
     return [(n + 1) * is_low for n, is_low in zip(earlier, low)]
 
-  def _cut(self, counts: List[int], groups: plan.Groups) -> plan.Groups:
+  def _cut(self, counts: list[int], groups: plan.Groups) -> plan.Groups:
     """Cuts the groups, which are runs of units, where the count is full."""
     after = [0]
     for unit, count in enumerate(counts, start=1):
@@ -126,7 +126,7 @@ def check_correlation(interval: int, rho: float, patience: int) -> None:
     raise errors.UsageError(f"interval ({interval}) must be at least 1.")
   if not -1.0 <= rho <= 1.0:
     raise errors.UsageError(
-        f"rho ({rho}) must be a cosine, between -1.0 and 1.0."
+      f"rho ({rho}) must be a cosine, between -1.0 and 1.0."
     )
   if patience < 1:
     raise errors.UsageError(f"patience ({patience}) must be at least 1.")

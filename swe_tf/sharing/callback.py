@@ -26,18 +26,18 @@ class UntieCallback(tf_keras.callbacks.Callback):
   def on_train_begin(self, logs=None):
     del logs
     self._optimizer = optimizer_lib.find_shared_weights_optimizer(
-        self.model.optimizer
+      self.model.optimizer
     )
     if self._optimizer is None:
       raise errors.UsageError(
-          "UntieCallback needs a model that was compiled with a "
-          "SharedWeightsOptimizer, got "
-          f"{type(self.model.optimizer).__name__}."
+        "UntieCallback needs a model that was compiled with a "
+        "SharedWeightsOptimizer, got "
+        f"{type(self.model.optimizer).__name__}."
       )
     if self._optimizer.untie_step is None:
       raise errors.UsageError(
-          "UntieCallback needs an untie_step: "
-          "SharedWeightsOptimizer(inner, plan, untie_step=...)."
+        "UntieCallback needs an untie_step: "
+        "SharedWeightsOptimizer(inner, plan, untie_step=...)."
       )
     if self._optimizer.phase != optimizer_lib.SHARED:
       return
@@ -47,9 +47,9 @@ class UntieCallback(tf_keras.callbacks.Callback):
     stride = int(self.model._steps_per_execution.numpy())  # pylint: disable=protected-access
     if (self._optimizer.untie_step - step) % stride:
       raise errors.UsageError(
-          f"untie_step ({self._optimizer.untie_step}) must be a multiple of "
-          f"steps_per_execution ({stride}) away from the current step "
-          f"({step}), since Keras hands back control only there."
+        f"untie_step ({self._optimizer.untie_step}) must be a multiple of "
+        f"steps_per_execution ({stride}) away from the current step "
+        f"({step}), since Keras hands back control only there."
       )
     self._untie_if_due()
 

@@ -4,8 +4,6 @@ TensorFlow restores what it can find and stays silent about the rest, or raises
 from deep inside at the first shape that differs.
 """
 
-from typing import Dict, List
-
 import tensorflow as tf
 
 from swe_tf import errors
@@ -14,8 +12,8 @@ _SHOWN = 5
 
 
 def _variables_below(
-    view: tf.train.CheckpointView, root: int
-) -> Dict[int, str]:
+  view: tf.train.CheckpointView, root: int
+) -> dict[int, str]:
   """Returns the path of every variable of the checkpoint below node `root`."""
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   paths, found, to_visit = {root: ""}, {}, [root]
@@ -30,7 +28,7 @@ def _variables_below(
   return found
 
 
-def _listed(title: str, lines: List[str]) -> str:
+def _listed(title: str, lines: list[str]) -> str:
   more = len(lines) - _SHOWN
   shown = [f"\n    {line}" for line in sorted(lines)[:_SHOWN]]
   tail = f"\n    ... and {more} more" if more > 0 else ""
@@ -55,17 +53,17 @@ def check_fits(path: str, **items: tf.Module) -> None:
   absent = [name for name in items if name not in top]
   if absent:
     raise errors.UsageError(
-        f"Checkpoint {path} has no {' and no '.join(map(repr, absent))} in it, "
-        f"only {', '.join(sorted(top))}. Give a checkpoint that a pre-training "
-        "run wrote."
+      f"Checkpoint {path} has no {' and no '.join(map(repr, absent))} in it, "
+      f"only {', '.join(sorted(top))}. Give a checkpoint that a pre-training "
+      "run wrote."
     )
   missing, extra, differ = [], [], []
   for name, item in items.items():
     saved = _variables_below(view, top[name])
     matched = {
-        node: obj
-        for node, obj in view.match(tf.train.Checkpoint(**{name: item})).items()
-        if node in saved and isinstance(obj, tf.Variable)
+      node: obj
+      for node, obj in view.match(tf.train.Checkpoint(**{name: item})).items()
+      if node in saved and isinstance(obj, tf.Variable)
     }
     found = {id(obj) for obj in matched.values()}
     missing += [v.name for v in item.variables if id(v) not in found]
@@ -74,17 +72,17 @@ def check_fits(path: str, **items: tf.Module) -> None:
       shape = shapes[nodes[node].attributes[0].checkpoint_key]
       if list(shape) != variable.shape.as_list():
         differ.append(
-            f"{variable.name}: {list(shape)} in the checkpoint, "
-            f"{variable.shape.as_list()} in the model"
+          f"{variable.name}: {list(shape)} in the checkpoint, "
+          f"{variable.shape.as_list()} in the model"
         )
   if missing or extra or differ:
     raise errors.UsageError(
-        f"Checkpoint {path} is of another architecture than this model."
-        + _listed("shapes that differ", differ)
-        + _listed("only in the model", missing)
-        + _listed("only in the checkpoint", extra)
-        + "\nSet task.model as in the params.yaml of the run that wrote it, or "
-        "choose another model_dir or init_checkpoint."
+      f"Checkpoint {path} is of another architecture than this model."
+      + _listed("shapes that differ", differ)
+      + _listed("only in the model", missing)
+      + _listed("only in the checkpoint", extra)
+      + "\nSet task.model as in the params.yaml of the run that wrote it, or "
+      "choose another model_dir or init_checkpoint."
     )
 
 

@@ -6,7 +6,7 @@ all-reduced gradient of a single layer never exists while shared.
 Not for: what follows from it (`adaptive.py`).
 """
 
-from typing import List, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -35,25 +35,25 @@ class CosineMeter:
   def _measurement(self, shape: Sequence[int], name: str) -> tf.Variable:
     with tf.init_scope():
       return tf.Variable(
-          tf.fill(shape, float("nan")),
-          trainable=False,
-          synchronization=tf.VariableSynchronization.ON_READ,
-          aggregation=tf.VariableAggregation.MEAN,
-          name=name,
+        tf.fill(shape, float("nan")),
+        trainable=False,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.MEAN,
+        name=name,
       )
 
   def read(self) -> schedule.GradientCosines:
     """Returns the last measurement, averaged over the replicas."""
     return schedule.GradientCosines(
-        float(self._mean.numpy()), tuple(self._adjacent.numpy().tolist())
+      float(self._mean.numpy()), tuple(self._adjacent.numpy().tolist())
     )
 
   def measure(
-      self,
-      step: tf.Tensor,
-      grads_and_vars: gradients.GradsAndVars,
-      means: gradients.GradsAndVars,
-      plan: plan_lib.SharingPlan,
+    self,
+    step: tf.Tensor,
+    grads_and_vars: gradients.GradsAndVars,
+    means: gradients.GradsAndVars,
+    plan: plan_lib.SharingPlan,
   ) -> None:
     """Measures if `step` is due.
 
@@ -74,26 +74,29 @@ class CosineMeter:
       self._adjacent.assign(adjacent(units))
 
     stems = set(map(plan_lib.variable_key, plan.stems))
-    with tf.control_dependencies([
-        g for g, v in means
+    with tf.control_dependencies(
+      [
+        g
+        for g, v in means
         if g is not None and plan_lib.variable_key(v) in stems
-    ]):
+      ]
+    ):
       is_due = tf.equal(step % self._interval, 0)
     tf.cond(is_due, measure_now, lambda: None)
 
 
-def _inverse_norms(tied_grads) -> List[tf.Tensor]:
+def _inverse_norms(tied_grads) -> list[tf.Tensor]:
   """Returns 1 / |g_b| of each unit's whole gradient; 0 for the gradient 0."""
   return [
-      tf.math.reciprocal_no_nan(
-          tf.linalg.global_norm([grads[b] for grads in tied_grads])
-      )
-      for b in range(len(tied_grads[0]))
+    tf.math.reciprocal_no_nan(
+      tf.linalg.global_norm([grads[b] for grads in tied_grads])
+    )
+    for b in range(len(tied_grads[0]))
   ]
 
 
 def mean_pairwise(
-    tied_grads: Sequence[Sequence[tf.Tensor]],
+  tied_grads: Sequence[Sequence[tf.Tensor]],
 ) -> tf.Tensor:
   """Returns the mean cosine over all pairs of units' whole gradients.
 
@@ -109,9 +112,9 @@ def mean_pairwise(
   num_units = len(tied_grads[0])
   inverse = _inverse_norms(tied_grads)
   sum_of_units = [
-      tf.add_n([g * inverse[b] for b, g in enumerate(grads) if g is not None])
-      for grads in tied_grads
-      if any(g is not None for g in grads)
+    tf.add_n([g * inverse[b] for b, g in enumerate(grads) if g is not None])
+    for grads in tied_grads
+    if any(g is not None for g in grads)
   ]
   square = tf.square(tf.linalg.global_norm(sum_of_units))
   return (square - num_units) / (num_units * (num_units - 1.0))
@@ -130,9 +133,9 @@ def adjacent(tied_grads: Sequence[Sequence[tf.Tensor]]) -> tf.Tensor:
   cosines = []
   for b in range(len(inverse) - 1):
     products = [
-        tf.reduce_sum(tf.convert_to_tensor(grads[b]) * grads[b + 1])
-        for grads in tied_grads
-        if grads[b] is not None and grads[b + 1] is not None
+      tf.reduce_sum(tf.convert_to_tensor(grads[b]) * grads[b + 1])
+      for grads in tied_grads
+      if grads[b] is not None and grads[b + 1] is not None
     ]
     cosines.append(tf.add_n(products) * inverse[b] * inverse[b + 1])
   return tf.stack(cosines)

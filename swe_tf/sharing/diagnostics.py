@@ -16,9 +16,7 @@ def _relative_distance(ties):
   for tie in ties:
     mean = tf.add_n(tie) / len(tie)
     common.append(tf.nn.l2_loss(mean))
-    apart.append(
-        tf.add_n([tf.nn.l2_loss(w - mean) for w in tie]) / len(tie)
-    )
+    apart.append(tf.add_n([tf.nn.l2_loss(w - mean) for w in tie]) / len(tie))
   return tf.sqrt(tf.math.divide_no_nan(tf.add_n(apart), tf.add_n(common)))
 
 
@@ -33,5 +31,5 @@ def distance_from_mean(plan: plan_lib.SharingPlan) -> tf.Tensor:
     independent weights with a mean much smaller than themselves.
   """
   return _relative_distance(
-      [[tf.convert_to_tensor(v) for v in tie] for tie in plan.whole_ties]
+    [[tf.convert_to_tensor(v) for v in tie] for tie in plan.whole_ties]
   )

@@ -4,26 +4,27 @@ All of them run in a replica context, on the gradients of that replica alone.
 Nothing here holds state; `optimizer.py` puts them in order.
 """
 
-from typing import List, Mapping, Sequence, Tuple
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from swe_tf.sharing import plan as plan_lib
 
-GradsAndVars = Sequence[Tuple[tf.Tensor, tf.Variable]]
+GradsAndVars = Sequence[tuple[tf.Tensor, tf.Variable]]
 
 
 def gradients_of(
-    grads_and_vars: GradsAndVars, ties: Sequence[Sequence[tf.Variable]]
-) -> List[List[tf.Tensor]]:
+  grads_and_vars: GradsAndVars, ties: Sequence[Sequence[tf.Variable]]
+) -> list[list[tf.Tensor]]:
   """Returns the gradients of each tie's variables; None where none came."""
   by_key = {plan_lib.variable_key(v): g for g, v in grads_and_vars}
   return [[by_key.get(plan_lib.variable_key(v)) for v in tie] for tie in ties]
 
 
 def mean_over_ties(
-    grads_and_vars: GradsAndVars, plan: plan_lib.SharingPlan
-) -> List[Tuple[tf.Tensor, tf.Variable]]:
+  grads_and_vars: GradsAndVars, plan: plan_lib.SharingPlan
+) -> list[tuple[tf.Tensor, tf.Variable]]:
   """Replaces the gradients of each tie by their mean, given to the stem.
 
   This is Algorithm 1, line 6, for all that the optimizer has to see: branches
@@ -48,7 +49,7 @@ def mean_over_ties(
     # oracle; it must not change the divisor.
     reached = [tf.convert_to_tensor(g) for g in grads if g is not None]
     mean_of_stem[keys[0]] = (
-        tf.add_n(reached) * (1.0 / len(tie)) if reached else None
+      tf.add_n(reached) * (1.0 / len(tie)) if reached else None
     )
     branches.update(keys[1:])
   result = []
@@ -60,8 +61,8 @@ def mean_over_ties(
 
 
 def mix_with_mean(
-    grads_and_vars: GradsAndVars, plan: plan_lib.SharingPlan
-) -> List[Tuple[tf.Tensor, tf.Variable]]:
+  grads_and_vars: GradsAndVars, plan: plan_lib.SharingPlan
+) -> list[tuple[tf.Tensor, tf.Variable]]:
   """Replaces each tied gradient g_i by (g_0 + g_i) / 2, g_0 the tie's mean.
 
   Args:
@@ -73,8 +74,7 @@ def mix_with_mean(
   """
   mean_of = {}
   stem_means = {
-      plan_lib.variable_key(v): g
-      for g, v in mean_over_ties(grads_and_vars, plan)
+    plan_lib.variable_key(v): g for g, v in mean_over_ties(grads_and_vars, plan)
   }
   for tie in plan.ties:
     mean = stem_means.get(plan_lib.variable_key(tie[0]))
@@ -89,10 +89,10 @@ def mix_with_mean(
 
 
 def clip_by_global_norm(
-    grads_and_vars: GradsAndVars,
-    clip_norm: float,
-    multiplicity: Mapping[str, int],
-) -> List[Tuple[tf.Tensor, tf.Variable]]:
+  grads_and_vars: GradsAndVars,
+  clip_norm: float,
+  multiplicity: Mapping[str, int],
+) -> list[tuple[tf.Tensor, tf.Variable]]:
   """Clips as `tf.clip_by_global_norm`, with tied gradients counted B times.
 
   The oracle clips a list that holds the mean of a tie once for each of its B
@@ -110,9 +110,9 @@ def clip_by_global_norm(
   grads, variables = zip(*grads_and_vars)
   # `tf.linalg.global_norm`, but for the factor: with no ties, bit for bit it.
   half_squares = [
-      tf.nn.l2_loss(g.values if isinstance(g, tf.IndexedSlices) else g)
-      * multiplicity.get(plan_lib.variable_key(v), 1)
-      for g, v in grads_and_vars
+    tf.nn.l2_loss(g.values if isinstance(g, tf.IndexedSlices) else g)
+    * multiplicity.get(plan_lib.variable_key(v), 1)
+    for g, v in grads_and_vars
   ]
   norm = tf.sqrt(2.0 * tf.reduce_sum(tf.stack(half_squares)))
   clipped, _ = tf.clip_by_global_norm(grads, clip_norm, use_norm=norm)

@@ -37,27 +37,27 @@ def _check_inner(optimizer) -> None:
   """Raises unless `optimizer` can be the innermost of the stack."""
   if not slots.is_legacy(optimizer):
     plan_lib.require_tf_keras(
-        optimizer, tf_keras.optimizers.Optimizer, "inner_optimizer"
+      optimizer, tf_keras.optimizers.Optimizer, "inner_optimizer"
     )
   for wrapper in (
-      tf_keras.mixed_precision.LossScaleOptimizer,
-      optimization.ExponentialMovingAverage,
+    tf_keras.mixed_precision.LossScaleOptimizer,
+    optimization.ExponentialMovingAverage,
   ):
     if isinstance(optimizer, wrapper):
       raise TypeError(
-          f"inner_optimizer is a {wrapper.__name__}. Wrap the other way round: "
-          f"{wrapper.__name__}(SharedWeightsOptimizer(inner, plan))."
+        f"inner_optimizer is a {wrapper.__name__}. Wrap the other way round: "
+        f"{wrapper.__name__}(SharedWeightsOptimizer(inner, plan))."
       )
   if getattr(optimizer, "gradient_transformers", None):
     raise errors.UsageError(
-        "inner_optimizer has gradient_transformers. They would see each tie "
-        "once, not once for each of its variables, and train another model "
-        "than Algorithm 1. Transform the gradients in the train step instead."
+      "inner_optimizer has gradient_transformers. They would see each tie "
+      "once, not once for each of its variables, and train another model "
+      "than Algorithm 1. Transform the gradients in the train step instead."
     )
 
 
 def find_shared_weights_optimizer(
-    optimizer,
+  optimizer,
 ) -> Optional["SharedWeightsOptimizer"]:
   """Returns the SharedWeightsOptimizer inside of `optimizer`'s wrappers."""
   while optimizer is not None:
@@ -89,13 +89,13 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
   """
 
   def __init__(
-      self,
-      inner_optimizer,
-      plan: plan_lib.SharingPlan,
-      untie_step: Optional[int] = None,
-      *,
-      cosine_interval: Optional[int] = None,
-      name: str = "SharedWeightsOptimizer",
+    self,
+    inner_optimizer,
+    plan: plan_lib.SharingPlan,
+    untie_step: int | None = None,
+    *,
+    cosine_interval: int | None = None,
+    name: str = "SharedWeightsOptimizer",
   ):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
 
@@ -121,18 +121,18 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       # which must not happen inside of a compiled step.
       _ = inner_optimizer.iterations
       self._untied_at = tf.Variable(
-          0 if untie_step == 0 else _NOT_YET,
-          dtype=tf.int64,
-          trainable=False,
-          aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-          name="untied_at",
+        0 if untie_step == 0 else _NOT_YET,
+        dtype=tf.int64,
+        trainable=False,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+        name="untied_at",
       )
       self._groups = tf.Variable(
-          plan.groups,
-          dtype=tf.int64,
-          trainable=False,
-          aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-          name="groups",
+        plan.groups,
+        dtype=tf.int64,
+        trainable=False,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+        name="groups",
       )
     self._cosines = None
     if cosine_interval and plan.num_units > 1:
@@ -152,7 +152,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     return self._plan
 
   @property
-  def untied_at(self) -> Optional[int]:
+  def untied_at(self) -> int | None:
     """The number of updates made when the weights were untied, or None."""
     with tf.init_scope():  # The truth is the variable, also after a restore.
       step = int(self._untied_at.numpy())
@@ -215,14 +215,14 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
   def _copy_slots_to(self, variables) -> None:
     """Gives each of `variables` the slots of its stem."""
     stem_of = {
-        plan_lib.variable_key(v): stem
-        for stem, *rest in self.plan.ties
-        for v in rest
+      plan_lib.variable_key(v): stem
+      for stem, *rest in self.plan.ties
+      for v in rest
     }
     pairs = [(stem_of.get(plan_lib.variable_key(v)), v) for v in variables]
     slots.copy_slots(
-        self.inner_optimizer,
-        [(stem, v) for stem, v in pairs if stem is not None],
+      self.inner_optimizer,
+      [(stem, v) for stem, v in pairs if stem is not None],
     )
 
   def build(self, var_list) -> None:
@@ -253,7 +253,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     clip_norm = getattr(self.inner_optimizer, "gradient_clip_norm", 0.0)
     if clip_norm > 0.0:
       grads_and_vars = gradients.clip_by_global_norm(
-          grads_and_vars, clip_norm, self._multiplicity()
+        grads_and_vars, clip_norm, self._multiplicity()
       )
     inner = self.inner_optimizer
     if slots.is_legacy(inner):
@@ -262,15 +262,15 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
 
   @tf.autograph.experimental.do_not_convert
   def apply_gradients(
-      self,
-      grads_and_vars,
-      name: Optional[str] = None,
-      skip_gradients_aggregation: bool = False,
-      **kwargs,
+    self,
+    grads_and_vars,
+    name: str | None = None,
+    skip_gradients_aggregation: bool = False,
+    **kwargs,
   ):
     """Makes one update. See the base class."""
     aggregate = not skip_gradients_aggregation and kwargs.pop(
-        "experimental_aggregate_gradients", True
+      "experimental_aggregate_gradients", True
     )
     grads_and_vars = list(grads_and_vars)
     if self.phase == UNSHARED:
@@ -289,7 +289,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
 
   def _apply_aggregated(self, grads_and_vars, name):
     return self.inner_optimizer.apply_gradients(
-        grads_and_vars, name=name, experimental_aggregate_gradients=False
+      grads_and_vars, name=name, experimental_aggregate_gradients=False
     )
 
   def _multiplicity(self):
@@ -310,7 +310,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     if slots.is_legacy(inner) and inner.clipvalue is not None:
       grads_and_vars = inner._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
     return gradients.clip_by_global_norm(
-        grads_and_vars, inner.global_clipnorm, self._multiplicity()
+      grads_and_vars, inner.global_clipnorm, self._multiplicity()
     )
 
   def _copy_stems_to_branches(self) -> None:
@@ -325,11 +325,11 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       for stem, *branches in self.plan.ties:
         if branches:
           strategy.extended.update(
-              stem, copy_tie, args=(branches,), group=False
+            stem, copy_tie, args=(branches,), group=False
           )
 
     tf.__internal__.distribute.interim.maybe_merge_call(
-        copy_all, tf.distribute.get_strategy()
+      copy_all, tf.distribute.get_strategy()
     )
 
   # The rest makes the wrapper look like the optimizer that it wraps.
@@ -356,7 +356,9 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
   @property
   def variables(self):
     return slots.all_variables(self.inner_optimizer) + [
-        self._untied_at, self._groups]
+      self._untied_at,
+      self._groups,
+    ]
 
   def finalize_variable_values(self, var_list) -> None:
     if not slots.is_legacy(self.inner_optimizer):
@@ -364,7 +366,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
 
   def get_config(self):
     raise NotImplementedError(
-        "A SharedWeightsOptimizer names variables of its model, so it cannot "
-        "be made from a config. Save weights or a tf.train.Checkpoint, or call "
-        "model.save(..., include_optimizer=False)."
+      "A SharedWeightsOptimizer names variables of its model, so it cannot "
+      "be made from a config. Save weights or a tf.train.Checkpoint, or call "
+      "model.save(..., include_optimizer=False)."
     )

@@ -7,7 +7,6 @@ between loops; the rest is the method's own.
 """
 
 import abc
-from typing import Dict, Optional
 
 import tf_keras
 
@@ -31,11 +30,11 @@ class Phases(abc.ABC):
     """Names the phase. Steps of phases with different names differ."""
 
   @abc.abstractmethod
-  def next_decision(self, step: int) -> Optional[int]:
+  def next_decision(self, step: int) -> int | None:
     """Returns the first step after `step` at which to ask, or None."""
 
   @abc.abstractmethod
-  def change_if_due(self, step: int) -> Optional[str]:
+  def change_if_due(self, step: int) -> str | None:
     """Begins the next phase after update `step`, if it is time.
 
     Args:
@@ -49,16 +48,16 @@ class Phases(abc.ABC):
     """Is called once, before the first update of a run that is not resumed."""
 
   @property
-  def model(self) -> Optional[tf_keras.Model]:
+  def model(self) -> tf_keras.Model | None:
     """The model that is trained now; None if it always is the task's own."""
     return None
 
   @property
-  def state(self) -> Dict[str, object]:
+  def state(self) -> dict[str, object]:
     """What a checkpoint has to hold besides the model and the optimizer."""
     return {}
 
-  def logs(self) -> Dict[str, float]:
+  def logs(self) -> dict[str, float]:
     """Returns the scalars that show the method at work."""
     return {}
 
@@ -67,9 +66,9 @@ class SharingPhases(Phases):
   """Shared, perhaps in smaller groups, then unshared."""
 
   def __init__(
-      self,
-      optimizer: optimizer_lib.SharedWeightsOptimizer,
-      rule: schedule.UntieRule,
+    self,
+    optimizer: optimizer_lib.SharedWeightsOptimizer,
+    rule: schedule.UntieRule,
   ):
     self.optimizer = optimizer
     self.rule = rule
@@ -83,17 +82,17 @@ class SharingPhases(Phases):
   def begin(self) -> None:
     self.optimizer.begin()
 
-  def next_decision(self, step: int) -> Optional[int]:
+  def next_decision(self, step: int) -> int | None:
     if self.optimizer.phase == optimizer_lib.UNSHARED:
       return None
     return self.rule.next_decision(step)
 
-  def change_if_due(self, step: int) -> Optional[str]:
+  def change_if_due(self, step: int) -> str | None:
     if self.optimizer.phase == optimizer_lib.UNSHARED:
       return None
     before = self.optimizer.plan
     groups = self.rule.regroup(
-        step, self.optimizer.gradient_cosines, before.groups
+      step, self.optimizer.gradient_cosines, before.groups
     )
     if groups == before.groups:
       return None
@@ -103,11 +102,11 @@ class SharingPhases(Phases):
     return f"split {before} into {self.optimizer.plan} after step {step}"
 
   @property
-  def state(self) -> Dict[str, object]:
+  def state(self) -> dict[str, object]:
     keeps = isinstance(self.rule, adaptive.RememberingRule)
     return {"untie_rule": self.rule} if keeps else {}
 
-  def logs(self) -> Dict[str, float]:
+  def logs(self) -> dict[str, float]:
     """See base class."""
     shared = self.optimizer.phase == optimizer_lib.SHARED
     tau = self.optimizer.untied_at
@@ -121,6 +120,6 @@ class SharingPhases(Phases):
       logs["sharing/gradient_cosine"] = self.optimizer.gradient_cosine
     else:
       logs["sharing/distance_from_mean"] = diagnostics.distance_from_mean(
-          self.optimizer.plan
+        self.optimizer.plan
       )
     return logs

@@ -8,17 +8,17 @@ stack is `B` such units (section 5.3.3). `1x24` shares all layers of
 BERT-large, `24x1` shares none.
 """
 
+from collections.abc import Sequence
 import math
-from typing import Optional, Sequence, Tuple
 
 import tensorflow as tf
 import tf_keras
 
 from swe_tf import errors
 
-Tie = Tuple[tf.Variable, ...]
+Tie = tuple[tf.Variable, ...]
 # For each unit the unit whose weights it has: the first of its group.
-Groups = Tuple[int, ...]
+Groups = tuple[int, ...]
 
 
 def variable_key(variable: tf.Variable) -> str:
@@ -36,27 +36,27 @@ def require_tf_keras(value, expected, what: str) -> None:
   modules = {cls.__module__.split(".")[0] for cls in type(value).__mro__}
   if "keras" in modules:
     raise TypeError(
-        f"{what} is a Keras 3 object ({came}), but Model Garden runs on "
-        "tf_keras. Build it with `import tf_keras`, or set "
-        "TF_USE_LEGACY_KERAS=1 before the first `import tensorflow`."
+      f"{what} is a Keras 3 object ({came}), but Model Garden runs on "
+      "tf_keras. Build it with `import tf_keras`, or set "
+      "TF_USE_LEGACY_KERAS=1 before the first `import tensorflow`."
     )
   raise TypeError(
-      f"{what} must be a {expected.__module__}.{expected.__qualname__}, "
-      f"got {came}: {value!r}."
+    f"{what} must be a {expected.__module__}.{expected.__qualname__}, "
+    f"got {came}: {value!r}."
   )
 
 
-def _role(variable: tf.Variable) -> Tuple[str, Tuple[int, ...], str]:
+def _role(variable: tf.Variable) -> tuple[str, tuple[int, ...], str]:
   """What must agree within a tie. Only the last part of a name is stable."""
   return (
-      variable.name.split(":")[0].split("/")[-1],
-      tuple(variable.shape.as_list()),
-      variable.dtype.name,
+    variable.name.split(":")[0].split("/")[-1],
+    tuple(variable.shape.as_list()),
+    variable.dtype.name,
   )
 
 
 def _check_alike(
-    stem: tf_keras.layers.Layer, branch: tf_keras.layers.Layer
+  stem: tf_keras.layers.Layer, branch: tf_keras.layers.Layer
 ) -> None:
   """Raises unless both layers have the same variables in the same order."""
   stem_roles = [_role(v) for v in stem.trainable_variables]
@@ -64,21 +64,21 @@ def _check_alike(
   for i, (ours, theirs) in enumerate(zip(stem_roles, branch_roles)):
     if ours != theirs:
       raise errors.UsageError(
-          f"Layers {stem.name!r} and {branch.name!r} are not alike, so they "
-          f"cannot share weights: trainable variable {i} is "
-          f"{stem.trainable_variables[i].name} with shape {ours[1]} and dtype "
-          f"{ours[2]} in the first, but {branch.trainable_variables[i].name} "
-          f"with shape {theirs[1]} and dtype {theirs[2]} in the second. Pass "
-          "only the repeated blocks, built with the same arguments."
+        f"Layers {stem.name!r} and {branch.name!r} are not alike, so they "
+        f"cannot share weights: trainable variable {i} is "
+        f"{stem.trainable_variables[i].name} with shape {ours[1]} and dtype "
+        f"{ours[2]} in the first, but {branch.trainable_variables[i].name} "
+        f"with shape {theirs[1]} and dtype {theirs[2]} in the second. Pass "
+        "only the repeated blocks, built with the same arguments."
       )
   if len(stem_roles) != len(branch_roles):
     both = (stem.trainable_variables, branch.trainable_variables)
     extra = max(both, key=len)[min(map(len, both))]
     raise errors.UsageError(
-        f"Layers {stem.name!r} and {branch.name!r} are not alike, so they "
-        f"cannot share weights: they have {len(stem_roles)} and "
-        f"{len(branch_roles)} trainable variables; the first that only one of "
-        f"them has is {extra.name}."
+      f"Layers {stem.name!r} and {branch.name!r} are not alike, so they "
+      f"cannot share weights: they have {len(stem_roles)} and "
+      f"{len(branch_roles)} trainable variables; the first that only one of "
+      f"them has is {extra.name}."
     )
 
 
@@ -96,12 +96,12 @@ class SharingPlan:
   """
 
   def __init__(
-      self,
-      ties: Sequence[Tie],
-      *,
-      unit_size: int,
-      num_units: int,
-      groups: Optional[Groups] = None,
+    self,
+    ties: Sequence[Tie],
+    *,
+    unit_size: int,
+    num_units: int,
+    groups: Groups | None = None,
   ):
     """Initializes a plan; most callers want `SharingPlan.from_layers`.
 
@@ -119,22 +119,22 @@ class SharingPlan:
     self._check_ties()
     self._check_groups()
     members = {
-        first: [u for u, g in enumerate(self.groups) if g == first]
-        for first in sorted(set(self.groups))
+      first: [u for u, g in enumerate(self.groups) if g == first]
+      for first in sorted(set(self.groups))
     }
     self.ties = tuple(
-        tuple(tie[u] for u in units)
-        for units in members.values()
-        for tie in self.whole_ties
+      tuple(tie[u] for u in units)
+      for units in members.values()
+      for tie in self.whole_ties
     )
 
   def _check_groups(self) -> None:
     if len(self.groups) != self.num_units or any(
-        g > u or self.groups[g] != g for u, g in enumerate(self.groups)
+      g > u or self.groups[g] != g for u, g in enumerate(self.groups)
     ):
       raise errors.UsageError(
-          f"groups ({self.groups}) must have, for each of the {self.num_units} "
-          "units, the number of the first unit of its group."
+        f"groups ({self.groups}) must have, for each of the {self.num_units} "
+        "units, the number of the first unit of its group."
       )
 
   def _check_ties(self) -> None:
@@ -142,26 +142,26 @@ class SharingPlan:
     for tie in self.whole_ties:
       if len(tie) != num_units:
         raise errors.UsageError(
-            f"Every tie of a plan with {num_units} units has {num_units} "
-            f"variables, but the tie of {tie[0].name} has {len(tie)}."
+          f"Every tie of a plan with {num_units} units has {num_units} "
+          f"variables, but the tie of {tie[0].name} has {len(tie)}."
         )
     keys = [variable_key(v) for tie in self.whole_ties for v in tie]
     if len(set(keys)) != len(keys):
       repeated = next(
-          v.name
-          for tie in self.whole_ties
-          for v in tie
-          if keys.count(variable_key(v)) > 1
+        v.name
+        for tie in self.whole_ties
+        for v in tie
+        if keys.count(variable_key(v)) > 1
       )
       raise errors.UsageError(
-          f"Variable {repeated} stands in the plan more than once. Layers that "
-          "are one object, or that already share a variable, have nothing to "
-          "untie: pass distinct layers."
+        f"Variable {repeated} stands in the plan more than once. Layers that "
+        "are one object, or that already share a variable, have nothing to "
+        "untie: pass distinct layers."
       )
 
   @classmethod
   def from_layers(
-      cls, layers: Sequence[tf_keras.layers.Layer], unit_size: int = 1
+    cls, layers: Sequence[tf_keras.layers.Layer], unit_size: int = 1
   ) -> "SharingPlan":
     """Makes the plan in which layer i shares with layer j iff i = j (mod A).
 
@@ -190,15 +190,15 @@ class SharingPlan:
     layers = list(layers)
     if not layers:
       raise errors.UsageError(
-          "There are no layers to share weights between: the list is empty."
+        "There are no layers to share weights between: the list is empty."
       )
     for i, layer in enumerate(layers):
       require_tf_keras(layer, tf_keras.layers.Layer, f"layers[{i}]")
       if not layer.trainable_variables:
         raise errors.UsageError(
-            f"Layer {layer.name!r} has no trainable variables. Build the model "
-            "before the plan (call it once on its inputs), and do not freeze "
-            "the repeated layers."
+          f"Layer {layer.name!r} has no trainable variables. Build the model "
+          "before the plan (call it once on its inputs), and do not freeze "
+          "the repeated layers."
         )
     check_unit_size(unit_size, len(layers))
     num_units = len(layers) // unit_size
@@ -232,15 +232,15 @@ class SharingPlan:
     ('2x2', '1x4 in groups 0-2, 3')
     """
     plan = SharingPlan(
-        self.whole_ties,
-        unit_size=self.unit_size,
-        num_units=self.num_units,
-        groups=groups,
+      self.whole_ties,
+      unit_size=self.unit_size,
+      num_units=self.num_units,
+      groups=groups,
     )
     if any(self.groups[g] != self.groups[u] for u, g in enumerate(plan.groups)):
       raise errors.UsageError(
-          f"groups ({plan.groups}) must be parts of the groups so far "
-          f"({self.groups}): units that were untied cannot be tied again."
+        f"groups ({plan.groups}) must be parts of the groups so far "
+        f"({self.groups}): units that were untied cannot be tied again."
       )
     return plan
 
@@ -269,8 +269,8 @@ class SharingPlan:
     if self.groups == every_nth(period, self.num_units):
       return f"{self.unit_size * period}x{self.num_units // period}"
     members = [
-        [u for u, g in enumerate(self.groups) if g == first]
-        for first in sorted(set(self.groups))
+      [u for u, g in enumerate(self.groups) if g == first]
+      for first in sorted(set(self.groups))
     ]
     shown = ", ".join(map(_show_units, members))
     return f"{self.unit_size}x{self.num_units} in groups {shown}"
@@ -297,6 +297,6 @@ def check_unit_size(unit_size: int, num_layers: int) -> None:
   if unit_size < 1 or num_layers % unit_size:
     fits = [n for n in range(1, num_layers + 1) if num_layers % n == 0]
     raise errors.UsageError(
-        f"unit_size ({unit_size}) must divide the number of layers "
-        f"({num_layers}). Choose one of {', '.join(map(str, fits))}."
+      f"unit_size ({unit_size}) must divide the number of layers "
+      f"({num_layers}). Choose one of {', '.join(map(str, fits))}."
     )

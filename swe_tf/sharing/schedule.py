@@ -6,11 +6,10 @@ phase, its text says "untied after 100 steps"; the text is what counts here.
 """
 
 import abc
+from collections.abc import Sequence
 import dataclasses
-from typing import Optional, Sequence, Tuple
 
 import gin
-
 from swe_tf import errors
 from swe_tf.sharing import plan
 
@@ -28,14 +27,14 @@ class GradientCosines:
   """
 
   mean: float
-  adjacent: Tuple[float, ...] = ()
+  adjacent: tuple[float, ...] = ()
 
 
 def resolve_untie_step(
-    train_steps: int,
-    *,
-    untie_step: Optional[int] = None,
-    untie_fraction: Optional[float] = 0.1,
+  train_steps: int,
+  *,
+  untie_step: int | None = None,
+  untie_fraction: float | None = 0.1,
 ) -> int:
   """Returns tau from a step, or from a fraction of the training steps.
 
@@ -60,19 +59,19 @@ def resolve_untie_step(
   if untie_step is not None:
     if not 0 <= untie_step <= train_steps:
       raise errors.UsageError(
-          f"untie_step ({untie_step}) must be between 0 (never share) and "
-          f"train_steps ({train_steps}; always share)."
+        f"untie_step ({untie_step}) must be between 0 (never share) and "
+        f"train_steps ({train_steps}; always share)."
       )
     return int(untie_step)
   if untie_fraction is None:
     raise errors.UsageError(
-        "Neither untie_step nor untie_fraction is set. Set one of them; "
-        "untie_fraction=0.1 is what the paper recommends."
+      "Neither untie_step nor untie_fraction is set. Set one of them; "
+      "untie_fraction=0.1 is what the paper recommends."
     )
   if not 0.0 <= untie_fraction <= 1.0:
     raise errors.UsageError(
-        f"untie_fraction ({untie_fraction}) must be between 0.0 (never share) "
-        "and 1.0 (always share)."
+      f"untie_fraction ({untie_fraction}) must be between 0.0 (never share) "
+      "and 1.0 (always share)."
     )
   return round(untie_fraction * train_steps)
 
@@ -87,7 +86,7 @@ class UntieRule(abc.ABC):
   """
 
   @abc.abstractmethod
-  def next_decision(self, step: int) -> Optional[int]:
+  def next_decision(self, step: int) -> int | None:
     """Returns the first step after `step` at which to decide, or None."""
 
   def should_untie(self, step: int, gradient_cosine: float) -> bool:
@@ -105,7 +104,7 @@ class UntieRule(abc.ABC):
     raise NotImplementedError("A rule has should_untie, or else regroup.")
 
   def regroup(
-      self, step: int, cosines: GradientCosines, groups: plan.Groups
+    self, step: int, cosines: GradientCosines, groups: plan.Groups
   ) -> plan.Groups:
     """Decides which units share after update `step`; all or none by default.
 
@@ -123,7 +122,7 @@ class UntieRule(abc.ABC):
     return UNTIED if self.should_untie(step, cosines.mean) else groups
 
   @property
-  def cosine_interval(self) -> Optional[int]:
+  def cosine_interval(self) -> int | None:
     """How many steps are between two measurements; None leaves it open."""
     return None
 
@@ -135,7 +134,7 @@ class UntieAtStep(UntieRule):
   def __init__(self, untie_step: int):
     self.untie_step = untie_step
 
-  def next_decision(self, step: int) -> Optional[int]:
+  def next_decision(self, step: int) -> int | None:
     return self.untie_step if step < self.untie_step else None
 
   def should_untie(self, step: int, gradient_cosine: float) -> bool:
@@ -151,7 +150,7 @@ class UntieInStages(UntieAtStep):
   `UntieInStages(untie_step=2000, stages=[(1000, 4)])` for a plan of 1x24.
   """
 
-  def __init__(self, untie_step: int, stages: Sequence[Tuple[int, int]]):
+  def __init__(self, untie_step: int, stages: Sequence[tuple[int, int]]):
     """Initializes the rule.
 
     Args:
@@ -165,22 +164,22 @@ class UntieInStages(UntieAtStep):
     for step, units in self.stages:
       if not 0 < step < untie_step:
         raise errors.UsageError(
-            f"A stage begins at step {step}, which is not between 0 and the "
-            f"untie step ({untie_step})."
+          f"A stage begins at step {step}, which is not between 0 and the "
+          f"untie step ({untie_step})."
         )
       if units % factor or units == factor:
         raise errors.UsageError(
-            f"The stage at step {step} has units of {units}, after units of "
-            f"{factor}: each must be a multiple of the one before."
+          f"The stage at step {step} has units of {units}, after units of "
+          f"{factor}: each must be a multiple of the one before."
         )
       factor = units
 
-  def next_decision(self, step: int) -> Optional[int]:
+  def next_decision(self, step: int) -> int | None:
     coming = [begin for begin, _ in self.stages if begin > step]
     return min(coming) if coming else super().next_decision(step)
 
   def regroup(
-      self, step: int, cosines: GradientCosines, groups: plan.Groups
+    self, step: int, cosines: GradientCosines, groups: plan.Groups
   ) -> plan.Groups:
     if self.should_untie(step, cosines.mean):
       return UNTIED

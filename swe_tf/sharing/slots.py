@@ -6,7 +6,8 @@ A new one keeps lists in the order of the variables, all made by `build`. This
 file is the only place that knows the difference.
 """
 
-from typing import Dict, Iterable, Sequence, Tuple
+from collections.abc import Iterable
+from collections.abc import Sequence
 
 import tensorflow as tf
 import tf_keras
@@ -25,40 +26,40 @@ def all_variables(optimizer) -> Sequence[tf.Variable]:
   return list(variables() if callable(variables) else variables)
 
 
-def slots_of(optimizer, variable: tf.Variable) -> Dict[str, tf.Variable]:
+def slots_of(optimizer, variable: tf.Variable) -> dict[str, tf.Variable]:
   """Returns the slots of `variable` by name. They must exist."""
   if is_legacy(optimizer):
     return {
-        name: optimizer.get_slot(variable, name)
-        for name in optimizer.get_slot_names()
+      name: optimizer.get_slot(variable, name)
+      for name in optimizer.get_slot_names()
     }
   index = optimizer._index_dict[optimizer._var_key(variable)]  # pylint: disable=protected-access
   return {name: slots[index] for name, slots in _slot_lists(optimizer).items()}
 
 
-def _slot_lists(optimizer) -> Dict[str, Sequence[tf.Variable]]:
+def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
   """Returns the lists of a new optimizer that hold one slot a variable."""
   num_variables = len(optimizer._index_dict)  # pylint: disable=protected-access
   lists = {
-      name: value
-      for name, value in vars(optimizer).items()
-      if isinstance(value, (list, tuple))
-      and name != "_variables"
-      and len(value) == num_variables
-      and all(isinstance(slot, tf.Variable) for slot in value)
+    name: value
+    for name, value in vars(optimizer).items()
+    if isinstance(value, (list, tuple))
+    and name != "_variables"
+    and len(value) == num_variables
+    and all(isinstance(slot, tf.Variable) for slot in value)
   }
   known = {id(slot) for slots in lists.values() for slot in slots}
   known.add(id(optimizer.iterations))
   strangers = [
-      v.name
-      for v in all_variables(optimizer)
-      if id(v) not in known and v.shape.rank
+    v.name
+    for v in all_variables(optimizer)
+    if id(v) not in known and v.shape.rank
   ]
   if strangers:
     raise errors.UsageError(
-        f"{type(optimizer).__name__} keeps {strangers[0]} outside of its lists "
-        "of slots, so it cannot be copied when the weights are untied. Use a "
-        "tf_keras optimizer that keeps one list for each kind of slot."
+      f"{type(optimizer).__name__} keeps {strangers[0]} outside of its lists "
+      "of slots, so it cannot be copied when the weights are untied. Use a "
+      "tf_keras optimizer that keeps one list for each kind of slot."
     )
   return lists
 
@@ -80,7 +81,7 @@ def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
 
 
 def copy_slots(
-    optimizer, pairs: Iterable[Tuple[tf.Variable, tf.Variable]]
+  optimizer, pairs: Iterable[tuple[tf.Variable, tf.Variable]]
 ) -> None:
   """Copies the slots of each source to its target. Runs eagerly.
 
@@ -111,5 +112,5 @@ def drop_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
     slots = optimizer._slots.pop(plan.variable_key(variable), {})  # pylint: disable=protected-access
     dropped.update(map(id, slots.values()))
   optimizer._weights = [  # pylint: disable=protected-access
-      weight for weight in all_variables(optimizer) if id(weight) not in dropped
+    weight for weight in all_variables(optimizer) if id(weight) not in dropped
   ]

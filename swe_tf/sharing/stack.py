@@ -45,9 +45,9 @@ def stack_optimizers(inner, *, wrap, config):
     The outermost optimizer.
   """
   optimizer = performance.configure_optimizer(
-      wrap(inner),
-      use_float16=config.runtime.mixed_precision_dtype == "float16",
-      loss_scale=config.runtime.loss_scale,
+    wrap(inner),
+    use_float16=config.runtime.mixed_precision_dtype == "float16",
+    loss_scale=config.runtime.loss_scale,
   )
   ema = config.trainer.optimizer_config.ema
   if ema is not None:

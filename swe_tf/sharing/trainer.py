@@ -6,13 +6,12 @@ with nothing added. The trainer knows phases, never gradients.
 """
 
 import time
-from typing import Optional
 import weakref
 
 from absl import logging
-import gin
 import tensorflow as tf
 
+import gin
 from official.core import base_trainer
 from swe_tf.sharing import checkpoint as checkpoint_lib
 from swe_tf.sharing import optimizer as optimizer_lib
@@ -37,14 +36,14 @@ class SharedWeightsTrainer(base_trainer.Trainer):
   """
 
   def __init__(
-      self,
-      config,
-      task,
-      model,
-      optimizer,
-      *args,
-      untie_rule: Optional[schedule.UntieRule] = None,
-      **kwargs,
+    self,
+    config,
+    task,
+    model,
+    optimizer,
+    *args,
+    untie_rule: schedule.UntieRule | None = None,
+    **kwargs,
   ):
     """Initializes the trainer.
 
@@ -63,9 +62,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       plan = task.build_sharing_plan(model)
       rule = untie_rule or task.untie_rule(config.trainer.train_steps)
       optimizer = stack.stack_optimizers(
-          optimizer,
-          wrap=lambda inner: task.wrap_optimizer(inner, plan, rule, config),
-          config=config,
+        optimizer,
+        wrap=lambda inner: task.wrap_optimizer(inner, plan, rule, config),
+        config=config,
       )
       self._sharing = optimizer_lib.find_shared_weights_optimizer(optimizer)
     self._loop_fn = None
@@ -75,8 +74,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     if self._sharing is not None:
       self._phases = task.build_phases(model, self._sharing, rule, config)
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(
-        **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
-        **(self._phases.state if self._phases else {}),
+      **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
+      **(self._phases.state if self._phases else {}),
     )
 
   @property
@@ -99,7 +98,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     if self._phases is not None:
       self._phases.begin()
 
-  def _latest_of_chief(self) -> Optional[str]:
+  def _latest_of_chief(self) -> str | None:
     """Returns what a worker that is not the chief has to start from.
 
     Model Garden gives the checkpoint manager of such a worker an empty folder:
@@ -157,7 +156,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     if step and hasattr(self.task, "build_sharing_plan"):
       logging.info("Resuming the training input at step %d.", step)
       self.train_dataset = self.distribute_dataset(
-          self.task.build_inputs, self.config.task.train_data, start_step=step
+        self.task.build_inputs, self.config.task.train_data, start_step=step
       )
 
   def _run(self, num_steps: int) -> None:
@@ -171,8 +170,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       int(self.global_step.numpy())  # Waits for the step.
       if self._phases is not None:
         say(
-            f"{self._phases.name}: compiled and made the first step in "
-            f"{time.time() - start:.1f} s"
+          f"{self._phases.name}: compiled and made the first step in "
+          f"{time.time() - start:.1f} s"
         )
       num_steps -= 1
     if num_steps:

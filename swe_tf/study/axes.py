@@ -5,10 +5,10 @@ by name. Any other axis of a study is a table of its own: values by name, each
 with the overrides that it stands for. Imports no TensorFlow.
 """
 
+from collections.abc import Mapping
 import dataclasses
 import re
-from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 from swe_tf import errors
 
@@ -24,6 +24,7 @@ class Method:
     ignores: The axes that do not matter to it. A study in which they differ
       has one run of this method for all their values.
   """
+
   task: Overrides
   ignores: frozenset[str] = frozenset()
 
@@ -34,21 +35,21 @@ def _sharing(ignores=(), **fields) -> Method:
 
 def _growth(method: str) -> Method:
   return Method(
-      {"sharing": {"mode": "none"}, "growth": {"method": method}},
-      frozenset(["tau", "units"]))
+    {"sharing": {"mode": "none"}, "growth": {"method": method}},
+    frozenset(["tau", "units"]),
+  )
 
 
 METHODS: dict[str, Method] = {
-    "baseline": _sharing(["tau", "units"], mode="none"),
-    "swe": _sharing(mode="swe"),
-    "albert": _sharing(
-        ["tau"], mode="swe", untie_fraction=1.0, untie_step=None),
-    "adaptive": _sharing(["tau"], mode="swe", rule="adaptive"),
-    "split": _sharing(["tau"], mode="swe", rule="split"),
-    "reparameterize": _sharing(["tau"], mode="reparameterize"),
-    "stem_branch": _sharing(["tau"], mode="stem_branch"),
-    "net2net": _growth("net2net"),
-    "stacking": _growth("stacking"),
+  "baseline": _sharing(["tau", "units"], mode="none"),
+  "swe": _sharing(mode="swe"),
+  "albert": _sharing(["tau"], mode="swe", untie_fraction=1.0, untie_step=None),
+  "adaptive": _sharing(["tau"], mode="swe", rule="adaptive"),
+  "split": _sharing(["tau"], mode="swe", rule="split"),
+  "reparameterize": _sharing(["tau"], mode="reparameterize"),
+  "stem_branch": _sharing(["tau"], mode="stem_branch"),
+  "net2net": _growth("net2net"),
+  "stacking": _growth("stacking"),
 }
 
 
@@ -56,7 +57,8 @@ def _number(axis: str, value: Any, low: float, high: float = float("inf")):
   is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
   if not is_number or not low <= value <= high:
     raise errors.UsageError(
-        f"axes.{axis}: {value!r} is not a number between {low:g} and {high:g}.")
+      f"axes.{axis}: {value!r} is not a number between {low:g} and {high:g}."
+    )
   return value
 
 
@@ -67,14 +69,15 @@ def parse_tau(value: Any) -> float:
   return float(_number("tau", value, 0.0, 1.0))
 
 
-def parse_units(value: Any) -> tuple[int, Optional[int]]:
+def parse_units(value: Any) -> tuple[int, int | None]:
   """Returns the layers of a unit and the number of units, of '2x12' or 2."""
   if isinstance(value, int):
     return int(_number("units", value, 1)), None
   match = re.fullmatch(r"(\d+)x(\d+)", str(value))
   if not match:
     raise errors.UsageError(
-        f"axes.units: {value!r} is neither like 2x12 nor a number of layers.")
+      f"axes.units: {value!r} is neither like 2x12 nor a number of layers."
+    )
   return int(match[1]), int(match[2])
 
 
@@ -82,8 +85,9 @@ def check_value(axis: str, value: Any) -> None:
   """Raises unless `value` can stand on the axis."""
   if axis == "method" and value not in METHODS:
     raise errors.UsageError(
-        f"axes.method: {value!r} is none of {', '.join(METHODS)}. For another "
-        "one, give the axis another name, and overrides for each value.")
+      f"axes.method: {value!r} is none of {', '.join(METHODS)}. For another "
+      "one, give the axis another name, and overrides for each value."
+    )
   if axis == "units":
     parse_units(value)
   elif axis == "tau":
@@ -110,25 +114,43 @@ def overrides_of(axis: str, value: Any, encoder) -> Overrides:
   if axis == "units":
     return {"task": {"sharing": {"unit_size": parse_units(value)[0]}}}
   if axis == "tau":
-    return {"task": {"sharing": {"untie_fraction": parse_tau(value),
-                                 "untie_step": None}}}
+    return {
+      "task": {
+        "sharing": {"untie_fraction": parse_tau(value), "untie_step": None}
+      }
+    }
   if axis == "seed":
     return {"task": {"seed": value, "train_data": {"seed": value}}}
   if axis == "steps":
     return {"trainer": {"train_steps": value}}
   if axis == "learning_rate":
-    return {"trainer": {"optimizer_config": {"learning_rate": {
-        "polynomial": {"initial_learning_rate": value}}}}}
+    return {
+      "trainer": {
+        "optimizer_config": {
+          "learning_rate": {"polynomial": {"initial_learning_rate": value}}
+        }
+      }
+    }
   heads = encoder.num_attention_heads * value / encoder.hidden_size
   if heads != int(heads):
     size = encoder.hidden_size // encoder.num_attention_heads
     raise errors.UsageError(
-        f"axes.width: {value} is no multiple of the size of a head ({size}).")
+      f"axes.width: {value} is no multiple of the size of a head ({size})."
+    )
   ratio = encoder.intermediate_size / encoder.hidden_size
-  return {"task": {"model": {"encoder": {"any": {
-      "hidden_size": value,
-      "num_attention_heads": int(heads),
-      "intermediate_size": round(value * ratio)}}}}}
+  return {
+    "task": {
+      "model": {
+        "encoder": {
+          "any": {
+            "hidden_size": value,
+            "num_attention_heads": int(heads),
+            "intermediate_size": round(value * ratio),
+          }
+        }
+      }
+    }
+  }
 
 
 KNOWN = ("method", "units", "tau", "width", "steps", "learning_rate", "seed")
@@ -154,6 +176,10 @@ def label(axis: str, value: Any) -> str:
     return f"tau{100 * parse_tau(value):g}"
   if axis == "units" and isinstance(value, int):
     return f"units{value}"
-  short = {"learning_rate": "lr", "width": "width", "steps": "steps",
-           "seed": "seed"}.get(axis, "")
+  short = {
+    "learning_rate": "lr",
+    "width": "width",
+    "steps": "steps",
+    "seed": "seed",
+  }.get(axis, "")
   return f"{short}{value:g}" if isinstance(value, (int, float)) else str(value)

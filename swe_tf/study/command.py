@@ -27,13 +27,17 @@ def define_flags() -> None:
   """Defines the flags of the command."""
   flags.DEFINE_string("output_dir", None, "Where the runs are.")
   flags.DEFINE_bool(
-      "dry_run", False, "Print the runs and what they cost, and stop.")
+    "dry_run", False, "Print the runs and what they cost, and stop."
+  )
   flags.DEFINE_integer(
-      "jobs", 1, "Runs at a time; the processor's cores are divided.")
+    "jobs", 1, "Runs at a time; the processor's cores are divided."
+  )
   flags.DEFINE_string(
-      "params_override", "",
-      "Changes every run: YAML or a=b,c=d as for swe train; for example where "
-      "the data is.")
+    "params_override",
+    "",
+    "Changes every run: YAML or a=b,c=d as for swe train; for example where "
+    "the data is.",
+  )
 
 
 def _plan_runs(study: plan.Study, console) -> list[sweep_lib.PlannedRun]:
@@ -49,17 +53,24 @@ def _plan_runs(study: plan.Study, console) -> list[sweep_lib.PlannedRun]:
     if data not in seen:
       configs.check_data(config)
       seen.add(data)
-    planned.append(sweep_lib.PlannedRun(
-        run=run, config=config.as_dict(), steps=config.trainer.train_steps,
-        tokens=configs.tokens(config), flops=configs.training_flops(config)))
+    planned.append(
+      sweep_lib.PlannedRun(
+        run=run,
+        config=config.as_dict(),
+        steps=config.trainer.train_steps,
+        tokens=configs.tokens(config),
+        flops=configs.training_flops(config),
+      )
+    )
   return planned
 
 
 def _entropy(study: plan.Study) -> float:
   from swe_tf.study import configs
 
-  return configs.unigram_entropy(configs.make_config(
-      study, study.runs[0], flags.FLAGS.params_override))
+  return configs.unigram_entropy(
+    configs.make_config(study, study.runs[0], flags.FLAGS.params_override)
+  )
 
 
 def _print_plan(sweep: sweep_lib.Sweep, jobs: int, console) -> None:
@@ -67,13 +78,15 @@ def _print_plan(sweep: sweep_lib.Sweep, jobs: int, console) -> None:
   table = rich_table.Table(title=f"{len(sweep.runs)} runs")
   for column in ("run", "state", "steps", "tokens", "FLOPs", "time"):
     table.add_column(
-        column, justify="left" if column in ("run", "state") else "right")
+      column, justify="left" if column in ("run", "state") else "right"
+    )
   finished = {run.name: sweep.result(run) for run in sweep.runs}
   done = [(run, finished[run.name]) for run in sweep.runs if finished[run.name]]
   speed = None
   if done:
     speed = sum(result["seconds"] for _, result in done) / sum(
-        run.flops for run, _ in done)
+      run.flops for run, _ in done
+    )
   left_flops = 0.0
   for run in sweep.runs:
     result, step = finished[run.name], sweep.step(run)
@@ -85,14 +98,23 @@ def _print_plan(sweep: sweep_lib.Sweep, jobs: int, console) -> None:
       state = f"at step {step:,}" if step else "new"
       seconds = speed and speed * left
     table.add_row(
-        run.name, state, f"{run.steps:,}", f"{run.tokens:,}",
-        f"{run.flops:.2e}", progress_lib.show_time(seconds))
+      run.name,
+      state,
+      f"{run.steps:,}",
+      f"{run.tokens:,}",
+      f"{run.flops:.2e}",
+      progress_lib.show_time(seconds),
+    )
   console.print(table)
   console.print(
-      f"left: {left_flops:.2e} FLOPs, "
-      + (f"{progress_lib.show_time(speed * left_flops / jobs)} with --jobs="
-         f"{jobs}, as fast as the finished runs" if speed else
-         "time unknown until a run has finished"))
+    f"left: {left_flops:.2e} FLOPs, "
+    + (
+      f"{progress_lib.show_time(speed * left_flops / jobs)} with --jobs="
+      f"{jobs}, as fast as the finished runs"
+      if speed
+      else "time unknown until a run has finished"
+    )
+  )
 
 
 def _print_results(sweep: sweep_lib.Sweep, console) -> None:
@@ -104,9 +126,11 @@ def _print_results(sweep: sweep_lib.Sweep, console) -> None:
     table.add_column(name, justify="right")
   for run, result in results:
     if result:
-      table.add_row(run.name, *(
-          f"{result['metrics'][name]:.4f}" for name in names),
-                    f"{result['seconds']:.0f}")
+      table.add_row(
+        run.name,
+        *(f"{result['metrics'][name]:.4f}" for name in names),
+        f"{result['seconds']:.0f}",
+      )
   console.print(table)
 
 
@@ -119,15 +143,19 @@ def main(argv: Sequence[str]) -> int:
   values = flags.FLAGS
   if len(argv) != 2:
     raise errors.UsageError(
-        f"swe sweep takes one study, a YAML file, got {len(argv) - 1}.")
+      f"swe sweep takes one study, a YAML file, got {len(argv) - 1}."
+    )
   files.require(output_dir=values.output_dir)
   if values.jobs < 1:
     raise errors.UsageError(f"--jobs ({values.jobs}) must be at least 1.")
   console = rich_console.Console()
   study = plan.read_study(argv[1])
   sweep = sweep_lib.Sweep(
-      study.experiment, study.metrics, _plan_runs(study, console),
-      values.output_dir)
+    study.experiment,
+    study.metrics,
+    _plan_runs(study, console),
+    values.output_dir,
+  )
   if values.dry_run:
     _print_plan(sweep, values.jobs, console)
     return 0
@@ -143,6 +171,8 @@ def main(argv: Sequence[str]) -> int:
   sweep.write_results()
   _print_results(sweep, console)
   console.print(
-      f"tables and figures: swe report --runs={values.output_dir} "
-      "--output_dir=DIR", soft_wrap=True)
+    f"tables and figures: swe report --runs={values.output_dir} "
+    "--output_dir=DIR",
+    soft_wrap=True,
+  )
   return int(bool(failures))

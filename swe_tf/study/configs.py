@@ -18,7 +18,7 @@ from swe_tf.study import plan
 
 
 def make_config(
-    study: plan.Study, run: plan.Run, params_override: str = ""
+  study: plan.Study, run: plan.Run, params_override: str = ""
 ) -> cfg.ExperimentConfig:
   """Returns the experiment of a run, validated.
 
@@ -41,16 +41,17 @@ def make_config(
       config.override(own, is_strict=True)
     if not isinstance(config, experiment.SharingExperimentConfig):
       raise errors.UsageError(
-          f"experiment {study.experiment} does not share weights; use "
-          "swe/bert_pretraining or swe/bert_pretraining_text.")
+        f"experiment {study.experiment} does not share weights; use "
+        "swe/bert_pretraining or swe/bert_pretraining_text."
+      )
     encoder = config.task.model.encoder.get()
     for axis, value in run.point.items():
       if axis in axes.KNOWN:
-        config.override(
-            axes.overrides_of(axis, value, encoder), is_strict=True)
+        config.override(axes.overrides_of(axis, value, encoder), is_strict=True)
     if params_override:
       config = hyperparams.override_params_dict(
-          config, params_override, is_strict=True)
+        config, params_override, is_strict=True
+      )
     _check_units(run, encoder.num_layers)
     config.validate()
   except (LookupError, AttributeError, ValueError) as error:
@@ -63,8 +64,9 @@ def _check_units(run: plan.Run, num_layers: int) -> None:
     size, count = axes.parse_units(run.point["units"])
     if count is not None and size * count != num_layers:
       raise errors.UsageError(
-          f"units {run.point['units']} are {size * count} layers, but the "
-          f"model has {num_layers}.")
+        f"units {run.point['units']} are {size * count} layers, but the "
+        f"model has {num_layers}."
+      )
 
 
 def check_data(config: cfg.ExperimentConfig) -> None:
@@ -76,21 +78,26 @@ def training_flops(config: cfg.ExperimentConfig) -> int:
   """Returns the FLOPs of the matrix products of the whole run."""
   encoder, data = config.task.model.encoder.get(), config.task.train_data
   size = sizes.Size(
-      num_layers=encoder.num_layers,
-      hidden_size=encoder.hidden_size,
-      num_attention_heads=encoder.num_attention_heads,
-      intermediate_size=encoder.intermediate_size)
+    num_layers=encoder.num_layers,
+    hidden_size=encoder.hidden_size,
+    num_attention_heads=encoder.num_attention_heads,
+    intermediate_size=encoder.intermediate_size,
+  )
   predictions = getattr(data, "max_predictions_per_seq", None) or round(
-      getattr(data, "masking_rate", 0.15) * data.seq_length)
+    getattr(data, "masking_rate", 0.15) * data.seq_length
+  )
   return config.trainer.train_steps * sizes.training_flops(
-      size, data.global_batch_size, data.seq_length, predictions,
-      encoder.vocab_size)
+    size,
+    data.global_batch_size,
+    data.seq_length,
+    predictions,
+    encoder.vocab_size,
+  )
 
 
 def tokens(config: cfg.ExperimentConfig) -> int:
   data = config.task.train_data
-  return (config.trainer.train_steps * data.global_batch_size
-          * data.seq_length)
+  return config.trainer.train_steps * data.global_batch_size * data.seq_length
 
 
 def unigram_entropy(config: cfg.ExperimentConfig) -> float:

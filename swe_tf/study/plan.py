@@ -13,11 +13,12 @@ The runs are all combinations of the axes' values. `axes` may be a list of such
 tables: then they are the combinations of each. A run that comes twice is one.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import itertools
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -38,6 +39,7 @@ class Run:
     point: Its value on each axis that matters to it.
     own: The overrides of axes that only this study knows.
   """
+
   name: str
   point: Mapping[str, Any]
   own: Sequence[Mapping[str, Any]] = ()
@@ -54,6 +56,7 @@ class Study:
     metrics: Names of validation scalars; the first is the one to look at.
     runs: The runs, in order.
   """
+
   experiment: str
   config_files: Sequence[str]
   overrides: Mapping[str, Any]
@@ -79,7 +82,8 @@ def read_study(path: str) -> Study:
   unknown = sorted(set(content) - set(_KEYS))
   if unknown:
     raise errors.UsageError(
-        f"{path}: unknown key {unknown[0]!r}; a study has {', '.join(_KEYS)}.")
+      f"{path}: unknown key {unknown[0]!r}; a study has {', '.join(_KEYS)}."
+    )
   for key in ("experiment", "axes"):
     if not content.get(key):
       raise errors.UsageError(f"{path}: {key!r} is missing.")
@@ -90,11 +94,12 @@ def read_study(path: str) -> Study:
       raise errors.UsageError(f"{path}: config_files: no file {config_file}.")
     config_files.append(str(config_file))
   return Study(
-      experiment=content["experiment"],
-      config_files=tuple(config_files),
-      overrides=content.get("overrides") or {},
-      metrics=tuple(content.get("metrics") or _METRICS),
-      runs=plan_runs(content["axes"], path))
+    experiment=content["experiment"],
+    config_files=tuple(config_files),
+    overrides=content.get("overrides") or {},
+    metrics=tuple(content.get("metrics") or _METRICS),
+    runs=plan_runs(content["axes"], path),
+  )
 
 
 def plan_runs(axes: Any, path: str = "the study") -> tuple[Run, ...]:
@@ -123,13 +128,15 @@ def _check_axis(axis: str, values: Any, path: str) -> None:
   is_table = isinstance(values, dict) and axis not in axes_lib.KNOWN
   if not values or not (isinstance(values, list) or is_table):
     raise errors.UsageError(
-        f"{path}: axes.{axis} must be a list of values, got {values!r}.")
+      f"{path}: axes.{axis} must be a list of values, got {values!r}."
+    )
   if is_table:
     return
   if axis not in axes_lib.KNOWN:
     raise errors.UsageError(
-        f"{path}: axes.{axis} is none of {', '.join(axes_lib.KNOWN)}, so it "
-        "must be a table: the overrides of each value by the value's name.")
+      f"{path}: axes.{axis} is none of {', '.join(axes_lib.KNOWN)}, so it "
+      "must be a table: the overrides of each value by the value's name."
+    )
   for value in values:
     axes_lib.check_value(axis, value)
 
@@ -140,6 +147,8 @@ def _make_run(point: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
   labels = [axes_lib.label(axis, point[axis]) for axis in order]
   name = re.sub(r"[^\w.+-]+", "_", "-".join(labels))
   own = tuple(
-      table[axis][point[axis]] or {} for axis in point
-      if axis not in axes_lib.KNOWN)
+    table[axis][point[axis]] or {}
+    for axis in point
+    if axis not in axes_lib.KNOWN
+  )
   return Run(name, point, own)

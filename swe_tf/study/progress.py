@@ -1,16 +1,17 @@
 """Tells a person how far a study is and how long it will take."""
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import datetime
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from rich import console as rich_console
 from rich import live
 from rich import table as rich_table
 
 
-def show_time(seconds: Optional[float]) -> str:
+def show_time(seconds: float | None) -> str:
   """Returns h:mm:ss, or a question mark for a time that is not known."""
   if seconds is None:
     return "?"
@@ -19,7 +20,8 @@ def show_time(seconds: Optional[float]) -> str:
 
 def show_metrics(result: Mapping[str, Any]) -> str:
   return ", ".join(
-      f"{name} {value:.4f}" for name, value in result["metrics"].items())
+    f"{name} {value:.4f}" for name, value in result["metrics"].items()
+  )
 
 
 class SweepProgress:
@@ -41,8 +43,12 @@ class SweepProgress:
     self._first = time.time()
     self._done_flops = 0.0  # Of this call, not of earlier ones.
     self._live = live.Live(
-        get_renderable=self._table, console=console, refresh_per_second=1,
-        transient=True, auto_refresh=console.is_terminal)
+      get_renderable=self._table,
+      console=console,
+      refresh_per_second=1,
+      transient=True,
+      auto_refresh=console.is_terminal,
+    )
 
   def __enter__(self):
     self._live.start()
@@ -74,12 +80,16 @@ class SweepProgress:
     if step > self._step[run.name]:
       self._step[run.name] = step
       self._done_flops = sum(
-          (self._step[r.name] - max(self._begin[r.name][1], 0))
-          / r.steps * r.flops
-          for r in self._runs if r.name in self._begin)
+        (self._step[r.name] - max(self._begin[r.name][1], 0))
+        / r.steps
+        * r.flops
+        for r in self._runs
+        if r.name in self._begin
+      )
 
-  def finish(self, run, result: Optional[Mapping[str, Any]],
-             failure: str = "") -> None:
+  def finish(
+    self, run, result: Mapping[str, Any] | None, failure: str = ""
+  ) -> None:
     """Notes the end of a run."""
     self._state[run.name] = "failed" if failure else "finished"
     self.step(run, run.steps)
@@ -88,15 +98,17 @@ class SweepProgress:
       self._note[run.name] = show_metrics(result)
       text = f"{show_metrics(result)} ({result['seconds']:.0f} s)"
     left = self.time_left()
-    self.say(f"{run.name}: {text}" + (
-        f", {show_time(left)} left" if left else ""))
+    self.say(
+      f"{run.name}: {text}" + (f", {show_time(left)} left" if left else "")
+    )
 
-  def time_left(self) -> Optional[float]:
+  def time_left(self) -> float | None:
     """Returns the seconds that the rest takes at the speed so far."""
     left = sum(
-        (1 - self._step[run.name] / run.steps) * run.flops
-        for run in self._runs
-        if self._state[run.name] in ("waiting", "running"))
+      (1 - self._step[run.name] / run.steps) * run.flops
+      for run in self._runs
+      if self._state[run.name] in ("waiting", "running")
+    )
     if not self._done_flops:
       return None
     return left * (time.time() - self._first) / self._done_flops
@@ -104,13 +116,18 @@ class SweepProgress:
   def _table(self) -> rich_table.Table:
     done = sum(state == "finished" for state in self._state.values())
     table = rich_table.Table(
-        title=f"{done} of {len(self._runs)} runs, "
-        f"{show_time(self.time_left())} left")
+      title=f"{done} of {len(self._runs)} runs, "
+      f"{show_time(self.time_left())} left"
+    )
     for column in ("run", "state", "step", "metrics"):
       table.add_column(column)
     for run in self._runs:
       state = self._state[run.name]
       table.add_row(
-          run.name, state, f"{self._step[run.name]:,} of {run.steps:,}",
-          self._note[run.name], style="bold" if state == "running" else "")
+        run.name,
+        state,
+        f"{self._step[run.name]:,} of {run.steps:,}",
+        self._note[run.name],
+        style="bold" if state == "running" else "",
+      )
     return table

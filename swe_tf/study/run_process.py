@@ -3,6 +3,7 @@
 Imports no TensorFlow.
 """
 
+from collections.abc import Sequence
 import fcntl
 import os
 import pathlib
@@ -11,8 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from typing import Optional
 
 from swe_tf import errors
 
@@ -35,8 +34,11 @@ def last_step(directory: pathlib.Path) -> int:
 
 def last_words(directory: pathlib.Path) -> str:
   """Returns the line of the log that most likely says why a run failed."""
-  lines = (directory / _LOG).read_text(
-      encoding="utf-8", errors="replace").splitlines()
+  lines = (
+    (directory / _LOG)
+    .read_text(encoding="utf-8", errors="replace")
+    .splitlines()
+  )
   lines = [line.strip() for line in lines if line.strip()]
   of_error = [line for line in lines if line.startswith("error:")]
   return (of_error or lines or ["it left no log"])[-1]
@@ -51,8 +53,13 @@ class RunProcess:
     cpu_seconds: How long all cores together worked for it.
   """
 
-  def __init__(self, directory: pathlib.Path, experiment: str,
-               config_file: pathlib.Path, cores: Sequence[int] = ()):
+  def __init__(
+    self,
+    directory: pathlib.Path,
+    experiment: str,
+    config_file: pathlib.Path,
+    cores: Sequence[int] = (),
+  ):
     """Starts the run, or goes on with it where its checkpoint is.
 
     Args:
@@ -66,7 +73,7 @@ class RunProcess:
     """
     self.directory = directory
     self.seconds = self.cpu_seconds = 0.0
-    self._status: Optional[int] = None
+    self._status: int | None = None
     self._start = time.time()
     # Held by the process itself, so that it outlives a sweep that is killed.
     lock = open(directory / _LOCK, "w")
@@ -75,8 +82,9 @@ class RunProcess:
     except BlockingIOError as error:
       lock.close()
       raise errors.UsageError(
-          f"{directory}: another process is at this run. Wait for it, or end "
-          "it, and call the sweep again.") from error
+        f"{directory}: another process is at this run. Wait for it, or end "
+        "it, and call the sweep again."
+      ) from error
 
     def use_cores():
       if cores and hasattr(os, "sched_setaffinity"):
@@ -84,17 +92,29 @@ class RunProcess:
 
     with lock, open(directory / _LOG, "ab") as log:
       self._process = subprocess.Popen(
-          [sys.executable, "-m", "swe_tf.train", f"--experiment={experiment}",
-           "--mode=train_and_eval", f"--model_dir={directory}",
-           f"--config_file={config_file}"],
-          stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-          pass_fds=[lock.fileno()],
-          start_new_session=True,  # Ctrl-C is for the sweep.
-          preexec_fn=use_cores,
-          env={"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1",
-               **os.environ})
+        [
+          sys.executable,
+          "-m",
+          "swe_tf.train",
+          f"--experiment={experiment}",
+          "--mode=train_and_eval",
+          f"--model_dir={directory}",
+          f"--config_file={config_file}",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        pass_fds=[lock.fileno()],
+        start_new_session=True,  # Ctrl-C is for the sweep.
+        preexec_fn=use_cores,
+        env={
+          "TF_CPP_MIN_LOG_LEVEL": "2",
+          "PYTHONUNBUFFERED": "1",
+          **os.environ,
+        },
+      )
 
-  def poll(self) -> Optional[int]:
+  def poll(self) -> int | None:
     """Returns the exit status, negative for a signal; None while it runs."""
     if self._status is None:
       pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)

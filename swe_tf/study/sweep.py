@@ -12,12 +12,13 @@ have a `result.json` are not repeated, those that were interrupted go on from
 their checkpoints.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import os
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import yaml
 
@@ -45,6 +46,7 @@ class PlannedRun:
     tokens: How many tokens it reads.
     flops: The FLOPs of its matrix products.
   """
+
   run: plan.Run
   config: Mapping[str, Any]
   steps: int
@@ -59,8 +61,13 @@ class PlannedRun:
 class Sweep:
   """A study's runs and their directory."""
 
-  def __init__(self, experiment: str, metrics: Sequence[str],
-               runs: Sequence[PlannedRun], output_dir: files.PathLike):
+  def __init__(
+    self,
+    experiment: str,
+    metrics: Sequence[str],
+    runs: Sequence[PlannedRun],
+    output_dir: files.PathLike,
+  ):
     """Initializes the sweep; writes nothing.
 
     Args:
@@ -83,13 +90,14 @@ class Sweep:
         difference = _first_difference(earlier, run.config)
         if difference:
           raise errors.UsageError(
-              f"{self.directory(run)}: the run here has {difference}; choose "
-              "another --output_dir.")
+            f"{self.directory(run)}: the run here has {difference}; choose "
+            "another --output_dir."
+          )
 
   def directory(self, run: PlannedRun) -> pathlib.Path:
     return self.output_dir / run.name
 
-  def result(self, run: PlannedRun) -> Optional[dict[str, Any]]:
+  def result(self, run: PlannedRun) -> dict[str, Any] | None:
     """Returns the content of a run's `result.json`, None if it has none."""
     path = self.directory(run) / _RESULT
     return files.read_json(path) if path.exists() else None
@@ -100,22 +108,31 @@ class Sweep:
 
   def write_study(self, unigram_entropy: float) -> None:
     """Leaves what the study is made of, for `swe report` and for people."""
-    files.write_json(self.output_dir / _STUDY, {
+    files.write_json(
+      self.output_dir / _STUDY,
+      {
         "experiment": self._experiment,
         "metrics": list(self._metrics),
         "unigram_entropy": unigram_entropy,
         "runs": {run.name: dict(run.run.point) for run in self.runs},
-    })
+      },
+    )
 
   def write_results(self) -> None:
     """Leaves the results of all finished runs in one file."""
     found = {run.name: self.result(run) for run in self.runs}
-    files.write_json(self.output_dir / _RESULTS, [
+    files.write_json(
+      self.output_dir / _RESULTS,
+      [
         {"name": run.name, "axes": dict(run.run.point), **found[run.name]}
-        for run in self.runs if found[run.name]])
+        for run in self.runs
+        if found[run.name]
+      ],
+    )
 
-  def execute(self, jobs: int,
-              progress: progress_lib.SweepProgress) -> dict[str, str]:
+  def execute(
+    self, jobs: int, progress: progress_lib.SweepProgress
+  ) -> dict[str, str]:
     """Does what is not done yet.
 
     Args:
@@ -164,12 +181,20 @@ class Sweep:
     if not config_file.exists():
       with files.complete_or_absent(config_file) as scratch:
         pathlib.Path(scratch).write_text(
-            yaml.safe_dump(run.config, sort_keys=False), encoding="utf-8")
-      files.write_json(directory / _RUN, {
-          "name": run.name, "axes": dict(run.run.point), "seconds": 0.0,
-          "cpu_seconds": 0.0})
+          yaml.safe_dump(run.config, sort_keys=False), encoding="utf-8"
+        )
+      files.write_json(
+        directory / _RUN,
+        {
+          "name": run.name,
+          "axes": dict(run.run.point),
+          "seconds": 0.0,
+          "cpu_seconds": 0.0,
+        },
+      )
     return run_process.RunProcess(
-        directory, self._experiment, config_file, cores)
+      directory, self._experiment, config_file, cores
+    )
 
   def _add_time(self, run, process) -> dict[str, Any]:
     path = self.directory(run) / _RUN
@@ -183,20 +208,27 @@ class Sweep:
     """Writes the result of a run that has ended; returns why it failed."""
     spent = self._add_time(run, process)
     if process.poll():
-      return (f"status {process.poll()}: "
-              f"{run_process.last_words(self.directory(run))}")
+      return (
+        f"status {process.poll()}: "
+        f"{run_process.last_words(self.directory(run))}"
+      )
     scalars = curves.read_scalars(str(self.directory(run) / "validation"))
     absent = [name for name in self._metrics if name not in scalars]
     if absent:
-      return (f"validation has no {absent[0]!r}, only "
-              f"{', '.join(sorted(scalars)) or 'nothing'}")
-    files.write_json(self.directory(run) / _RESULT, {
+      return (
+        f"validation has no {absent[0]!r}, only "
+        f"{', '.join(sorted(scalars)) or 'nothing'}"
+      )
+    files.write_json(
+      self.directory(run) / _RESULT,
+      {
         "status": "finished",
         "steps": scalars[self._metrics[0]][-1][0],
         "seconds": spent["seconds"],
         "cpu_seconds": spent["cpu_seconds"],
         "metrics": {name: scalars[name][-1][1] for name in self._metrics},
-    })
+      },
+    )
     return ""
 
 
@@ -207,7 +239,7 @@ def _cores_of(slot: int, jobs: int) -> list[int]:
   cores = sorted(os.sched_getaffinity(0))
   each = max(1, len(cores) // jobs)
   first = slot * each % len(cores)
-  return cores[first:first + each]
+  return cores[first : first + each]
 
 
 def _first_difference(earlier, now, path: str = "") -> str:
@@ -215,7 +247,8 @@ def _first_difference(earlier, now, path: str = "") -> str:
   if isinstance(earlier, dict) and isinstance(now, dict):
     for key in (*earlier, *(key for key in now if key not in earlier)):
       found = _first_difference(
-          earlier.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+        earlier.get(key), now.get(key), f"{path}.{key}".lstrip(".")
+      )
       if found:
         return found
     return ""

@@ -7,7 +7,8 @@ fine-tunes on token ids that mean other tokens.
 """
 
 import pathlib
-from typing import Any, NamedTuple, Optional
+from typing import Any
+from typing import NamedTuple
 
 import yaml
 
@@ -29,10 +30,11 @@ class EncoderSource(NamedTuple):
     config: The architecture.
     vocab_file: The vocabulary that it was trained with, if it is still there.
   """
+
   checkpoint: str
   config_file: pathlib.Path
   config: encoders.EncoderConfig
-  vocab_file: Optional[pathlib.Path]
+  vocab_file: pathlib.Path | None
 
 
 def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
@@ -49,15 +51,18 @@ def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
   encoder_type, params = encoder_files.read_config(config_file)
   if encoder_type == "any":
     config = encoders.EncoderConfig(
-        type="any", any=encoder_lib.EncoderConfig(**params))
+      type="any", any=encoder_lib.EncoderConfig(**params)
+    )
   else:
     config = encoders.EncoderConfig(
-        {"type": encoder_type, encoder_type: params})
+      {"type": encoder_type, encoder_type: params}
+    )
   return EncoderSource(path, config_file, config, _find_vocabulary(config_file))
 
 
 def check_vocabulary(
-    source: EncoderSource, data: prepared_data.PreparedData) -> None:
+  source: EncoderSource, data: prepared_data.PreparedData
+) -> None:
   """Raises `UsageError` unless data and encoder have the same vocabulary.
 
   Args:
@@ -69,16 +74,19 @@ def check_vocabulary(
     vocabulary = vocab_lib.Vocabulary.load(str(source.vocab_file))
     if vocabulary.sha256 != data.meta["vocab_sha256"]:
       raise errors.UsageError(
-          f"{place}: the data has another vocabulary ("
-          f"{data.meta['vocab_size']:,} tokens) than the encoder of "
-          f"{source.checkpoint} ({len(vocabulary):,} tokens); prepare the data "
-          f"with --vocab={source.vocab_file}.")
+        f"{place}: the data has another vocabulary ("
+        f"{data.meta['vocab_size']:,} tokens) than the encoder of "
+        f"{source.checkpoint} ({len(vocabulary):,} tokens); prepare the data "
+        f"with --vocab={source.vocab_file}."
+      )
   check_fits_data(source.config, data, exact_vocab=not source.vocab_file)
 
 
-def check_fits_data(config: encoders.EncoderConfig,
-                    data: prepared_data.PreparedData,
-                    exact_vocab: bool = False) -> None:
+def check_fits_data(
+  config: encoders.EncoderConfig,
+  data: prepared_data.PreparedData,
+  exact_vocab: bool = False,
+) -> None:
   """Raises `UsageError` unless an encoder has room for ids and positions.
 
   Args:
@@ -92,18 +100,20 @@ def check_fits_data(config: encoders.EncoderConfig,
   size = data.meta["vocab_size"]
   if size > params.vocab_size or exact_vocab and size != params.vocab_size:
     raise errors.UsageError(
-        f"{place}: the data has a vocabulary of {size:,} tokens, the encoder "
-        f"one of {params.vocab_size:,}; prepare the data with the vocabulary "
-        "that the encoder was trained with.")
+      f"{place}: the data has a vocabulary of {size:,} tokens, the encoder "
+      f"one of {params.vocab_size:,}; prepare the data with the vocabulary "
+      "that the encoder was trained with."
+    )
   length = data.meta["max_seq_length"]
   if length > params.max_position_embeddings:
     raise errors.UsageError(
-        f"{place}: max_seq_length is {length}, but the encoder has only "
-        f"{params.max_position_embeddings} positions; prepare the data with "
-        f"--max_seq_length={params.max_position_embeddings} or less.")
+      f"{place}: max_seq_length is {length}, but the encoder has only "
+      f"{params.max_position_embeddings} positions; prepare the data with "
+      f"--max_seq_length={params.max_position_embeddings} or less."
+    )
 
 
-def _find_vocabulary(config_file: pathlib.Path) -> Optional[pathlib.Path]:
+def _find_vocabulary(config_file: pathlib.Path) -> pathlib.Path | None:
   """Returns the vocabulary beside an encoder, or that of its training data."""
   places = [config_file.parent / "vocab.txt"]
   content = yaml.safe_load(files.read_text(config_file))

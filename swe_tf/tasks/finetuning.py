@@ -39,6 +39,7 @@ class GlueConfig(sentence_prediction.SentencePredictionConfig):
     max_train_examples: Train on the first so many records only; 0 for all.
     seed: Seeds the heads and dropout; `train_data.seed` the order of the data.
   """
+
   data_dir: str = ""
   eval_split: str = ""
   epochs: float = 3.0
@@ -56,6 +57,7 @@ class SquadConfig(question_answering.QuestionAnsweringConfig):
     max_train_examples: Counts windows, not questions.
     seed: See `GlueConfig`.
   """
+
   data_dir: str = ""
   epochs: float = 3.0
   max_train_examples: int = 0
@@ -76,14 +78,15 @@ class FineTuningTask(base_task.Task):
       return super().build_inputs(params, input_context)
     if not params.input_path:
       raise errors.UsageError(
-          f"{self.task_config.data_dir} has no training data.")
+        f"{self.task_config.data_dir} has no training data."
+      )
     limit = self.task_config.max_train_examples or -1
     loader = data_loader_factory.get_data_loader(params)
     reader = resumable.ResumableInputReader(
-        params,
-        dataset_fn=lambda path: tf.data.TFRecordDataset(path).take(limit),
-        decoder_fn=loader._decode,  # pylint: disable=protected-access
-        parser_fn=loader._parse,  # pylint: disable=protected-access
+      params,
+      dataset_fn=lambda path: tf.data.TFRecordDataset(path).take(limit),
+      decoder_fn=loader._decode,  # pylint: disable=protected-access
+      parser_fn=loader._parse,  # pylint: disable=protected-access
     )
     return reader.read(input_context, start_step=start_step)
 
@@ -95,7 +98,8 @@ class FineTuningTask(base_task.Task):
         path = tf.train.latest_checkpoint(path)
       if not path or not tf.io.gfile.exists(f"{path}.index"):
         raise errors.UsageError(
-            f"there is no checkpoint at {self.task_config.init_checkpoint}.")
+          f"there is no checkpoint at {self.task_config.init_checkpoint}."
+        )
       checkpoint.check_fits(path, encoder=model.checkpoint_items["encoder"])
     super().initialize(model)
 
@@ -112,13 +116,19 @@ class GlueTask(FineTuningTask, sentence_prediction.SentencePredictionTask):
     """
     if self.task_config.model.num_classes == 1:
       labels = labels | {
-          self.label_field: tf.reshape(labels[self.label_field], [-1, 1])}
+        self.label_field: tf.reshape(labels[self.label_field], [-1, 1])
+      }
     return super().build_losses(labels, model_outputs, aux_losses)
 
 
 @functools.lru_cache(maxsize=1)
-def read_questions(path: str, version: str, vocab_file: str,
-                   do_lower_case: bool, windows: squad_records.Windows):
+def read_questions(
+  path: str,
+  version: str,
+  vocab_file: str,
+  do_lower_case: bool,
+  windows: squad_records.Windows,
+):
   """Returns a SQuAD file and its windows, kept for the next run of a sweep.
 
   Args:
@@ -130,9 +140,11 @@ def read_questions(path: str, version: str, vocab_file: str,
   """
   tokenizer = glue_squad_tokenizer.load_tokenizer(vocab_file, do_lower_case)
   return (
-      squad_questions.read_squad_file(path, version),
-      squad_records.build_eval_features(
-          path, version=version, tokenizer=tokenizer, windows=windows))
+    squad_questions.read_squad_file(path, version),
+    squad_records.build_eval_features(
+      path, version=version, tokenizer=tokenizer, windows=windows
+    ),
+  )
 
 
 @task_factory.register_task_cls(SquadConfig)
@@ -143,36 +155,45 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
     """Returns what the base class would make, from what is prepared already."""
     self._version = "2.0" if params.version_2_with_negative else "1.1"
     self._questions, built = read_questions(
-        params.input_path, self._version, params.vocab_file,
-        params.do_lower_case,
-        squad_records.Windows(
-            max_seq_length=params.seq_length,
-            max_query_length=params.query_length,
-            doc_stride=params.doc_stride))
+      params.input_path,
+      self._version,
+      params.vocab_file,
+      params.do_lower_case,
+      squad_records.Windows(
+        max_seq_length=params.seq_length,
+        max_query_length=params.query_length,
+        doc_stride=params.doc_stride,
+      ),
+    )
     records = os.path.join(
-        params.input_preprocessed_data_path, "eval.tf_record")
+      params.input_preprocessed_data_path, "eval.tf_record"
+    )
     return records, built.examples, built.features
 
   def answers(self, results) -> squad_predictions.Answers:
     """Reads the answers off what `aggregate_logs` collected."""
     return squad_predictions.answers_from_logits(
-        squad_records.EvalFeatures(self._eval_examples, self._eval_features),
-        results,
-        version=self._version,
-        do_lower_case=self.task_config.validation_data.do_lower_case,
-        n_best_size=self.task_config.n_best_size,
-        max_answer_length=self.task_config.max_answer_length)
+      squad_records.EvalFeatures(self._eval_examples, self._eval_features),
+      results,
+      version=self._version,
+      do_lower_case=self.task_config.validation_data.do_lower_case,
+      n_best_size=self.task_config.n_best_size,
+      max_answer_length=self.task_config.max_answer_length,
+    )
 
   def score(self, answers: squad_predictions.Answers):
     """Scores answers by the official definition, in percent."""
     threshold = self.task_config.null_score_diff_threshold
     return squad_scores.evaluate(
-        self._questions, answers.texts,
-        na_probs=answers.null_odds if self._version == "2.0" else None,
-        na_prob_threshold=threshold)
+      self._questions,
+      answers.texts,
+      na_probs=answers.null_odds if self._version == "2.0" else None,
+      na_prob_threshold=threshold,
+    )
 
   def reduce_aggregated_logs(self, aggregated_logs, global_step=None):
     """Returns the official scores; Model Garden's lose answers for v2.0."""
     scores = self.score(self.answers(aggregated_logs))
-    return {name: value for name, value in scores.items()
-            if isinstance(value, float)}
+    return {
+      name: value for name, value in scores.items() if isinstance(value, float)
+    }

@@ -31,10 +31,10 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
   """
 
   sharing: sharing_lib.SharingConfig = dataclasses.field(
-      default_factory=sharing_lib.SharingConfig
+    default_factory=sharing_lib.SharingConfig
   )
   growth: growth_lib.GrowthConfig = dataclasses.field(
-      default_factory=growth_lib.GrowthConfig
+    default_factory=growth_lib.GrowthConfig
   )
   seed: int = 0
 
@@ -52,9 +52,9 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
     """Raises unless the data is there, sound, and fits the model."""
     encoder = self.task_config.model.encoder.get()
     data.check_input(
-        self.task_config.train_data,
-        self.task_config.validation_data,
-        vocab_size=getattr(encoder, "vocab_size", None),
+      self.task_config.train_data,
+      self.task_config.validation_data,
+      vocab_size=getattr(encoder, "vocab_size", None),
     )
 
   def build_inputs(self, params, input_context=None, start_step: int = 0):
@@ -72,32 +72,32 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
     if growth.method == growth_lib.STACKING:
       encoder = self.task_config.model.encoder
       return stacking.StackingPhases(
-          model,
-          optimizer.inner_optimizer,
-          steps,
-          build_encoder=lambda num_layers: self._build_encoder(
-              encoder.replace(**{encoder.type: {"num_layers": num_layers}})
-          ),
-      )
-    return net2net.WideningPhases(
         model,
-        super().build_model(net2net.halve_width(self.task_config.model)),
         optimizer.inner_optimizer,
         steps,
-        noise=growth.noise,
-        seed=self.task_config.seed,
+        build_encoder=lambda num_layers: self._build_encoder(
+          encoder.replace(**{encoder.type: {"num_layers": num_layers}})
+        ),
+      )
+    return net2net.WideningPhases(
+      model,
+      super().build_model(net2net.halve_width(self.task_config.model)),
+      optimizer.inner_optimizer,
+      steps,
+      noise=growth.noise,
+      seed=self.task_config.seed,
     )
 
   def train_step(self, inputs, model, optimizer, metrics):
     """Model Garden's step; under float16, with the loss really scaled."""
     if (
-        self._has_method()
-        and optimizer_lib.find_shared_weights_optimizer(optimizer) is None
+      self._has_method()
+      and optimizer_lib.find_shared_weights_optimizer(optimizer) is None
     ):
       raise errors.UsageError(
-          "task.sharing or task.growth is set, but the trainer does not know "
-          "it, so nothing would be shared or grow. Run `python -m "
-          "swe_tf.train`, or give the stock driver --gin_file=gin/swe.gin."
+        "task.sharing or task.growth is set, but the trainer does not know "
+        "it, so nothing would be shared or grow. Run `python -m "
+        "swe_tf.train`, or give the stock driver --gin_file=gin/swe.gin."
       )
     scaler = stack.loss_scaling_of(optimizer)
     if scaler is None:
@@ -105,10 +105,10 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
     with tf.GradientTape() as tape:
       outputs = model(inputs, training=True)
       loss = self.build_losses(
-          labels=inputs,
-          model_outputs=outputs,
-          metrics=metrics,
-          aux_losses=model.losses,
+        labels=inputs,
+        model_outputs=outputs,
+        metrics=metrics,
+        aux_losses=model.losses,
       )
       replicas = tf.distribute.get_strategy().num_replicas_in_sync
       share = loss / replicas if self.task_config.scale_loss else loss
@@ -122,6 +122,6 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
   def _has_method(self) -> bool:
     """Returns whether training differs from Model Garden's."""
     return (
-        self.task_config.sharing.mode != sharing_lib.NONE
-        or self.task_config.growth.method != growth_lib.NONE
+      self.task_config.sharing.mode != sharing_lib.NONE
+      or self.task_config.growth.method != growth_lib.NONE
     )

@@ -4,13 +4,13 @@
 the plan; `swe_tf.sharing` does the rest.
 """
 
+from collections.abc import Sequence
 import dataclasses
-from typing import List, Optional, Sequence
 
-import gin
 import tensorflow as tf
 import tf_keras
 
+import gin
 from official.core import base_task
 from official.modeling import optimization
 from official.modeling.hyperparams import base_config
@@ -25,9 +25,17 @@ from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 
 SWE, NONE, REPARAMETERIZE, STEM_BRANCH = MODES = (
-    "swe", "none", "reparameterize", "stem_branch")
+  "swe",
+  "none",
+  "reparameterize",
+  "stem_branch",
+)
 FIXED, STAGED, ADAPTIVE, SPLIT = RULES = (
-    "fixed", "staged", "adaptive", "split")
+  "fixed",
+  "staged",
+  "adaptive",
+  "split",
+)
 
 
 @dataclasses.dataclass
@@ -42,7 +50,7 @@ class StageConfig(base_config.Config):
 
   unit_size: int = 1
   from_fraction: float = 0.0
-  from_step: Optional[int] = None
+  from_step: int | None = None
 
 
 @dataclasses.dataclass
@@ -71,16 +79,16 @@ class SharingConfig(base_config.Config):
   mode: str = SWE
   unit_size: int = 1
   untie_fraction: float = 0.1
-  untie_step: Optional[int] = None
+  untie_step: int | None = None
   rule: str = FIXED
-  stages: List[StageConfig] = dataclasses.field(default_factory=list)
+  stages: list[StageConfig] = dataclasses.field(default_factory=list)
   check_interval: int = 1000
   rho: float = 0.5
   patience: int = 3
 
 
 def make_untie_rule(
-    config: SharingConfig, train_steps: int
+  config: SharingConfig, train_steps: int
 ) -> schedule.UntieRule:
   """Returns the rule of a config.
 
@@ -95,15 +103,15 @@ def make_untie_rule(
     return schedule.UntieAtStep(0)
   if config.rule in (ADAPTIVE, SPLIT):
     return adaptive.UntieByCorrelation(
-        config.check_interval,
-        config.rho,
-        config.patience,
-        split=config.rule == SPLIT,
+      config.check_interval,
+      config.rho,
+      config.patience,
+      split=config.rule == SPLIT,
     )
   tau = schedule.resolve_untie_step(
-      train_steps,
-      untie_step=config.untie_step,
-      untie_fraction=config.untie_fraction,
+    train_steps,
+    untie_step=config.untie_step,
+    untie_fraction=config.untie_fraction,
   )
   if config.rule == FIXED:
     return schedule.UntieAtStep(tau)
@@ -111,13 +119,13 @@ def make_untie_rule(
   for stage in config.stages:
     if stage.unit_size % config.unit_size:
       raise errors.UsageError(
-          f"task.sharing.stages has units of {stage.unit_size} layers, which "
-          f"is no multiple of task.sharing.unit_size ({config.unit_size})."
+        f"task.sharing.stages has units of {stage.unit_size} layers, which "
+        f"is no multiple of task.sharing.unit_size ({config.unit_size})."
       )
     begin = schedule.resolve_untie_step(
-        train_steps,
-        untie_step=stage.from_step,
-        untie_fraction=stage.from_fraction,
+      train_steps,
+      untie_step=stage.from_step,
+      untie_fraction=stage.from_fraction,
     )
     stages.append((begin, stage.unit_size // config.unit_size))
   return schedule.UntieInStages(tau, stages)
@@ -126,28 +134,29 @@ def make_untie_rule(
 def check_sharing(config: SharingConfig, train_steps: int) -> None:
   """Raises unless `config` can run for `train_steps` steps."""
   for name, value, known in (
-      ("mode", config.mode, MODES), ("rule", config.rule, RULES)
+    ("mode", config.mode, MODES),
+    ("rule", config.rule, RULES),
   ):
     if value not in known:
       raise errors.UsageError(
-          f"task.sharing.{name} ({value!r}) must be one of {', '.join(known)}."
+        f"task.sharing.{name} ({value!r}) must be one of {', '.join(known)}."
       )
   if config.stages and config.rule != STAGED:
     raise errors.UsageError(
-        f"task.sharing.stages is set, but task.sharing.rule is "
-        f"{config.rule!r}, which has none; set it to {STAGED!r}."
+      f"task.sharing.stages is set, but task.sharing.rule is "
+      f"{config.rule!r}, which has none; set it to {STAGED!r}."
     )
   schedule.resolve_untie_step(
-      train_steps,
-      untie_step=config.untie_step,
-      untie_fraction=config.untie_fraction,
+    train_steps,
+    untie_step=config.untie_step,
+    untie_fraction=config.untie_fraction,
   )
   make_untie_rule(config, train_steps)
 
 
 @gin.configurable
 def find_repeated_blocks(
-    model: tf_keras.Model, finder=None
+  model: tf_keras.Model, finder=None
 ) -> Sequence[tf_keras.layers.Layer]:
   """Returns the repeated blocks of a model, first to last.
 
@@ -167,9 +176,9 @@ def find_repeated_blocks(
 
 @gin.configurable
 def make_sharing_plan(
-    blocks: Sequence[tf_keras.layers.Layer],
-    config: SharingConfig,
-    unit_size: Optional[int] = None,
+  blocks: Sequence[tf_keras.layers.Layer],
+  config: SharingConfig,
+  unit_size: int | None = None,
 ) -> plan_lib.SharingPlan:
   """Makes the plan of a model's repeated blocks.
 
@@ -207,10 +216,10 @@ class SharingTask(base_task.Task):
     if not blocks and config.mode != NONE:
       encoder = getattr(model, "encoder_network", model)
       raise errors.UsageError(
-          f"task.sharing.mode is {config.mode!r}, but "
-          f"{type(encoder).__name__} has no `transformer_layers` to share. "
-          "Bind `find_repeated_blocks.finder` in gin to a function that "
-          "returns them, or set task.sharing.mode=none."
+        f"task.sharing.mode is {config.mode!r}, but "
+        f"{type(encoder).__name__} has no `transformer_layers` to share. "
+        "Bind `find_repeated_blocks.finder` in gin to a function that "
+        "returns them, or set task.sharing.mode=none."
       )
     if not blocks:
       return plan_lib.SharingPlan((), unit_size=1, num_units=1)
@@ -233,19 +242,18 @@ class SharingTask(base_task.Task):
     if mode == STEM_BRANCH:
       return stem_branch.StemBranchOptimizer(inner, plan)
     return optimizer_lib.SharedWeightsOptimizer(
-        inner,
-        plan,
-        untie_step=getattr(rule, "untie_step", None),
-        cosine_interval=(
-            rule.cosine_interval or config.trainer.summary_interval),
+      inner,
+      plan,
+      untie_step=getattr(rule, "untie_step", None),
+      cosine_interval=(rule.cosine_interval or config.trainer.summary_interval),
     )
 
   @classmethod
   def create_optimizer(
-      cls,
-      optimizer_config: optimization.OptimizationConfig,
-      runtime_config=None,
-      dp_config=None,
+    cls,
+    optimizer_config: optimization.OptimizationConfig,
+    runtime_config=None,
+    dp_config=None,
   ):
     """Makes the bare optimizer: the trainer adds EMA and loss scaling."""
     del runtime_config
@@ -259,8 +267,8 @@ class SharingTask(base_task.Task):
       path = tf.train.latest_checkpoint(path)
     if self.task_config.init_checkpoint and not path:
       raise errors.UsageError(
-          f"task.init_checkpoint ({self.task_config.init_checkpoint}) is a "
-          "directory without a checkpoint."
+        f"task.init_checkpoint ({self.task_config.init_checkpoint}) is a "
+        "directory without a checkpoint."
       )
     if path:
       checkpoint.check_fits(path, **model.checkpoint_items)

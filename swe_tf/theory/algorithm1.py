@@ -6,7 +6,8 @@ the plain oracle of the theory. It is not for training networks: that is
 `swe_tf.sharing`, which `optimizer_check` compares with this file.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,14 +16,14 @@ Aggregate = Callable[..., np.ndarray]
 
 
 def iterates(
-    weights: np.ndarray,
-    gradient: Callable[[np.ndarray], np.ndarray],
-    *,
-    step_size: float | np.ndarray,
-    num_steps: int,
-    layer_axis: int,
-    untie_step: int = 0,
-    aggregate: Aggregate = np.mean,
+  weights: np.ndarray,
+  gradient: Callable[[np.ndarray], np.ndarray],
+  *,
+  step_size: float | np.ndarray,
+  num_steps: int,
+  layer_axis: int,
+  untie_step: int = 0,
+  aggregate: Aggregate = np.mean,
 ) -> Iterator[np.ndarray]:
   """Yields the weights w(0), w(1), ..., w(T) of Algorithm 1.
 

@@ -5,11 +5,11 @@ comparison is made here and nowhere else, so that a NaN from a diverged run
 can never pass. Not for experiments: they only create claims.
 """
 
+from collections.abc import Sequence
 import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Sequence
 
 import rich.console
 import rich.table
@@ -49,22 +49,40 @@ class Claim:
 
 def at_most(kind: str, source: str, claim: str, bound, measured) -> Claim:
   """Claims `measured <= bound`."""
-  return Claim(source, claim, f"<= {bound:.4g}", float(measured),
-               bool(measured <= bound), kind)
+  return Claim(
+    source,
+    claim,
+    f"<= {bound:.4g}",
+    float(measured),
+    bool(measured <= bound),
+    kind,
+  )
 
 
 def at_least(kind: str, source: str, claim: str, bound, measured) -> Claim:
   """Claims `measured >= bound`."""
-  return Claim(source, claim, f">= {bound:.4g}", float(measured),
-               bool(measured >= bound), kind)
+  return Claim(
+    source,
+    claim,
+    f">= {bound:.4g}",
+    float(measured),
+    bool(measured >= bound),
+    kind,
+  )
 
 
-def close(kind: str, source: str, claim: str, expected, tolerance,
-          measured) -> Claim:
+def close(
+  kind: str, source: str, claim: str, expected, tolerance, measured
+) -> Claim:
   """Claims `|measured - expected| <= tolerance`."""
-  return Claim(source, claim, f"{expected:.4g} ± {tolerance:.2g}",
-               float(measured), bool(abs(measured - expected) <= tolerance),
-               kind)
+  return Claim(
+    source,
+    claim,
+    f"{expected:.4g} ± {tolerance:.2g}",
+    float(measured),
+    bool(abs(measured - expected) <= tolerance),
+    kind,
+  )
 
 
 def _row(claim: Claim) -> dict:
@@ -83,23 +101,34 @@ def write(claims: Sequence[Claim], output_dir: pathlib.Path) -> None:
   """Writes `claims.json` and, for people, `claims.md`."""
   rows = [_row(claim) for claim in claims]
   (output_dir / "claims.json").write_text(
-      json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-  lines = ["| source | kind | claim | predicted | measured | holds |",
-           "|---|---|---|---|---|---|"]
+    json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+  )
+  lines = [
+    "| source | kind | claim | predicted | measured | holds |",
+    "|---|---|---|---|---|---|",
+  ]
   for claim in claims:
     text = claim.claim.replace("|", r"\|")
-    lines.append(f"| {claim.source} | {claim.kind} | {text} | "
-                 f"{claim.predicted} | {claim.measured:.4g} | "
-                 f"{_verdict(claim)} |")
-  (output_dir / "claims.md").write_text("\n".join(lines) + "\n",
-                                        encoding="utf-8")
+    lines.append(
+      f"| {claim.source} | {claim.kind} | {text} | "
+      f"{claim.predicted} | {claim.measured:.4g} | "
+      f"{_verdict(claim)} |"
+    )
+  (output_dir / "claims.md").write_text(
+    "\n".join(lines) + "\n", encoding="utf-8"
+  )
 
 
 def show(claims: Sequence[Claim], console: rich.console.Console) -> None:
   """Prints the table, failures in red."""
   table = rich.table.Table("source", "claim", "predicted", "measured", "holds")
   for claim in claims:
-    table.add_row(claim.source, claim.claim, claim.predicted,
-                  f"{claim.measured:.4g}", _verdict(claim),
-                  style=None if claim.holds else "bold red")
+    table.add_row(
+      claim.source,
+      claim.claim,
+      claim.predicted,
+      f"{claim.measured:.4g}",
+      _verdict(claim),
+      style=None if claim.holds else "bold red",
+    )
   console.print(table)

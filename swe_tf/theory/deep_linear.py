@@ -30,7 +30,7 @@ def product(network: np.ndarray) -> np.ndarray:
 
 def loss(network: np.ndarray, target: np.ndarray) -> np.ndarray:
   """R = |W_L ... W_1 - Phi|_F^2 / 2."""
-  return np.sum((product(network) - target)**2, axis=(-1, -2)) / 2
+  return np.sum((product(network) - target) ** 2, axis=(-1, -2)) / 2
 
 
 def gradient(network: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -61,21 +61,22 @@ def zero_asymmetric(target: np.ndarray, num_layers: int) -> np.ndarray:
   return network
 
 
-def positive_definite(rng: np.random.Generator, count: int, size: int, *,
-                      low: float, high: float) -> np.ndarray:
+def positive_definite(
+  rng: np.random.Generator, count: int, size: int, *, low: float, high: float
+) -> np.ndarray:
   """Draws symmetric targets with extreme eigenvalues `low` and `high`."""
   position = rng.uniform(size=(count, size))
   position[:, :2] = 0, 1
-  eigenvalues = low * (high / low)**position
+  eigenvalues = low * (high / low) ** position
   vectors, _ = np.linalg.qr(rng.standard_normal((count, size, size)))
   return vectors * eigenvalues[:, None, :] @ transpose(vectors)
 
 
 def flow(
-    network: np.ndarray,
-    target: np.ndarray,
-    times: np.ndarray,
-    aggregate: algorithm1.Aggregate | None = None,
+  network: np.ndarray,
+  target: np.ndarray,
+  times: np.ndarray,
+  aggregate: algorithm1.Aggregate | None = None,
 ) -> np.ndarray:
   """Integrates continuous-time gradient descent.
 
@@ -94,15 +95,23 @@ def flow(
     update = gradient(state.reshape(network.shape), target)
     if aggregate is not None:
       update = np.broadcast_to(
-          aggregate(update, axis=LAYER_AXIS, keepdims=True), network.shape)
+        aggregate(update, axis=LAYER_AXIS, keepdims=True), network.shape
+      )
     return -update.ravel()
 
   solution = integrate.solve_ivp(
-      velocity, (times[0], times[-1]), network.ravel(), t_eval=times,
-      method="DOP853", rtol=1e-9, atol=1e-12)
+    velocity,
+    (times[0], times[-1]),
+    network.ravel(),
+    t_eval=times,
+    method="DOP853",
+    rtol=1e-9,
+    atol=1e-12,
+  )
   if not solution.success:
-    raise RuntimeError(f"The ODE solver stopped at t = {solution.t[-1]:.3g}: "
-                       f"{solution.message}")
+    raise RuntimeError(
+      f"The ODE solver stopped at t = {solution.t[-1]:.3g}: {solution.message}"
+    )
   return solution.y.T.reshape(len(times), *network.shape)
 
 

@@ -5,27 +5,29 @@ statement of the paper that it tests. Not for flags or exit statuses: those are
 in `command`.
 """
 
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import importlib
 import pathlib
 import time
-from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 from matplotlib import figure
+import numpy as np
 
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims as claims_lib
 
 # Modules by name: importing one is what makes TensorFlow load, or not.
 EXPERIMENTS: Mapping[str, str] = {
-    "figure2": "swe_tf.theory.figure2",
-    "proposition1": "swe_tf.theory.proposition1",
-    "theorem1": "swe_tf.theory.theorem1",
-    "theorem2": "swe_tf.theory.theorem2",
-    "theorem3": "swe_tf.theory.theorem3",
-    "depth": "swe_tf.theory.depth",
-    "optimizer": "swe_tf.theory.optimizer_check",
+  "figure2": "swe_tf.theory.figure2",
+  "proposition1": "swe_tf.theory.proposition1",
+  "theorem1": "swe_tf.theory.theorem1",
+  "theorem2": "swe_tf.theory.theorem2",
+  "theorem3": "swe_tf.theory.theorem3",
+  "depth": "swe_tf.theory.depth",
+  "optimizer": "swe_tf.theory.optimizer_check",
 }
 
 
@@ -55,15 +57,14 @@ class Outcome:
   """
 
   claims: Sequence[claims_lib.Claim]
-  figures: Mapping[str, figure.Figure] = dataclasses.field(
-      default_factory=dict)
+  figures: Mapping[str, figure.Figure] = dataclasses.field(default_factory=dict)
 
 
 def run(
-    names: Sequence[str],
-    options: Options,
-    output_dir: pathlib.Path,
-    log: Callable[[str], None],
+  names: Sequence[str],
+  options: Options,
+  output_dir: pathlib.Path,
+  log: Callable[[str], None],
 ) -> list[claims_lib.Claim]:
   """Runs experiments, and writes their figures and claims.
 
@@ -86,7 +87,9 @@ def run(
       drawing.savefig(output_dir / f"{file_name}.png", dpi=110)
     results.extend(outcome.claims)
     held = sum(claim.holds for claim in outcome.claims)
-    log(f"{name}: {held} of {len(outcome.claims)} claims hold, "
-        f"{time.perf_counter() - start:.1f} s")
+    log(
+      f"{name}: {held} of {len(outcome.claims)} claims hold, "
+      f"{time.perf_counter() - start:.1f} s"
+    )
   claims_lib.write(results, output_dir)
   return results

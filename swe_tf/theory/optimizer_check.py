@@ -7,7 +7,8 @@ of other optimizers or of replicas: those belong to the tests of
 `swe_tf.sharing`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -32,17 +33,25 @@ _ROUNDING = 1e-9
 
 
 def _dense(count: int, size: int, initial: str) -> list[tf_keras.layers.Layer]:
-  layers = [tf_keras.layers.Dense(size, use_bias=False, dtype=tf.float64,
-                                  kernel_initializer=initial)
-            for _ in range(count)]
+  layers = [
+    tf_keras.layers.Dense(
+      size, use_bias=False, dtype=tf.float64, kernel_initializer=initial
+    )
+    for _ in range(count)
+  ]
   for layer in layers:
     layer.build([None, size])
   return layers
 
 
-def train(layers: Sequence[tf_keras.layers.Layer],
-          loss: Callable[[], tf.Tensor], *, step_size: float, num_steps: int,
-          untie_step: int) -> np.ndarray:
+def train(
+  layers: Sequence[tf_keras.layers.Layer],
+  loss: Callable[[], tf.Tensor],
+  *,
+  step_size: float,
+  num_steps: int,
+  untie_step: int,
+) -> np.ndarray:
   """Trains Dense layers by sharing, then unsharing.
 
   Args:
@@ -57,9 +66,10 @@ def train(layers: Sequence[tf_keras.layers.Layer],
   """
   kernels = [layer.kernel for layer in layers]
   optimizer = swe_tf.SharedWeightsOptimizer(
-      tf_keras.optimizers.SGD(step_size),
-      swe_tf.SharingPlan.from_layers(layers, unit_size=1),
-      untie_step=untie_step)
+    tf_keras.optimizers.SGD(step_size),
+    swe_tf.SharingPlan.from_layers(layers, unit_size=1),
+    untie_step=untie_step,
+  )
   optimizer.build(kernels)
 
   def step():
@@ -71,7 +81,8 @@ def train(layers: Sequence[tf_keras.layers.Layer],
   history = [tf.stack(kernels)]
   # A compiled step is of one phase: compile one for each.
   shared_step, unshared_step = (
-      tf.function(step, autograph=False) for _ in range(2))
+    tf.function(step, autograph=False) for _ in range(2)
+  )
   for _ in range(untie_step):
     history.append(shared_step())
   optimizer.untie()
@@ -88,16 +99,26 @@ def _as_kept(step_size: float) -> float:
 def regression_gap(options: experiment.Options) -> float:
   """Figure 2 with one scalar layer a coordinate: largest weight difference."""
   problem = regression.Problem.draw(
-      np.random.default_rng([options.seed, 1]), seeds=1,
-      num_layers=figure2.NUM_LAYERS, num_samples=figure2.NUM_SAMPLES)
+    np.random.default_rng([options.seed, 1]),
+    seeds=1,
+    num_layers=figure2.NUM_LAYERS,
+    num_samples=figure2.NUM_SAMPLES,
+  )
   step_size = _as_kept(figure2.STEP_SIZE * options.step_scale)
   schedule = {"num_steps": figure2.NUM_STEPS, "untie_step": figure2.UNTIE_STEP}
   covariance = problem.covariance()
-  expected = np.array(list(algorithm1.iterates(
-      np.zeros_like(problem.weights),
-      lambda w: regression.gradient(covariance, w - problem.weights),
-      step_size=step_size, layer_axis=-1, aggregate=options.aggregate,
-      **schedule)))
+  expected = np.array(
+    list(
+      algorithm1.iterates(
+        np.zeros_like(problem.weights),
+        lambda w: regression.gradient(covariance, w - problem.weights),
+        step_size=step_size,
+        layer_axis=-1,
+        aggregate=options.aggregate,
+        **schedule,
+      )
+    )
+  )
 
   inputs = tf.constant(problem.inputs[0])
   outputs = tf.linalg.matvec(inputs, problem.weights[0])
@@ -106,7 +127,7 @@ def regression_gap(options: experiment.Options) -> float:
 
   def loss():
     answers = [layer(x) for layer, x in zip(layers, coordinates)]
-    return tf.reduce_mean((tf.add_n(answers)[:, 0] - outputs)**2) / 2
+    return tf.reduce_mean((tf.add_n(answers)[:, 0] - outputs) ** 2) / 2
 
   measured = train(layers, loss, step_size=step_size, **schedule)
   return np.max(np.abs(measured[:, :, 0, 0] - expected[:, 0]))
@@ -115,14 +136,22 @@ def regression_gap(options: experiment.Options) -> float:
 def deep_linear_gap(options: experiment.Options) -> float:
   """A deep linear network from identity: largest weight difference."""
   target = np.eye(DEEP_SIZE) + 0.3 * np.random.default_rng(
-      [options.seed, 7]).standard_normal((DEEP_SIZE, DEEP_SIZE))
+    [options.seed, 7]
+  ).standard_normal((DEEP_SIZE, DEEP_SIZE))
   step_size = _as_kept(DEEP_STEP_SIZE * options.step_scale)
   schedule = {"num_steps": DEEP_STEPS, "untie_step": DEEP_UNTIE_STEP}
-  expected = np.array(list(algorithm1.iterates(
-      deep_linear.identity(target, DEEP_LAYERS),
-      lambda w: deep_linear.gradient(w, target), step_size=step_size,
-      layer_axis=deep_linear.LAYER_AXIS, aggregate=options.aggregate,
-      **schedule)))
+  expected = np.array(
+    list(
+      algorithm1.iterates(
+        deep_linear.identity(target, DEEP_LAYERS),
+        lambda w: deep_linear.gradient(w, target),
+        step_size=step_size,
+        layer_axis=deep_linear.LAYER_AXIS,
+        aggregate=options.aggregate,
+        **schedule,
+      )
+    )
+  )
 
   layers = _dense(DEEP_LAYERS, DEEP_SIZE, "identity")
 
@@ -131,7 +160,7 @@ def deep_linear_gap(options: experiment.Options) -> float:
     rows = tf.eye(DEEP_SIZE, dtype=tf.float64)
     for layer in layers:
       rows = layer(rows)
-    return tf.reduce_sum((rows - target.T)**2) / 2
+    return tf.reduce_sum((rows - target.T) ** 2) / 2
 
   measured = train(layers, loss, step_size=step_size, **schedule)
   return np.max(np.abs(deep_linear.transpose(measured) - expected))
@@ -139,10 +168,22 @@ def deep_linear_gap(options: experiment.Options) -> float:
 
 def run(options: experiment.Options) -> experiment.Outcome:
   """Compares both models over their whole training."""
-  text = ("the optimizer that trains BERT = Algorithm 1 in numpy, {}: largest "
-          "weight difference over all steps")
-  return experiment.Outcome([
-      claims_lib.at_most(claims_lib.DERIVED, "Algorithm 1",
-                         text.format(name), _ROUNDING, gap(options))
-      for name, gap in (("linear regression (L = 200)", regression_gap),
-                        ("deep linear network", deep_linear_gap))])
+  text = (
+    "the optimizer that trains BERT = Algorithm 1 in numpy, {}: largest "
+    "weight difference over all steps"
+  )
+  return experiment.Outcome(
+    [
+      claims_lib.at_most(
+        claims_lib.DERIVED,
+        "Algorithm 1",
+        text.format(name),
+        _ROUNDING,
+        gap(options),
+      )
+      for name, gap in (
+        ("linear regression (L = 200)", regression_gap),
+        ("deep linear network", deep_linear_gap),
+      )
+    ]
+  )

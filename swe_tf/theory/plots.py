@@ -4,11 +4,11 @@ Figures are built without pyplot, so that a test or a notebook that draws has
 no global state to clean. Not for deciding what is drawn.
 """
 
-import numpy as np
 from matplotlib import axes
 from matplotlib import axis as axis_lib
 from matplotlib import figure
 from matplotlib import ticker
+import numpy as np
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 BLUE = "#0072B2"

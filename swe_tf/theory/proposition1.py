@@ -39,8 +39,9 @@ def expected_distance(num_layers, num_samples):
 
 def _root_mean_square(rng, num_layers, num_samples):
   problem = regression.Problem.draw(
-      rng, seeds=SEEDS, num_layers=num_layers, num_samples=num_samples)
-  return np.sqrt(np.mean(distances(problem)**2))
+    rng, seeds=SEEDS, num_layers=num_layers, num_samples=num_samples
+  )
+  return np.sqrt(np.mean(distances(problem) ** 2))
 
 
 def _slope(x, y):
@@ -51,22 +52,37 @@ def _draw(against_n, against_layers, half):
   drawing, (left, right) = plots.panels(2)
   counts, layers = np.array(SAMPLE_COUNTS), np.array(LAYER_COUNTS)
   series = (
-      (left, counts, against_n, expected_distance(FIXED_LAYERS, counts),
-       f"L = {FIXED_LAYERS}"),
-      (right, layers, against_layers,
-       expected_distance(layers, FIXED_SAMPLES), f"n = {FIXED_SAMPLES}"),
-      (right, layers, half, expected_distance(layers, layers / 2),
-       "n = L / 2"))
+    (
+      left,
+      counts,
+      against_n,
+      expected_distance(FIXED_LAYERS, counts),
+      f"L = {FIXED_LAYERS}",
+    ),
+    (
+      right,
+      layers,
+      against_layers,
+      expected_distance(layers, FIXED_SAMPLES),
+      f"n = {FIXED_SAMPLES}",
+    ),
+    (right, layers, half, expected_distance(layers, layers / 2), "n = L / 2"),
+  )
   for (panel, x, measured, predicted, name), colour in zip(
-      series, plots.SEQUENCE):
-    panel.loglog(x, measured, "o", color=colour,
-                 label=f"{name}: fitted slope {_slope(x, measured):+.2f}")
+    series, plots.SEQUENCE
+  ):
+    panel.loglog(
+      x,
+      measured,
+      "o",
+      color=colour,
+      label=f"{name}: fitted slope {_slope(x, measured):+.2f}",
+    )
     panel.loglog(x, predicted, **plots.PREDICTED)
   left.axvspan(counts[0] / 1.2, FIXED_LAYERS, color="0.93", zorder=0)
   left.text(counts[0], against_n[-1], "L > n", color="0.4")
   for panel in (left, right):
-    panel.plot([], [], label="predicted √((L − 1)/(n − 2))",
-               **plots.PREDICTED)
+    panel.plot([], [], label="predicted √((L − 1)/(n − 2))", **plots.PREDICTED)
   plots.label_ticks(left.xaxis, SAMPLE_COUNTS)
   plots.label_ticks(right.xaxis, LAYER_COUNTS)
   for panel in (left, right):
@@ -80,41 +96,70 @@ def _draw(against_n, against_layers, half):
 def run(options: experiment.Options) -> experiment.Outcome:
   """Measures the distance on a grid of n and L."""
   rng = np.random.default_rng([options.seed, 3])
-  against_n = np.array([_root_mean_square(rng, FIXED_LAYERS, n)
-                        for n in SAMPLE_COUNTS])
-  against_layers = np.array([_root_mean_square(rng, layers, FIXED_SAMPLES)
-                             for layers in LAYER_COUNTS])
-  half = np.array([_root_mean_square(rng, layers, layers // 2)
-                   for layers in LAYER_COUNTS])
+  against_n = np.array(
+    [_root_mean_square(rng, FIXED_LAYERS, n) for n in SAMPLE_COUNTS]
+  )
+  against_layers = np.array(
+    [_root_mean_square(rng, layers, FIXED_SAMPLES) for layers in LAYER_COUNTS]
+  )
+  half = np.array(
+    [_root_mean_square(rng, layers, layers // 2) for layers in LAYER_COUNTS]
+  )
 
-  law = regression.Problem.draw(rng, seeds=4000, num_layers=48,
-                                num_samples=12)
+  law = regression.Problem.draw(rng, seeds=4000, num_layers=48, num_samples=12)
   statistic = distances(law) * np.sqrt(12) / law.spread
   p_value = stats.kstest(
-      statistic, lambda t: 2 * stats.t.cdf(t, df=12) - 1).pvalue
-  wide = regression.Problem.draw(rng, seeds=SEEDS, num_layers=FIXED_LAYERS,
-                                 num_samples=64, spread=10.0)
-  constant = np.sqrt(np.mean(distances(wide)**2) * 64 / FIXED_LAYERS)
+    statistic, lambda t: 2 * stats.t.cdf(t, df=12) - 1
+  ).pvalue
+  wide = regression.Problem.draw(
+    rng, seeds=SEEDS, num_layers=FIXED_LAYERS, num_samples=64, spread=10.0
+  )
+  constant = np.sqrt(np.mean(distances(wide) ** 2) * 64 / FIXED_LAYERS)
 
   paper, derived = claims_lib.PAPER, claims_lib.DERIVED
   claims = [
-      claims_lib.close(
-          paper, _SOURCE, f"slope of ‖ŵ − w̄*‖ against n, L = {FIXED_LAYERS}, "
-          "L > n and L < n", -0.5, _SLOPE_TOLERANCE,
-          _slope(SAMPLE_COUNTS, against_n)),
-      claims_lib.close(
-          paper, _SOURCE, f"slope of ‖ŵ − w̄*‖ against L, n = {FIXED_SAMPLES}, "
-          "L < n and L > n", 0.5, _SLOPE_TOLERANCE,
-          _slope(LAYER_COUNTS, against_layers)),
-      claims_lib.close(
-          paper, _SOURCE, "n = L / 2: ‖ŵ − w̄*‖ does not depend on L; slope "
-          "for L >= 32", 0.0, _SLOPE_TOLERANCE,
-          _slope(LAYER_COUNTS[1:], half[1:])),
-      claims_lib.at_least(
-          derived, _SOURCE, "exact law ‖ŵ − w̄*‖ √n / ‖w̃*‖ ~ |Student t_n|: "
-          "Kolmogorov-Smirnov p-value, 4000 draws", 1e-3, p_value),
-      claims_lib.close(
-          claims_lib.SLIP, _SOURCE, "the constant is ‖w̃*‖ / √L, not free of "
-          "w*: for w* ~ N(1, 10²), ‖ŵ − w̄*‖ √(n / L)", 10.0, 2.0, constant)]
+    claims_lib.close(
+      paper,
+      _SOURCE,
+      f"slope of ‖ŵ − w̄*‖ against n, L = {FIXED_LAYERS}, L > n and L < n",
+      -0.5,
+      _SLOPE_TOLERANCE,
+      _slope(SAMPLE_COUNTS, against_n),
+    ),
+    claims_lib.close(
+      paper,
+      _SOURCE,
+      f"slope of ‖ŵ − w̄*‖ against L, n = {FIXED_SAMPLES}, L < n and L > n",
+      0.5,
+      _SLOPE_TOLERANCE,
+      _slope(LAYER_COUNTS, against_layers),
+    ),
+    claims_lib.close(
+      paper,
+      _SOURCE,
+      "n = L / 2: ‖ŵ − w̄*‖ does not depend on L; slope for L >= 32",
+      0.0,
+      _SLOPE_TOLERANCE,
+      _slope(LAYER_COUNTS[1:], half[1:]),
+    ),
+    claims_lib.at_least(
+      derived,
+      _SOURCE,
+      "exact law ‖ŵ − w̄*‖ √n / ‖w̃*‖ ~ |Student t_n|: "
+      "Kolmogorov-Smirnov p-value, 4000 draws",
+      1e-3,
+      p_value,
+    ),
+    claims_lib.close(
+      claims_lib.SLIP,
+      _SOURCE,
+      "the constant is ‖w̃*‖ / √L, not free of "
+      "w*: for w* ~ N(1, 10²), ‖ŵ − w̄*‖ √(n / L)",
+      10.0,
+      2.0,
+      constant,
+    ),
+  ]
   return experiment.Outcome(
-      claims, {"proposition1": _draw(against_n, against_layers, half)})
+    claims, {"proposition1": _draw(against_n, against_layers, half)}
+  )

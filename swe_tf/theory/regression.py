@@ -25,13 +25,21 @@ class Problem:
   inputs: np.ndarray
 
   @classmethod
-  def draw(cls, rng: np.random.Generator, *, seeds: int, num_layers: int,
-           num_samples: int, mean: float = 1.0,
-           spread: float = 1.0) -> "Problem":
+  def draw(
+    cls,
+    rng: np.random.Generator,
+    *,
+    seeds: int,
+    num_layers: int,
+    num_samples: int,
+    mean: float = 1.0,
+    spread: float = 1.0,
+  ) -> "Problem":
     """Draws w* from N(mean, spread^2) and x from N(0, 1), independently."""
     return cls(
-        mean + spread * rng.standard_normal((seeds, num_layers)),
-        rng.standard_normal((seeds, num_samples, num_layers)))
+      mean + spread * rng.standard_normal((seeds, num_layers)),
+      rng.standard_normal((seeds, num_samples, num_layers)),
+    )
 
   @property
   def common(self) -> np.ndarray:
@@ -70,8 +78,9 @@ def shared_solution(problem: Problem) -> np.ndarray:
   """
   sums = problem.inputs.sum(axis=-1)
   outputs = _apply(problem.inputs, problem.weights)
-  return (np.sum(sums * outputs, axis=-1, keepdims=True)
-          / np.sum(sums**2, axis=-1, keepdims=True))
+  return np.sum(sums * outputs, axis=-1, keepdims=True) / np.sum(
+    sums**2, axis=-1, keepdims=True
+  )
 
 
 def interpolant(problem: Problem, start: np.ndarray) -> np.ndarray:
@@ -83,13 +92,14 @@ def interpolant(problem: Problem, start: np.ndarray) -> np.ndarray:
   inputs = problem.inputs
   residual = _apply(inputs, problem.weights - start)
   gram = inputs @ _transpose(inputs)
-  return start + _apply(_transpose(inputs),
-                        np.linalg.solve(gram, residual[..., None])[..., 0])
+  return start + _apply(
+    _transpose(inputs), np.linalg.solve(gram, residual[..., None])[..., 0]
+  )
 
 
 def test_error(weights: np.ndarray, problem: Problem) -> np.ndarray:
   """The expected squared error on a new x, |w - w*|^2: [seeds]."""
-  return np.sum((weights - problem.weights)**2, axis=-1)
+  return np.sum((weights - problem.weights) ** 2, axis=-1)
 
 
 def expected_error_gd(num_layers, num_samples, mean=1.0, spread=1.0):
@@ -99,6 +109,9 @@ def expected_error_gd(num_layers, num_samples, mean=1.0, spread=1.0):
 
 def expected_error_swe(num_layers, num_samples, spread=1.0):
   """E|w_SWE - w*|^2 for sharing, then unsharing, exact for 2 < n <= L."""
-  correction = ((num_layers - 1) * (num_samples - 1)
-                / ((num_layers - 2) * (num_samples - 2)))
+  correction = (
+    (num_layers - 1)
+    * (num_samples - 1)
+    / ((num_layers - 2) * (num_samples - 2))
+  )
   return (num_layers - num_samples) * spread**2 * correction

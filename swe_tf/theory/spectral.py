@@ -18,13 +18,14 @@ ZAS = 0.0
 
 def gradient(u, w, num_layers, target):
   """The errors u^(L-1) w - phi, and the gradients for u (a layer) and w."""
-  power = u**(num_layers - 2)
+  power = u ** (num_layers - 2)
   error = power * u * w - target
   return error, error * w * power, error * u * power
 
 
-def time_to(fraction: float, num_layers: int, target: np.ndarray,
-            start: float) -> float:
+def time_to(
+  fraction: float, num_layers: int, target: np.ndarray, start: float
+) -> float:
   """The time at which gradient flow first has R <= fraction * R(0).
 
   Args:
@@ -45,7 +46,7 @@ def time_to(fraction: float, num_layers: int, target: np.ndarray,
 
   def log_loss(state):
     u, w = np.split(state, 2)
-    return np.log(np.sum(gradient(u, w, num_layers, target)[0]**2))
+    return np.log(np.sum(gradient(u, w, num_layers, target)[0] ** 2))
 
   state = np.concatenate([np.ones_like(target), np.full_like(target, start)])
   goal = log_loss(state) + np.log(fraction)
@@ -56,15 +57,28 @@ def time_to(fraction: float, num_layers: int, target: np.ndarray,
   reached.terminal = True
   # The bounds of Theorem 1 and Fact 1 say how long this can take.
   horizon = -np.log(fraction) * max(
-      1.0, 1 / (num_layers * min(1.0, np.min(np.abs(target)))**2))
+    1.0, 1 / (num_layers * min(1.0, np.min(np.abs(target))) ** 2)
+  )
   solution = integrate.solve_ivp(
-      velocity, (0, horizon), state, events=reached, method="LSODA",
-      rtol=1e-12, atol=1e-14)  # An error of u counts L times.
+    velocity,
+    (0, horizon),
+    state,
+    events=reached,
+    method="LSODA",
+    rtol=1e-12,
+    atol=1e-14,
+  )  # An error of u counts L times.
   return float(solution.t_events[0][0])
 
 
-def steps_to(fraction: float, num_layers, target: np.ndarray, start: float,
-             step_size, limit: int) -> np.ndarray:
+def steps_to(
+  fraction: float,
+  num_layers,
+  target: np.ndarray,
+  start: float,
+  step_size,
+  limit: int,
+) -> np.ndarray:
   """The number of gradient descent steps after which R <= fraction * R(0).
 
   Args:

@@ -9,8 +9,8 @@ steps grows with depth is in `depth`.
 
 import dataclasses
 
-import numpy as np
 from matplotlib import axes
+import numpy as np
 
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims as claims_lib
@@ -32,30 +32,34 @@ _ROUNDING = 1e-9
 
 def lemma_step_size(eigenvalues: np.ndarray, num_layers) -> np.ndarray:
   """1 / (L max(lambda_max^2, 1)): the largest step size of the lemma."""
-  return 1 / (num_layers * np.maximum(eigenvalues[..., -1], 1)**2)
+  return 1 / (num_layers * np.maximum(eigenvalues[..., -1], 1) ** 2)
 
 
 def theorem3_step_size(eigenvalues: np.ndarray, num_layers) -> np.ndarray:
   """The largest step size of Theorem 3, of order L^-2."""
-  return np.minimum(eigenvalues[..., 0], 1)**2 / (
-      4 * np.sqrt(eigenvalues.shape[-1]) * num_layers**2
-      * np.maximum(eigenvalues[..., -1], 1)**4)
+  return np.minimum(eigenvalues[..., 0], 1) ** 2 / (
+    4
+    * np.sqrt(eigenvalues.shape[-1])
+    * num_layers**2
+    * np.maximum(eigenvalues[..., -1], 1) ** 4
+  )
 
 
 def fact3_step_size(norm: float, num_layers) -> np.ndarray:
   """The largest step size of Fact 3, for a target of this Frobenius norm."""
   num_layers = np.asarray(num_layers, float)
   xi = np.maximum(max(2 * norm, 1), 3 * num_layers**-0.5)
-  return np.minimum(1 / (4 * num_layers**3 * xi**6),
-                    1 / (144 * num_layers**2 * xi**4))
+  return np.minimum(
+    1 / (4 * num_layers**3 * xi**6), 1 / (144 * num_layers**2 * xi**4)
+  )
 
 
 def descend(
-    network: np.ndarray,
-    target: np.ndarray,
-    step_size: np.ndarray,
-    num_steps: int,
-    aggregate: algorithm1.Aggregate | None = None,
+  network: np.ndarray,
+  target: np.ndarray,
+  step_size: np.ndarray,
+  num_steps: int,
+  aggregate: algorithm1.Aggregate | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
   """Runs gradient descent, shared throughout if `aggregate` is given.
 
@@ -71,12 +75,19 @@ def descend(
     The losses, and the first layers (with sharing, all layers), along a first
     axis of T + 1.
   """
-  path = np.array(list(algorithm1.iterates(
-      network, lambda w: deep_linear.gradient(w, target),
-      step_size=np.reshape(step_size, (-1, 1, 1, 1)), num_steps=num_steps,
-      layer_axis=deep_linear.LAYER_AXIS,
-      untie_step=0 if aggregate is None else num_steps,
-      aggregate=aggregate or np.mean)))
+  path = np.array(
+    list(
+      algorithm1.iterates(
+        network,
+        lambda w: deep_linear.gradient(w, target),
+        step_size=np.reshape(step_size, (-1, 1, 1, 1)),
+        num_steps=num_steps,
+        layer_axis=deep_linear.LAYER_AXIS,
+        untie_step=0 if aggregate is None else num_steps,
+        aggregate=aggregate or np.mean,
+      )
+    )
+  )
   return deep_linear.loss(path, target), path[..., 0, :, :]
 
 
@@ -85,33 +96,52 @@ def _exponents(losses: np.ndarray, rate) -> np.ndarray:
   return np.arange(len(losses))[:, None] * rate
 
 
-def theorem3(rng: np.random.Generator, options: experiment.Options,
-             panel: axes.Axes) -> list[claims_lib.Claim]:
+def theorem3(
+  rng: np.random.Generator, options: experiment.Options, panel: axes.Axes
+) -> list[claims_lib.Claim]:
   """Theorem 3 at its step size, until the bound is 1e-6."""
   # Its step size is tiny for a wide spectrum; this one takes 6,000 steps.
   targets = deep_linear.positive_definite(rng, 4, SIZE, low=0.7, high=1.3)
   eigenvalues = np.linalg.eigvalsh(targets)
   margins = []
   for num_layers, colour in zip(DEPTHS, plots.SEQUENCE):
-    step_size = options.step_scale * theorem3_step_size(eigenvalues,
-                                                        num_layers)
-    rate = (2 * num_layers - 2) * np.minimum(eigenvalues[:, 0],
-                                             1)**2 * step_size
+    step_size = options.step_scale * theorem3_step_size(eigenvalues, num_layers)
+    rate = (
+      (2 * num_layers - 2) * np.minimum(eigenvalues[:, 0], 1) ** 2 * step_size
+    )
     losses, _ = descend(
-        deep_linear.identity(targets, num_layers), targets, step_size,
-        int(np.ceil(np.log(1e6) / rate.min())), options.aggregate)
+      deep_linear.identity(targets, num_layers),
+      targets,
+      step_size,
+      int(np.ceil(np.log(1e6) / rate.min())),
+      options.aggregate,
+    )
     exponents = _exponents(losses, rate)
     margins.append(deep_linear.decay_margin(losses, exponents))
-    panel.semilogy(exponents[:, 0], losses[:, 0] / losses[0, 0],
-                   color=colour, label=f"L = {num_layers}")
+    panel.semilogy(
+      exponents[:, 0],
+      losses[:, 0] / losses[0, 0],
+      color=colour,
+      label=f"L = {num_layers}",
+    )
   panel.semilogy([0, 14], np.exp([0, -14]), **plots.PREDICTED, label="bound")
   panel.set_ylim(1e-9, 2)
-  plots.finish(panel, "Theorem 3 at its step size",
-               "exponent of the bound, (2L − 2) λmin² η t", "R(t) / R(0)")
-  return [claims_lib.at_least(
-      claims_lib.PAPER, "Theorem 3", "decay of R / decay of the bound "
-      "exp(-(2L-2) min(λmin², 1) ηt), at the step size limit", 1 - _ROUNDING,
-      min(margins))]
+  plots.finish(
+    panel,
+    "Theorem 3 at its step size",
+    "exponent of the bound, (2L − 2) λmin² η t",
+    "R(t) / R(0)",
+  )
+  return [
+    claims_lib.at_least(
+      claims_lib.PAPER,
+      "Theorem 3",
+      "decay of R / decay of the bound "
+      "exp(-(2L-2) min(λmin², 1) ηt), at the step size limit",
+      1 - _ROUNDING,
+      min(margins),
+    )
+  ]
 
 
 def lemma_run(targets, num_layers, options):
@@ -121,16 +151,23 @@ def lemma_run(targets, num_layers, options):
     Losses, step sizes, and the eigenvalues of W_0(t).
   """
   step_size = options.step_scale * lemma_step_size(
-      np.linalg.eigvalsh(targets), num_layers)
-  losses, stems = descend(deep_linear.identity(targets, num_layers), targets,
-                          step_size, LEMMA_STEPS, options.aggregate)
+    np.linalg.eigvalsh(targets), num_layers
+  )
+  losses, stems = descend(
+    deep_linear.identity(targets, num_layers),
+    targets,
+    step_size,
+    LEMMA_STEPS,
+    options.aggregate,
+  )
   # A run that diverges, on purpose, has no eigenvalues.
   stems = np.where(np.isfinite(stems), stems, 1e9)
   return losses, step_size, np.linalg.eigvalsh(stems)
 
 
-def lemma(rng: np.random.Generator, options: experiment.Options,
-          panel: axes.Axes) -> list[claims_lib.Claim]:
+def lemma(
+  rng: np.random.Generator, options: experiment.Options, panel: axes.Axes
+) -> list[claims_lib.Claim]:
   """The lemma and the stronger Theorem 3, at the lemma's step size."""
   targets = deep_linear.positive_definite(rng, 8, SIZE, low=0.2, high=3.0)
   spectrum = np.linalg.eigvalsh(targets)
@@ -139,53 +176,90 @@ def lemma(rng: np.random.Generator, options: experiment.Options,
   margins, excursions = [], []
   for num_layers in DEPTHS:
     losses, step_size, eigenvalues = lemma_run(targets, num_layers, options)
-    low, high = lowest**(1 / num_layers), highest**(1 / num_layers)
-    excursions += [np.max(low[:, None] - eigenvalues),
-                   np.max(eigenvalues - high[:, None])]
-    rate = 2 * num_layers * lowest**(2 - 2 / num_layers) * step_size
+    low, high = lowest ** (1 / num_layers), highest ** (1 / num_layers)
+    excursions += [
+      np.max(low[:, None] - eigenvalues),
+      np.max(eigenvalues - high[:, None]),
+    ]
+    rate = 2 * num_layers * lowest ** (2 - 2 / num_layers) * step_size
     margins.append(deep_linear.decay_margin(losses, _exponents(losses, rate)))
   for index in range(SIZE):
-    panel.plot(eigenvalues[:61, 0, index], color=plots.SEQUENCE[index],
-               label=f"eigenvalue {index + 1} of W₀(t)")
-  _, _, broken = lemma_run(targets, num_layers, dataclasses.replace(
-      options, step_scale=BROKEN_SCALE))
-  panel.plot(broken[:61, 0, -1], color=plots.BLACK, linestyle=":",
-             label=f"eigenvalue 4 at {BROKEN_SCALE} η")
+    panel.plot(
+      eigenvalues[:61, 0, index],
+      color=plots.SEQUENCE[index],
+      label=f"eigenvalue {index + 1} of W₀(t)",
+    )
+  _, _, broken = lemma_run(
+    targets, num_layers, dataclasses.replace(options, step_scale=BROKEN_SCALE)
+  )
+  panel.plot(
+    broken[:61, 0, -1],
+    color=plots.BLACK,
+    linestyle=":",
+    label=f"eigenvalue 4 at {BROKEN_SCALE} η",
+  )
   for bound in (low[0], high[0]):
     panel.axhline(bound, **plots.PREDICTED)
   panel.plot([], [], label="bounds", **plots.PREDICTED)
   panel.set_ylim(0.65, 1.2)
-  plots.finish(panel, f"Lemma at its step size η, L = {num_layers}",
-               "gradient steps", "eigenvalue of W₀", loc="lower center",
-               ncols=2)
+  plots.finish(
+    panel,
+    f"Lemma at its step size η, L = {num_layers}",
+    "gradient steps",
+    "eigenvalue of W₀",
+    loc="lower center",
+    ncols=2,
+  )
   return [
-      claims_lib.at_most(
-          claims_lib.PAPER, "Lemma", "largest step outside the bounds on the "
-          "eigenvalues of W₀(t), at the step size limit", 1e-9,
-          max(excursions)),
-      claims_lib.at_least(
-          claims_lib.DERIVED, "Theorem 3, stronger", "decay of R / decay of "
-          "exp(-2L min(λmin^(2-2/L), 1) ηt), at the lemma's step size",
-          1 - _ROUNDING, min(margins))]
+    claims_lib.at_most(
+      claims_lib.PAPER,
+      "Lemma",
+      "largest step outside the bounds on the "
+      "eigenvalues of W₀(t), at the step size limit",
+      1e-9,
+      max(excursions),
+    ),
+    claims_lib.at_least(
+      claims_lib.DERIVED,
+      "Theorem 3, stronger",
+      "decay of R / decay of "
+      "exp(-2L min(λmin^(2-2/L), 1) ηt), at the lemma's step size",
+      1 - _ROUNDING,
+      min(margins),
+    ),
+  ]
 
 
-def fact3(rng: np.random.Generator,
-          options: experiment.Options) -> list[claims_lib.Claim]:
+def fact3(
+  rng: np.random.Generator, options: experiment.Options
+) -> list[claims_lib.Claim]:
   """ZAS at the step size of Fact 3, for targets of any kind and norm 1/2."""
   targets = rng.standard_normal((4, SIZE, SIZE))
   targets /= 2 * np.linalg.norm(targets, axis=(-1, -2), keepdims=True)
   margins = []
   for num_layers in FACT3_DEPTHS:
     step_size = options.step_scale * fact3_step_size(0.5, num_layers)
-    losses, _ = descend(deep_linear.zero_asymmetric(targets, num_layers),
-                        targets, np.full(len(targets), step_size),
-                        FACT3_STEPS)
-    margins.append(deep_linear.decay_margin(
-        losses, _exponents(losses, -np.log1p(-step_size / 2))))
-  return [claims_lib.at_least(
-      claims_lib.PAPER, "Fact 3", "ZAS: decay of R / decay of (1 - η/2)^t, "
-      "any target of norm 1/2, at the step size limit", 1 - _ROUNDING,
-      min(margins))]
+    losses, _ = descend(
+      deep_linear.zero_asymmetric(targets, num_layers),
+      targets,
+      np.full(len(targets), step_size),
+      FACT3_STEPS,
+    )
+    margins.append(
+      deep_linear.decay_margin(
+        losses, _exponents(losses, -np.log1p(-step_size / 2))
+      )
+    )
+  return [
+    claims_lib.at_least(
+      claims_lib.PAPER,
+      "Fact 3",
+      "ZAS: decay of R / decay of (1 - η/2)^t, "
+      "any target of norm 1/2, at the step size limit",
+      1 - _ROUNDING,
+      min(margins),
+    )
+  ]
 
 
 def overshoot(num_layers: int, eigenvalue: float) -> float:
@@ -195,10 +269,11 @@ def overshoot(num_layers: int, eigenvalue: float) -> float:
   terms: read as printed, it allows 1 / ((L - 1) lambda^(2L - 2)).
   """
   target = np.full((1, 1, 1), eigenvalue)
-  step_size = 1 / ((num_layers - 1) * eigenvalue**(2 - 2 / num_layers))
-  _, stems = descend(deep_linear.identity(target, num_layers), target,
-                     step_size, 200, np.mean)
-  return float(stems.max() / eigenvalue**(1 / num_layers))
+  step_size = 1 / ((num_layers - 1) * eigenvalue ** (2 - 2 / num_layers))
+  _, stems = descend(
+    deep_linear.identity(target, num_layers), target, step_size, 200, np.mean
+  )
+  return float(stems.max() / eigenvalue ** (1 / num_layers))
 
 
 def second_order_ratio(num_layers: int, eigenvalue: float) -> float:
@@ -208,13 +283,16 @@ def second_order_ratio(num_layers: int, eigenvalue: float) -> float:
   Theorem 3. Printed with phi^2; the displays before it give phi^3.
   """
   step_size = theorem3_step_size(np.array([eigenvalue]), num_layers)
-  stem = (0.99 * eigenvalue)**(1 / num_layers)
+  stem = (0.99 * eigenvalue) ** (1 / num_layers)
   error = stem**num_layers - eigenvalue
-  move = step_size * stem**(num_layers - 1) * error
-  second_order = ((stem - move)**num_layers - stem**num_layers
-                  + num_layers * stem**(num_layers - 1) * move)
+  move = step_size * stem ** (num_layers - 1) * error
+  second_order = (
+    (stem - move) ** num_layers
+    - stem**num_layers
+    + num_layers * stem ** (num_layers - 1) * move
+  )
   # With 2R = error^2, the printed 2 sqrt(2) R^(3/2) is |error|^3.
-  printed = step_size**2 * num_layers**2 * eigenvalue**2 * abs(error)**3
+  printed = step_size**2 * num_layers**2 * eigenvalue**2 * abs(error) ** 3
   return abs(second_order * error) / printed
 
 
@@ -222,15 +300,28 @@ def run(options: experiment.Options) -> experiment.Outcome:
   """Runs every statement at its own step size, for all depths and targets."""
   rng = np.random.default_rng([options.seed, 5])
   drawing, (left, right) = plots.panels(2)
-  claims = lemma(rng, options, right) + theorem3(rng, options, left) + fact3(
-      rng, options)
+  claims = (
+    lemma(rng, options, right)
+    + theorem3(rng, options, left)
+    + fact3(rng, options)
+  )
   claims += [
-      claims_lib.at_least(
-          claims_lib.SLIP, "proof of the Lemma", "its display sums L - 1 "
-          "terms, not L; that step size overshoots: W₀ / Φ^(1/L), L = 2, "
-          "Φ = 4", 1.01, overshoot(2, 4.0)),
-      claims_lib.at_least(
-          claims_lib.SLIP, "proof of Theorem 3", "I₂ is printed with φ², not "
-          "φ³: product that bounds I₂ / printed bound, φ = 8, L = 32", 1.01,
-          second_order_ratio(32, 8.0))]
+    claims_lib.at_least(
+      claims_lib.SLIP,
+      "proof of the Lemma",
+      "its display sums L - 1 "
+      "terms, not L; that step size overshoots: W₀ / Φ^(1/L), L = 2, "
+      "Φ = 4",
+      1.01,
+      overshoot(2, 4.0),
+    ),
+    claims_lib.at_least(
+      claims_lib.SLIP,
+      "proof of Theorem 3",
+      "I₂ is printed with φ², not "
+      "φ³: product that bounds I₂ / printed bound, φ = 8, L = 32",
+      1.01,
+      second_order_ratio(32, 8.0),
+    ),
+  ]
   return experiment.Outcome(claims, {"theorem3": drawing})

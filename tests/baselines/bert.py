@@ -16,9 +16,9 @@ def config_of(*overrides, head=True, **encoder):
   task = {"model": {"encoder": {"any": encoder}}}
   task["model"]["cls_heads"] = [_HEAD] if head else []
   return tiny.config_of(
-      tiny.overrides("no_records"),
-      {"task": {**task, "sharing": {"mode": "none"}}},
-      *overrides,
+    tiny.overrides("no_records"),
+    {"task": {**task, "sharing": {"mode": "none"}}},
+    *overrides,
   )
 
 
@@ -45,15 +45,13 @@ def gradients(model, inputs):
   with tf.GradientTape() as tape:
     outputs = model(inputs)
     loss = tf.reduce_mean(
-        tf.nn.sparse_softmax_cross_entropy_with_logits(
-            inputs["masked_lm_ids"], outputs["mlm_logits"]
-        )
+      tf.nn.sparse_softmax_cross_entropy_with_logits(
+        inputs["masked_lm_ids"], outputs["mlm_logits"]
+      )
     )
     if "next_sentence" in outputs:
-      loss -= tf.reduce_mean(
-          tf.nn.log_softmax(outputs["next_sentence"])[:, 0]
-      )
+      loss -= tf.reduce_mean(tf.nn.log_softmax(outputs["next_sentence"])[:, 0])
   return [
-      None if g is None else tf.convert_to_tensor(g)
-      for g in tape.gradient(loss, model.trainable_variables)
+    None if g is None else tf.convert_to_tensor(g)
+    for g in tape.gradient(loss, model.trainable_variables)
   ]

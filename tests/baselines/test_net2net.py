@@ -18,15 +18,15 @@ from tests import tiny
 from tests.baselines import bert
 
 _VARIANTS = {
-    "pre_ln": {},
-    "post_ln": {"norm_first": False},
-    "factorized": {"embedding_size": 6},
+  "pre_ln": {},
+  "post_ln": {"norm_first": False},
+  "factorized": {"embedding_size": 6},
 }
 _GROWTH = {
-    "task": {
-        "sharing": {"mode": "none"},
-        "growth": {"method": "net2net", "fractions": [0.25]},
-    },
+  "task": {
+    "sharing": {"mode": "none"},
+    "growth": {"method": "net2net", "fractions": [0.25]},
+  },
 }
 
 
@@ -51,7 +51,6 @@ def _axes_and_factor(narrow, wide, model):
 
 
 class WidenTest(tf.test.TestCase, parameterized.TestCase):
-
   @parameterized.named_parameters(_VARIANTS.items())
   def test_computes_the_same(self, encoder):
     config, narrow, wide = _pair(**encoder)
@@ -61,7 +60,7 @@ class WidenTest(tf.test.TestCase, parameterized.TestCase):
     inputs = bert.batch(config)
     ours, theirs = wide(inputs), narrow(inputs)
     self.assertAllClose(
-        ours["next_sentence"], theirs["next_sentence"], atol=1e-5
+      ours["next_sentence"], theirs["next_sentence"], atol=1e-5
     )
     for name in ("sequence_output", "pooled_output"):
       twice = tf.concat([theirs[name]] * 2, axis=-1)
@@ -69,10 +68,11 @@ class WidenTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_forgetting_to_rescale_is_seen(self):
     for wrong in (
-        lambda wide, axes, before_logits: 1.0,  # Nothing.
-        lambda wide, axes, before_logits: 0.5 if before_logits else 1.0,
-        lambda wide, axes, before_logits: (  # All but the last layer norm.
-            net2net_factor(wide, axes, False)),
+      lambda wide, axes, before_logits: 1.0,  # Nothing.
+      lambda wide, axes, before_logits: 0.5 if before_logits else 1.0,
+      lambda wide, axes, before_logits: (  # All but the last layer norm.
+        net2net_factor(wide, axes, False)
+      ),
     ):
       config, narrow, wide = _pair()
       net2net_factor = net2net.weight_factor
@@ -87,10 +87,10 @@ class WidenTest(tf.test.TestCase, parameterized.TestCase):
     inputs = bert.batch(config)
     factors = []
     for theirs, ours, v, w in zip(
-        bert.gradients(narrow, inputs),
-        bert.gradients(wide, inputs),
-        narrow.trainable_variables,
-        wide.trainable_variables,
+      bert.gradients(narrow, inputs),
+      bert.gradients(wide, inputs),
+      narrow.trainable_variables,
+      wide.trainable_variables,
     ):
       if theirs is None:  # The pooler.
         self.assertIsNone(ours)
@@ -113,8 +113,9 @@ class WidenTest(tf.test.TestCase, parameterized.TestCase):
       for seed in range(3):
         grads = bert.gradients(model, bert.batch(config, seed))
         optimizer.apply_gradients(
-            (g, v) for g, v in zip(grads, model.trainable_variables)
-            if g is not None
+          (g, v)
+          for g, v in zip(grads, model.trainable_variables)
+          if g is not None
         )
       return optimizer
 
@@ -123,14 +124,16 @@ class WidenTest(tf.test.TestCase, parameterized.TestCase):
     compared = 0
     for v in wide.trainable_variables:
       self.assertEqual(
-          slots.has_slots(optimizer, v), slots.has_slots(expected, v)
+        slots.has_slots(optimizer, v), slots.has_slots(expected, v)
       )
       if slots.has_slots(expected, v):
         ours, theirs = (slots.slots_of(o, v) for o in (optimizer, expected))
         for name, power in (("m", 1.0), ("v", 0.5)):
           compared += 1
-          a, b = (np.sign(s[name]) * np.abs(s[name].numpy()) ** power
-                  for s in (ours, theirs))
+          a, b = (
+            np.sign(s[name]) * np.abs(s[name].numpy()) ** power
+            for s in (ours, theirs)
+          )
           # A key's bias cancels in the softmax: its gradient is rounding.
           atol = 1e-3 * np.max(np.abs(b)) + 1e-8
           self.assertAllClose(a, b, 0.0, atol, msg=f"{v.name} {name}")
@@ -148,9 +151,7 @@ class WidenTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(noisy[0], widened(0.01, seed=0)[0])
     self.assertNotAllEqual(noisy[0], widened(0.01, seed=1)[0])
     relative = [
-        np.std(a - b) / np.std(b)
-        for a, b in zip(noisy, exact)
-        if b.size > 100
+      np.std(a - b) / np.std(b) for a, b in zip(noisy, exact) if b.size > 100
     ]
     self.assertAllClose(relative, [0.01] * len(relative), rtol=0.3)
     half = noisy[0].shape[-1] // 2
@@ -159,13 +160,13 @@ class WidenTest(tf.test.TestCase, parameterized.TestCase):
 
 
 class RunTest(tf.test.TestCase, parameterized.TestCase):
-
   def _runner(self, *overrides, **kwargs):
     directory = self.create_tempdir().full_path
     base = tiny.overrides(tiny.write_records(directory))
     return tiny.make_runner(
-        tiny.config_of(base, _GROWTH, *overrides),
-        os.path.join(directory, "run"), **kwargs
+      tiny.config_of(base, _GROWTH, *overrides),
+      os.path.join(directory, "run"),
+      **kwargs,
     )
 
   def test_evaluates_the_model_of_the_phase_and_frees_the_narrow_one(self):
@@ -197,30 +198,43 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
 
 
 class CheckTest(parameterized.TestCase):
-
   @parameterized.named_parameters(
-      ("sharing", {}, {"mode": "swe"}, {}, r"'swe': a model that grows"),
-      ("method", {"method": "wider"}, {}, {}, r"method \('wider'\) must be on"),
-      ("number", {"fractions": [0.1, 0.2]}, {}, {}, r"\[0.1, 0.2\]\) must be"),
-      ("range", {"fractions": [1.5]}, {}, {}, r"between 0.0 and 1.0"),
-      ("noise", {"noise": -1.0}, {}, {}, r"noise \(-1.0\)"),
-      ("unused", {"method": "none"}, {}, {}, "fractions is set, but"),
-      ("width", {}, {}, {"hidden_size": 9}, r"hidden_size \(9\) must be even"),
-      ("heads", {}, {}, {"num_attention_heads": 1}, "num_attention_heads"),
-      ("inner", {}, {}, {"intermediate_size": 15}, "intermediate_size"),
-      ("order", {"method": "stacking", "fractions": [0.3, 0.1]}, {}, {},
-       "ascending"),
-      ("layers", {"method": "stacking", "fractions": None}, {},
-       {"num_layers": 6}, r"num_layers \(6\) must be divisible by 4"),
+    ("sharing", {}, {"mode": "swe"}, {}, r"'swe': a model that grows"),
+    ("method", {"method": "wider"}, {}, {}, r"method \('wider'\) must be on"),
+    ("number", {"fractions": [0.1, 0.2]}, {}, {}, r"\[0.1, 0.2\]\) must be"),
+    ("range", {"fractions": [1.5]}, {}, {}, r"between 0.0 and 1.0"),
+    ("noise", {"noise": -1.0}, {}, {}, r"noise \(-1.0\)"),
+    ("unused", {"method": "none"}, {}, {}, "fractions is set, but"),
+    ("width", {}, {}, {"hidden_size": 9}, r"hidden_size \(9\) must be even"),
+    ("heads", {}, {}, {"num_attention_heads": 1}, "num_attention_heads"),
+    ("inner", {}, {}, {"intermediate_size": 15}, "intermediate_size"),
+    (
+      "order",
+      {"method": "stacking", "fractions": [0.3, 0.1]},
+      {},
+      {},
+      "ascending",
+    ),
+    (
+      "layers",
+      {"method": "stacking", "fractions": None},
+      {},
+      {"num_layers": 6},
+      r"num_layers \(6\) must be divisible by 4",
+    ),
   )
   def test_is_refused_before_any_work(self, growth, sharing, encoder, message):
     with self.assertRaisesRegex(errors.UsageError, message):
       tiny.config_of(
-          tiny.overrides("no_records"), _GROWTH,
-          {"task": {
-              "growth": growth, "sharing": sharing,
-              "model": {"encoder": {"any": encoder}},
-          }},
+        tiny.overrides("no_records"),
+        _GROWTH,
+        {
+          "task": {
+            "growth": growth,
+            "sharing": sharing,
+            "model": {"encoder": {"any": encoder}},
+          }
+        },
       )
 
   def test_ema_is_refused(self):

@@ -21,12 +21,12 @@ def _with_layers(config, num_layers):
 
 def _phases(config, model, optimizer=None, steps=(1, 2)):
   phases = stacking.StackingPhases(
-      model,
-      optimizer or legacy_adamw.AdamWeightDecay(0.01),
-      steps,
-      build_encoder=lambda n: encoders.build_encoder(
-          _with_layers(config, n).encoder
-      ),
+    model,
+    optimizer or legacy_adamw.AdamWeightDecay(0.01),
+    steps,
+    build_encoder=lambda n: encoders.build_encoder(
+      _with_layers(config, n).encoder
+    ),
   )
   phases.begin()
   return phases
@@ -36,17 +36,22 @@ def _copy_by_hand(model, other, block_of):
   """Gives `other` the weights of `model`, its block i those of block_of[i]."""
   ours, theirs = model.encoder_network, other.encoder_network
   pairs = [
-      (getattr(ours, name), getattr(theirs, name))
-      for name in ("_embedding_layer", "_position_embedding_layer",
-                   "_type_embedding_layer", "_embedding_norm_layer",
-                   "_pooler_layer", "_final_layer_norm")
-      if hasattr(ours, name)
+    (getattr(ours, name), getattr(theirs, name))
+    for name in (
+      "_embedding_layer",
+      "_position_embedding_layer",
+      "_type_embedding_layer",
+      "_embedding_norm_layer",
+      "_pooler_layer",
+      "_final_layer_norm",
+    )
+    if hasattr(ours, name)
   ]
   pairs.append((model.masked_lm, other.masked_lm))
   pairs += zip(model.classification_heads, other.classification_heads)
   pairs += [
-      (ours.transformer_layers[block_of[i]], block)
-      for i, block in enumerate(theirs.transformer_layers)
+    (ours.transformer_layers[block_of[i]], block)
+    for i, block in enumerate(theirs.transformer_layers)
   ]
   for layer, copy in pairs:
     copy.set_weights(layer.get_weights())
@@ -56,13 +61,11 @@ def _train(model, optimizer, config, seeds=range(3)):
   for seed in seeds:
     grads = bert.gradients(model, bert.batch(config, seed))
     optimizer.apply_gradients(
-        (g, v) for g, v in zip(grads, model.trainable_variables)
-        if g is not None
+      (g, v) for g, v in zip(grads, model.trainable_variables) if g is not None
     )
 
 
 class StackingTest(tf.test.TestCase, parameterized.TestCase):
-
   def _model(self, norm_first=True):
     config = bert.config_of(num_layers=_LAYERS, norm_first=norm_first)
     model = bert.build_model(config)
@@ -85,26 +88,24 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLen(ours["encoder_outputs"], num_layers)
     self.assertLen(model(inputs)["encoder_outputs"], _LAYERS)
     self.assertEqual(
-        [v.shape for v in view.trainable_variables],
-        [v.shape for v in shallow.trainable_variables],
+      [v.shape for v in view.trainable_variables],
+      [v.shape for v in shallow.trainable_variables],
     )
     # Only the pooler is never reached, as in the stock model.
     idle = [
-        v.name
-        for g, v in zip(
-            bert.gradients(view, inputs), view.trainable_variables
-        )
-        if g is None
+      v.name
+      for g, v in zip(bert.gradients(view, inputs), view.trainable_variables)
+      if g is None
     ]
     self.assertLen(idle, 2)
 
   def test_a_shallow_step_is_that_of_a_shallower_model(self):
     config, model = self._model()
     ours, theirs = (
-        legacy_adamw.AdamWeightDecay(
-            0.01, weight_decay_rate=0.1, gradient_clip_norm=0.5
-        )
-        for _ in range(2)
+      legacy_adamw.AdamWeightDecay(
+        0.01, weight_decay_rate=0.1, gradient_clip_norm=0.5
+      )
+      for _ in range(2)
     )
     shallow = bert.build_model(config, _with_layers(config, 1))
     _copy_by_hand(model, shallow, block_of=[0])
@@ -130,8 +131,8 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
     phases = _phases(config, model, optimizer)
     _train(phases.model, optimizer, config)
     for step, num_layers, said in (
-        (1, 2, "stacked 1 to 2 layers after step 1"),
-        (2, 4, "stacked 2 to 4 layers after step 2"),
+      (1, 2, "stacked 1 to 2 layers after step 1"),
+      (2, 4, "stacked 2 to 4 layers after step 2"),
     ):
       deeper = bert.build_model(config, _with_layers(config, num_layers))
       half = num_layers // 2
@@ -140,7 +141,7 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
       grown = phases.model or model
       inputs = bert.batch(config)
       self.assertAllEqual(
-          grown(inputs)["mlm_logits"], deeper(inputs)["mlm_logits"]
+        grown(inputs)["mlm_logits"], deeper(inputs)["mlm_logits"]
       )
       blocks = model.encoder_network.transformer_layers
       for below, above in zip(blocks[:half], blocks[half:num_layers]):

@@ -44,12 +44,12 @@ def _by_hand(unit_size, num_replicas):
   for x, y in toy.batches():
     # The replicas' gradients are summed.
     parts = [
-        toy.gradients_of(model, x[r::num_replicas], y[r::num_replicas])
-        for r in range(num_replicas)
+      toy.gradients_of(model, x[r::num_replicas], y[r::num_replicas])
+      for r in range(num_replicas)
     ]
     total = {
-        v.name: np.sum([part[i] for part in parts], axis=0)
-        for i, v in enumerate(model.trainable_variables)
+      v.name: np.sum([part[i] for part in parts], axis=0)
+      for i, v in enumerate(model.trainable_variables)
     }
     step = dict(total)
     for tie in plan.ties:
@@ -62,26 +62,25 @@ def _by_hand(unit_size, num_replicas):
 
 def _difference(model, weights):
   return max(
-      np.max(np.abs(v.numpy() - w))
-      for v, w in zip(model.trainable_variables, weights)
+    np.max(np.abs(v.numpy() - w))
+    for v, w in zip(model.trainable_variables, weights)
   )
 
 
 class StemBranchTest(tf.test.TestCase, parameterized.TestCase):
-
   @parameterized.product(
-      make_inner=(
-          lambda: tf_keras.optimizers.legacy.SGD(_ETA),
-          lambda: tf_keras.optimizers.SGD(_ETA),
-      ),
-      unit_size=(1, 2),
-      num_replicas=(1, 2),
+    make_inner=(
+      lambda: tf_keras.optimizers.legacy.SGD(_ETA),
+      lambda: tf_keras.optimizers.SGD(_ETA),
+    ),
+    unit_size=(1, 2),
+    num_replicas=(1, 2),
   )
   def test_sgd_moves_as_section_2_derives(
-      self, make_inner, unit_size, num_replicas
+    self, make_inner, unit_size, num_replicas
   ):
     model, _ = _train(
-        stem_branch.StemBranchOptimizer, make_inner, unit_size, num_replicas
+      stem_branch.StemBranchOptimizer, make_inner, unit_size, num_replicas
     )
     expected = _by_hand(unit_size, num_replicas)
     self.assertLessEqual(_difference(model, expected), 1e-6)
@@ -89,66 +88,64 @@ class StemBranchTest(tf.test.TestCase, parameterized.TestCase):
   def test_without_the_scale_it_moves_otherwise(self):
     with mock.patch.object(stem_branch, "stem_scale", lambda num_units: 1.0):
       model, _ = _train(
-          stem_branch.StemBranchOptimizer,
-          lambda: tf_keras.optimizers.legacy.SGD(_ETA),
+        stem_branch.StemBranchOptimizer,
+        lambda: tf_keras.optimizers.legacy.SGD(_ETA),
       )
     self.assertGreater(_difference(model, _by_hand(1, 1)), 1e-3)
 
   @parameterized.parameters(1, 2)
   def test_mixing_gradients_is_the_same_at_twice_the_rate(self, num_replicas):
     """Of tied variables only: the others move twice as far."""
+
     def inner():
       sgd = tf_keras.optimizers.legacy.SGD(2 * _ETA)
       apply = sgd.apply_gradients
 
       def half_the_untied(grads_and_vars, **kwargs):
         return apply(
-            [(g if "block" in v.name else 0.5 * g, v)
-             for g, v in grads_and_vars],
-            **kwargs,
+          [(g if "block" in v.name else 0.5 * g, v) for g, v in grads_and_vars],
+          **kwargs,
         )
 
       sgd.apply_gradients = half_the_untied
       return sgd
 
     model, _ = _train(
-        reparameterization.ReparameterizedOptimizer,
-        inner,
-        num_replicas=num_replicas,
+      reparameterization.ReparameterizedOptimizer,
+      inner,
+      num_replicas=num_replicas,
     )
     expected = _by_hand(1, num_replicas)
     self.assertLessEqual(_difference(model, expected), 1e-6)
 
   @parameterized.product(
-      inner=("adamw_clip", "lamb_global_clipnorm"), num_replicas=(1, 2)
+    inner=("adamw_clip", "lamb_global_clipnorm"), num_replicas=(1, 2)
   )
   def test_weights_are_stem_and_branch(self, inner, num_replicas):
     model, optimizer = _train(
-        stem_branch.StemBranchOptimizer,
-        toy.OPTIMIZERS[inner],
-        num_replicas=num_replicas,
+      stem_branch.StemBranchOptimizer,
+      toy.OPTIMIZERS[inner],
+      num_replicas=num_replicas,
     )
     for stem, branches, tie in zip(
-        optimizer.stems, optimizer.branches, optimizer.plan.ties
+      optimizer.stems, optimizer.branches, optimizer.plan.ties
     ):
       self.assertNotAllEqual(stem, tf.zeros_like(stem))
       for branch, variable in zip(branches, tie):
         self.assertIn(variable.name.split(":")[0], branch.name)
         self.assertAllClose(
-            variable,
-            stem / math.sqrt(toy.NUM_LAYERS) + branch,
-            atol=1e-7,
+          variable,
+          stem / math.sqrt(toy.NUM_LAYERS) + branch,
+          atol=1e-7,
         )
         for own, has in ((branch, True), (stem, True), (variable, False)):
-          self.assertEqual(
-              slots.has_slots(optimizer.inner_optimizer, own), has
-          )
+          self.assertEqual(slots.has_slots(optimizer.inner_optimizer, own), has)
     for variable in (*model.first.variables, *model.last.variables):
       self.assertTrue(slots.has_slots(optimizer.inner_optimizer, variable))
 
   def test_weight_decay_by_name(self):
     _, optimizer = _train(
-        stem_branch.StemBranchOptimizer, toy.OPTIMIZERS["adamw_clip"]
+      stem_branch.StemBranchOptimizer, toy.OPTIMIZERS["adamw_clip"]
     )
     decays = optimizer.inner_optimizer._do_use_weight_decay  # pylint: disable=protected-access
     for row in (optimizer.stems, *optimizer.branches):
@@ -159,7 +156,7 @@ class StemBranchTest(tf.test.TestCase, parameterized.TestCase):
     model = toy.make_stack()
     plan = swe_tf.SharingPlan.from_layers(model.blocks)
     optimizer = stem_branch.StemBranchOptimizer(
-        tf_keras.optimizers.legacy.SGD(_ETA), plan
+      tf_keras.optimizers.legacy.SGD(_ETA), plan
     )
     model.blocks[1].kernel.assign(tf.ones_like(model.blocks[1].kernel))
     optimizer.begin()

@@ -30,7 +30,6 @@ def learning_rate_of(config):
 
 
 class LearningRateTest(tf.test.TestCase, parameterized.TestCase):
-
   @parameterized.parameters(500_000, 1_000_000)
   def test_peak_at_10k_and_zero_at_the_end(self, steps):
     rate = learning_rate_of(config_of(train_steps=steps))
@@ -53,11 +52,11 @@ class LearningRateTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_what_is_set_stays(self):
     config = config_of(
-        train_steps=1000,
-        optimizer_config={
-            "warmup": {"polynomial": {"warmup_steps": 100}},
-            "learning_rate": {"polynomial": {"decay_steps": 2000}},
-        },
+      train_steps=1000,
+      optimizer_config={
+        "warmup": {"polynomial": {"warmup_steps": 100}},
+        "learning_rate": {"polynomial": {"decay_steps": 2000}},
+      },
     )
     rate = learning_rate_of(config)
     self.assertAllClose(rate(100), _PEAK * 0.95)  # Stock: from step 0.
@@ -65,8 +64,8 @@ class LearningRateTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_decay_starts_after_a_warm_up_that_is_set(self):
     config = config_of(
-        train_steps=1000,
-        optimizer_config={"warmup": {"polynomial": {"warmup_steps": 100}}},
+      train_steps=1000,
+      optimizer_config={"warmup": {"polynomial": {"warmup_steps": 100}}},
     )
     rate = learning_rate_of(config)
     self.assertEqual(rate(100), np.float32(_PEAK))
@@ -75,14 +74,14 @@ class LearningRateTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_a_trial_may_end_within_the_warm_up(self):
     config = config_of(
-        train_steps=10,
-        optimizer_config={"warmup": {"polynomial": {"warmup_steps": 100}}},
+      train_steps=10,
+      optimizer_config={"warmup": {"polynomial": {"warmup_steps": 100}}},
     )
     self.assertAllClose(learning_rate_of(config)(10), _PEAK / 10)
 
   def test_without_warm_up_decay_takes_the_whole_run(self):
     config = config_of(
-        train_steps=1000, optimizer_config={"warmup": {"type": None}}
+      train_steps=1000, optimizer_config={"warmup": {"type": None}}
     )
     rate = learning_rate_of(config)
     self.assertEqual(rate(0), np.float32(_PEAK))
@@ -91,7 +90,6 @@ class LearningRateTest(tf.test.TestCase, parameterized.TestCase):
 
 
 class AdamWTest(tf.test.TestCase):
-
   def test_hyperparameters_are_the_papers(self):
     config = optimizer_of(config_of()).get_config()
     self.assertEqual(config["name"], "AdamWeightDecay")
@@ -101,19 +99,25 @@ class AdamWTest(tf.test.TestCase):
 
   def test_all_matrices_decay_and_nothing_else(self):
     config = exp_factory.get_exp_config("swe/bert_pretraining")
-    config.task.model.encoder.any.override(dict(
-        hidden_size=8, num_layers=1, num_attention_heads=2, vocab_size=20,
-        intermediate_size=16, max_position_embeddings=6,
-    ))
+    config.task.model.encoder.any.override(
+      dict(
+        hidden_size=8,
+        num_layers=1,
+        num_attention_heads=2,
+        vocab_size=20,
+        intermediate_size=16,
+        max_position_embeddings=6,
+      )
+    )
     config.validate()
     model = task_factory.get_task(config.task).build_model()
     optimizer = optimizer_of(config)
     for variable in model.trainable_variables:
       kind = variable.name.split("/")[-1].split(":")[0]
       self.assertEqual(
-          optimizer._do_use_weight_decay(variable.name),
-          kind in ("kernel", "embeddings"),
-          variable.name,
+        optimizer._do_use_weight_decay(variable.name),
+        kind in ("kernel", "embeddings"),
+        variable.name,
       )
 
   def test_defaults_are_bert_large_at_batch_and_length_512(self):

@@ -16,15 +16,20 @@ from swe_tf.convert import huggingface_import
 from swe_tf.convert import saved_model_export
 
 _PARAMS = {
-    "vocab_size": 11, "hidden_size": 6, "num_layers": 2,
-    "num_attention_heads": 3, "intermediate_size": 10,
-    "max_position_embeddings": 7, "type_vocab_size": 2,
-    "hidden_activation": "gelu", "norm_first": False,
+  "vocab_size": 11,
+  "hidden_size": 6,
+  "num_layers": 2,
+  "num_attention_heads": 3,
+  "intermediate_size": 10,
+  "max_position_embeddings": 7,
+  "type_vocab_size": 2,
+  "hidden_activation": "gelu",
+  "norm_first": False,
 }
 _INPUTS = {
-    "input_word_ids": np.array([[2, 5, 6, 3, 0]], np.int32),
-    "input_mask": np.array([[1, 1, 1, 1, 0]], np.int32),
-    "input_type_ids": np.array([[0, 0, 1, 1, 0]], np.int32),
+  "input_word_ids": np.array([[2, 5, 6, 3, 0]], np.int32),
+  "input_mask": np.array([[1, 1, 1, 1, 0]], np.int32),
+  "input_type_ids": np.array([[0, 0, 1, 1, 0]], np.int32),
 }
 
 
@@ -49,19 +54,23 @@ def test_huggingface_and_back(tmp_path):
   out.mkdir()
   huggingface_export.write_huggingface(out, encoder)
   assert json.loads((out / "config.json").read_text())["hidden_act"] == (
-      "gelu_new")
+    "gelu_new"
+  )
   tensors = safetensors_numpy.load_file(out / "model.safetensors")
   assert tensors["encoder.layer.1.intermediate.dense.weight"].shape == (10, 6)
   back = huggingface_import.import_huggingface(out, tmp_path / "back")
   np.testing.assert_array_equal(_output(back), _output(encoder))
 
 
-@pytest.mark.parametrize("encoder_type, params, message", [
+@pytest.mark.parametrize(
+  "encoder_type, params, message",
+  [
     ("any", {"norm_first": True}, "Pre-LN, but Hugging Face's BERT is Post-LN"),
     ("bert", {"norm_first": True}, "Pre-LN"),
     ("bert", {"embedding_size": 4}, "no place for .*embedding_projection"),
     ("bert", {"hidden_activation": "swish"}, "no name for .*'swish'"),
-])
+  ],
+)
 def test_what_huggingface_cannot_hold(tmp_path, encoder_type, params, message):
   encoder = _encoder(tmp_path, encoder_type, **params)
   with pytest.raises(errors.UsageError, match=message):
@@ -71,8 +80,7 @@ def test_what_huggingface_cannot_hold(tmp_path, encoder_type, params, message):
 @pytest.mark.parametrize("encoder_type", ["bert", "any"])
 def test_model_garden(tmp_path, encoder_type):
   """Also of a whole run: a checkpoint with more in it, and `params.yaml`."""
-  encoder = _encoder(
-      tmp_path, encoder_type, norm_first=encoder_type == "any")
+  encoder = _encoder(tmp_path, encoder_type, norm_first=encoder_type == "any")
   out = tmp_path / "out"
   with encoder_files.new_directory(out) as scratch:
     encoder_files.write_encoder(scratch, encoder)
@@ -81,11 +89,12 @@ def test_model_garden(tmp_path, encoder_type):
 
   run = tmp_path / "run"
   path = tf.train.Checkpoint(
-      encoder=encoder.network, model=encoder.network,
-      global_step=tf.Variable(7)).write(str(run / "ckpt-7"))
+    encoder=encoder.network, model=encoder.network, global_step=tf.Variable(7)
+  ).write(str(run / "ckpt-7"))
   (run / "params.yaml").write_text((out / "encoder.yaml").read_text())
   np.testing.assert_array_equal(
-      _output(encoder_files.load_encoder(path)), _output(encoder))
+    _output(encoder_files.load_encoder(path)), _output(encoder)
+  )
 
 
 def test_saved_model(tmp_path):
@@ -93,9 +102,11 @@ def test_saved_model(tmp_path):
   saved_model_export.write_saved_model(tmp_path / "out", encoder)
   loaded = tf.saved_model.load(str(tmp_path / "out"))
   outputs = loaded(
-      {name: tf.constant(value) for name, value in _INPUTS.items()})
+    {name: tf.constant(value) for name, value in _INPUTS.items()}
+  )
   np.testing.assert_allclose(
-      outputs["sequence_output"], _output(encoder), atol=1e-5)
+    outputs["sequence_output"], _output(encoder), atol=1e-5
+  )
   np.testing.assert_array_equal(outputs["default"], outputs["pooled_output"])
   assert tf.io.gfile.exists(loaded.vocab_file.asset_path.numpy())
 
@@ -104,13 +115,23 @@ def test_saved_model(tmp_path):
 def test_commands_overwrite_nothing(tmp_path, command):
   flag = "input_dir" if command == "import" else "checkpoint"
   result = subprocess.run(
-      [sys.executable, "-m", f"swe_tf.convert.{command}_command",
-       f"--{flag}=in", "--format=huggingface", f"--output_dir={tmp_path}"],
-      capture_output=True, text=True, check=False)
+    [
+      sys.executable,
+      "-m",
+      f"swe_tf.convert.{command}_command",
+      f"--{flag}=in",
+      "--format=huggingface",
+      f"--output_dir={tmp_path}",
+    ],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
   assert result.returncode == 1
   assert result.stderr == (
-      f"swe {command}: {tmp_path} is already there and is not overwritten; "
-      "remove it or choose another output.\n")
+    f"swe {command}: {tmp_path} is already there and is not overwritten; "
+    "remove it or choose another output.\n"
+  )
 
 
 def test_checkpoint_of_another_size(tmp_path):
@@ -119,9 +140,10 @@ def test_checkpoint_of_another_size(tmp_path):
     encoder_files.write_encoder(scratch, _encoder(tmp_path))
   config = out / "encoder.yaml"
   for change, message in (
-      (("hidden_size: 6", "hidden_size: 12"), "does not hold the encoder of"),
-      (("num_layers: 2", "num_layers: 3"), "does not hold the encoder of"),
-      (("type: bert", "type: albert"), "type 'albert', but only BERT")):
+    (("hidden_size: 6", "hidden_size: 12"), "does not hold the encoder of"),
+    (("num_layers: 2", "num_layers: 3"), "does not hold the encoder of"),
+    (("type: bert", "type: albert"), "type 'albert', but only BERT"),
+  ):
     other = tmp_path / "other.yaml"
     other.write_text(config.read_text().replace(*change))
     with pytest.raises(errors.UsageError, match=message) as error:

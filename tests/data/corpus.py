@@ -1,7 +1,6 @@
 """A small vocabulary and text of its words, for the tests of this folder."""
 
 import os
-from typing import List
 
 import numpy as np
 
@@ -10,35 +9,35 @@ from swe_tf.data import vocab as vocab_lib
 _SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su")
 
 
-def tokens() -> List[str]:
+def tokens() -> list[str]:
   """Returns a WordPiece vocabulary: words, and pieces that continue words."""
   words = [a + b for a in _SYLLABLES for b in _SYLLABLES]
   pieces = ["##" + syllable for syllable in _SYLLABLES]
   return [
-      *vocab_lib.SPECIAL_TOKENS,
-      "[unused0]",
-      ".",
-      ",",
-      "!",
-      "?",
-      *words,
-      *pieces,
+    *vocab_lib.SPECIAL_TOKENS,
+    "[unused0]",
+    ".",
+    ",",
+    "!",
+    "?",
+    *words,
+    *pieces,
   ]
 
 
-def sentences(count: int, seed: int = 0) -> List[str]:
+def sentences(count: int, seed: int = 0) -> list[str]:
   """Returns random sentences; a third of the words have up to six pieces."""
   rng = np.random.default_rng(seed)
 
   def word():
     return "".join(
-        rng.choice(_SYLLABLES, rng.choice([2, 2, rng.integers(2, 8)]))
+      rng.choice(_SYLLABLES, rng.choice([2, 2, rng.integers(2, 8)]))
     )
 
   return [
-      " ".join(word() for _ in range(rng.integers(2, 14)))
-      + rng.choice(list(".!?"))
-      for _ in range(count)
+    " ".join(word() for _ in range(rng.integers(2, 14)))
+    + rng.choice(list(".!?"))
+    for _ in range(count)
   ]
 
 

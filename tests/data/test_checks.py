@@ -6,6 +6,7 @@ import tempfile
 from absl.testing import parameterized
 from rich import console as rich_console
 import tensorflow as tf
+
 from official.nlp.data import pretrain_dataloader
 from swe_tf import data
 from swe_tf import errors
@@ -17,7 +18,6 @@ _VOCAB_SIZE = len(corpus.tokens())
 
 
 class ChecksTest(tf.test.TestCase, parameterized.TestCase):
-
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
@@ -29,11 +29,11 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
     other.write_text("\n".join(reversed(corpus.tokens())))
     for name, path in (("shards", vocab), ("others", other)):
       options = prepare_job.Options(
-          input=str(cls.folder / "text.txt"),
-          vocab=str(path),
-          output_dir=str(cls.folder / name),
-          seq_length=32,
-          num_shards=2,
+        input=str(cls.folder / "text.txt"),
+        vocab=str(path),
+        output_dir=str(cls.folder / name),
+        seq_length=32,
+        num_shards=2,
       )
       prepare_job.prepare(options, rich_console.Console(quiet=True))
     # The same shards, as if Model Garden's script had made them.
@@ -51,18 +51,18 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
 
   def _records(self, name="shards", **changes):
     fields = dict(
-        input_path=str(self.folder / name / "*.tfrecord"),
-        seq_length=32,
-        max_predictions_per_seq=5,
-        use_next_sentence_label=False,
+      input_path=str(self.folder / name / "*.tfrecord"),
+      seq_length=32,
+      max_predictions_per_seq=5,
+      use_next_sentence_label=False,
     )
     return pretrain_dataloader.BertPretrainDataConfig(**(fields | changes))
 
   def _text(self, **changes):
     fields = dict(
-        input_path=str(self.folder / "text.txt"),
-        vocab_file_path=str(self.folder / "vocab.txt"),
-        seq_length=32,
+      input_path=str(self.folder / "text.txt"),
+      vocab_file_path=str(self.folder / "vocab.txt"),
+      seq_length=32,
     )
     return data.PretrainTextDataConfig(**(fields | changes))
 
@@ -70,8 +70,8 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
     data.check_input(self._records(), self._text(), vocab_size=_VOCAB_SIZE)
     data.check_input(self._records("bare"), vocab_size=_VOCAB_SIZE)
     data.check_input(
-        pretrain_dataloader.BertPretrainDataConfig(input_path="dummy"),
-        pretrain_dataloader.BertPretrainDataConfig(),
+      pretrain_dataloader.BertPretrainDataConfig(input_path="dummy"),
+      pretrain_dataloader.BertPretrainDataConfig(),
     )
 
   def _assert_refused(self, message, *configs, vocab_size=_VOCAB_SIZE):
@@ -82,11 +82,9 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters("shards", "bare")
   def test_shards_that_do_not_fit(self, name):
     for change in (
-        dict(max_predictions_per_seq=6),
-        dict(seq_length=64),
-        dict(use_v2_feature_names=True)
-        if name == "bare"
-        else dict(seq_length=8),
+      dict(max_predictions_per_seq=6),
+      dict(seq_length=64),
+      dict(use_v2_feature_names=True) if name == "bare" else dict(seq_length=8),
     ):
       self._assert_refused("set ", self._records(name, **change))
     self._assert_refused("vocab_size", self._records(name), vocab_size=20)
@@ -96,40 +94,40 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
     self._assert_refused("not finished", self._records("unfinished"))
     self._assert_refused("cannot read a record", self._records("junk"))
     self._assert_refused(
-        "no sentence pairs", self._records(use_next_sentence_label=True)
+      "no sentence pairs", self._records(use_next_sentence_label=True)
     )
     self._assert_refused(
-        "is not a shard",
-        self._records(input_path=str(self.folder / "shards" / "*")),
+      "is not a shard",
+      self._records(input_path=str(self.folder / "shards" / "*")),
     )
     self._assert_refused(
-        "is not there",
-        self._records(input_path=str(self.folder / "shards" / "x.tfrecord")),
+      "is not there",
+      self._records(input_path=str(self.folder / "shards" / "x.tfrecord")),
     )
 
   def test_two_vocabularies(self):
     both = f"{self.folder}/shards/*.tfrecord,{self.folder}/others/*.tfrecord"
     self._assert_refused("another vocabulary", self._records(input_path=both))
     self._assert_refused(
-        "another vocabulary", self._records(), self._records("others")
+      "another vocabulary", self._records(), self._records("others")
     )
     self._assert_refused(
-        "another vocabulary", self._records("others"), self._text()
+      "another vocabulary", self._records("others"), self._text()
     )
 
   def test_bad_text(self):
     for change, message in (
-        (dict(vocab_file_path=""), "no vocabulary"),
-        (dict(vocab_file_path="nowhere"), "cannot read the vocabulary"),
-        (dict(vocab_file_path=str(self.folder / "no_mask")), r"no \[MASK\]"),
-        (dict(input_path=str(self.folder / "blank")), "no text"),
-        (dict(input_path=str(self.folder / "binary")), "binary"),
-        (dict(input_path=str(self.folder / "nothing*")), "does not match"),
-        (dict(tokenizer="sentencepiece"), "wordpiece or character"),
-        (dict(tokenizer="character"), "single characters"),
-        (dict(use_next_sentence_label=True), "use_next_sentence_label"),
-        (dict(max_predictions_per_seq=33), "must not be more"),
-        (dict(seq_length=2), "at least 8"),
+      (dict(vocab_file_path=""), "no vocabulary"),
+      (dict(vocab_file_path="nowhere"), "cannot read the vocabulary"),
+      (dict(vocab_file_path=str(self.folder / "no_mask")), r"no \[MASK\]"),
+      (dict(input_path=str(self.folder / "blank")), "no text"),
+      (dict(input_path=str(self.folder / "binary")), "binary"),
+      (dict(input_path=str(self.folder / "nothing*")), "does not match"),
+      (dict(tokenizer="sentencepiece"), "wordpiece or character"),
+      (dict(tokenizer="character"), "single characters"),
+      (dict(use_next_sentence_label=True), "use_next_sentence_label"),
+      (dict(max_predictions_per_seq=33), "must not be more"),
+      (dict(seq_length=2), "at least 8"),
     ):
       self._assert_refused(message, self._text(**change))
     self._assert_refused("vocab_size", self._text(), vocab_size=20)

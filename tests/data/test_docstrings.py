@@ -11,22 +11,21 @@ from swe_tf.data import vocab as vocab_lib
 
 
 class DocstringsTest(tf.test.TestCase):
-
   def test_corpus(self):
     before = set(sys.modules)
     folders = [pathlib.Path(self.create_tempdir().full_path) for _ in range(2)]
     first, second = (
-        docstrings.write_corpus(
-            str(folder), max_bytes=1_000_000, packages=("numpy",)
-        )
-        for folder in folders
+      docstrings.write_corpus(
+        str(folder), max_bytes=1_000_000, packages=("numpy",)
+      )
+      for folder in folders
     )
     self.assertEqual(
-        set(sys.modules) - before, set(), "A package was imported."
+      set(sys.modules) - before, set(), "A package was imported."
     )
     for path, again in zip(first, second):
       self.assertEqual(
-          pathlib.Path(path).read_bytes(), pathlib.Path(again).read_bytes()
+        pathlib.Path(path).read_bytes(), pathlib.Path(again).read_bytes()
       )
     train, validation, vocab = (pathlib.Path(p).read_text() for p in first)
     self.assertBetween(len(train) + len(validation), 900_000, 1_000_000)
@@ -51,7 +50,7 @@ class DocstringsTest(tf.test.TestCase):
   def test_too_little(self):
     with self.assertRaisesRegex(ValueError, "Raise `max_bytes`"):
       docstrings.write_corpus(
-          self.create_tempdir().full_path, max_bytes=100, packages=()
+        self.create_tempdir().full_path, max_bytes=100, packages=()
       )
 
 

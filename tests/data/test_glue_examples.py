@@ -11,33 +11,54 @@ def _read(tmp_path, task, content, name="dev.tsv", **kwargs):
   path = tmp_path / name
   path.write_bytes(content.encode() if isinstance(content, str) else content)
   return glue_examples.read_glue_file(
-      path, glue_tasks.find_task(task), **kwargs)
+    path, glue_tasks.find_task(task), **kwargs
+  )
 
 
 def _rows(file):
-  return [(example.index, *example.texts, example.label)
-          for example in file.examples]
+  return [
+    (example.index, *example.texts, example.label) for example in file.examples
+  ]
 
 
-@pytest.mark.parametrize("task, content, rows", [
+@pytest.mark.parametrize(
+  "task, content, rows",
+  [
     # A quote is a character like any other, also at the start of a cell.
-    ("MRPC", "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
-     '1\t7\t8\t"He said\tShe, "said"\r\n0\t7\t8\tx\t"y\r\n',
-     [(0, '"He said', 'She, "said"', 1), (1, "x", '"y', 0)]),
+    (
+      "MRPC",
+      "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+      '1\t7\t8\t"He said\tShe, "said"\r\n0\t7\t8\tx\t"y\r\n',
+      [(0, '"He said', 'She, "said"', 1), (1, "x", '"y', 0)],
+    ),
     # No header.
-    ("CoLA", "gj04\t1\t\tBill sat.\ngj04\t0\t*\tBill sat it.\n",
-     [(0, "Bill sat.", 1), (1, "Bill sat it.", 0)]),
+    (
+      "CoLA",
+      "gj04\t1\t\tBill sat.\ngj04\t0\t*\tBill sat it.\n",
+      [(0, "Bill sat.", 1), (1, "Bill sat it.", 0)],
+    ),
     # Two formats.
     ("SST-2", "sentence\tlabel\ngood \t1\n", [(0, "good ", 1)]),
     ("SST-2", "label\tcontent\n1\tgood\n", [(0, "good", 1)]),
     # The premise comes first, wherever its column is.
-    ("MNLI-mm", "index\tlabel1\thypothesis\tpremise\tgold_label\n"
-     "9\tneutral\th\tp\tentailment\n", [(0, "p", "h", 1)]),
-    ("STS-B", "sentence1\tsentence2\tscore\na\tb\t3.800\n",
-     [(0, "a", "b", 3.8)]),
-    ("AX", "Premise\tHypothesis\tLabel\na\tb\tcontradiction\n",
-     [(0, "a", "b", 0)]),
-])
+    (
+      "MNLI-mm",
+      "index\tlabel1\thypothesis\tpremise\tgold_label\n"
+      "9\tneutral\th\tp\tentailment\n",
+      [(0, "p", "h", 1)],
+    ),
+    (
+      "STS-B",
+      "sentence1\tsentence2\tscore\na\tb\t3.800\n",
+      [(0, "a", "b", 3.8)],
+    ),
+    (
+      "AX",
+      "Premise\tHypothesis\tLabel\na\tb\tcontradiction\n",
+      [(0, "a", "b", 0)],
+    ),
+  ],
+)
 def test_layouts(tmp_path, task, content, rows):
   file = _read(tmp_path, task, content)
   assert _rows(file) == rows
@@ -46,54 +67,84 @@ def test_layouts(tmp_path, task, content, rows):
 
 def test_rows_left_out_keep_their_numbers(tmp_path):
   broken = "1\t2\t3\ta\tb 0\n"
-  qqp = _read(tmp_path, "QQP", broken + "4\t5\t6\tc\td\t1\n" + broken +
-              "4\t5\t6\te\tf\t0\n")
+  qqp = _read(
+    tmp_path,
+    "QQP",
+    broken + "4\t5\t6\tc\td\t1\n" + broken + "4\t5\t6\te\tf\t0\n",
+  )
   assert _rows(qqp) == [(1, "c", "d", 1), (3, "e", "f", 0)]
   assert qqp.dropped == 2
-  mnli = _read(tmp_path, "MNLI", (
+  mnli = _read(
+    tmp_path,
+    "MNLI",
+    (
       '{"premise": "p", "hypothesis": "h", "label": "-"}\n'
-      '{"premise": "p", "hypothesis": "h", "label": "neutral"}\n'),
-               "dev_matched.jsonl")
+      '{"premise": "p", "hypothesis": "h", "label": "neutral"}\n'
+    ),
+    "dev_matched.jsonl",
+  )
   assert _rows(mnli) == [(1, "p", "h", 2)]
   assert mnli.dropped == 1
 
 
 def test_test_files_have_no_labels(tmp_path):
-  file = _read(tmp_path, "CoLA", "index\tsentence\n0\tBill sat.\n",
-               needs_labels=False)
+  file = _read(
+    tmp_path, "CoLA", "index\tsentence\n0\tBill sat.\n", needs_labels=False
+  )
   assert _rows(file) == [(0, "Bill sat.", None)]
   assert not file.labelled
 
 
-@pytest.mark.parametrize("task, content, message", [
-    ("SST-2", "text\tlabel\ngood\t1\n",
-     "dev.tsv:1: no column 'sentence' or 'content', which SST-2 needs; found "
-     "'text', 'label'"),
+@pytest.mark.parametrize(
+  "task, content, message",
+  [
+    (
+      "SST-2",
+      "text\tlabel\ngood\t1\n",
+      "dev.tsv:1: no column 'sentence' or 'content', which SST-2 needs; found "
+      "'text', 'label'",
+    ),
     ("SST-2", "sentence\ngood\n", "dev.tsv:1: no column 'label'"),
-    ("SST-2", "sentence\tlabel\ngood\t1\nbad\t2\n",
-     "dev.tsv:3: label '2' is not one of 0, 1"),
-    ("RTE", "sentence1\tsentence2\tlabel\na\tb\tentailment\na\tentailment\n",
-     "dev.tsv:3: 2 tab-separated columns where 3 are expected"),
+    (
+      "SST-2",
+      "sentence\tlabel\ngood\t1\nbad\t2\n",
+      "dev.tsv:3: label '2' is not one of 0, 1",
+    ),
+    (
+      "RTE",
+      "sentence1\tsentence2\tlabel\na\tb\tentailment\na\tentailment\n",
+      "dev.tsv:3: 2 tab-separated columns where 3 are expected",
+    ),
     ("CoLA", "gj04\t1\tBill sat.\n", "dev.tsv:1: 3 tab-separated columns"),
-    ("STS-B", "sentence1\tsentence2\tscore\na\tb\t5.1\n",
-     "dev.tsv:2: label '5.1' is not a number from 0 to 5"),
+    (
+      "STS-B",
+      "sentence1\tsentence2\tscore\na\tb\t5.1\n",
+      "dev.tsv:2: label '5.1' is not a number from 0 to 5",
+    ),
     ("STS-B", "sentence1\tsentence2\tscore\na\tb\tnan\n", "dev.tsv:2: label"),
-    ("SST-2", b"sentence\tlabel\ngood\t1\n\xff\t1\n",
-     "dev.tsv:3: byte 0xff is not UTF-8"),
+    (
+      "SST-2",
+      b"sentence\tlabel\ngood\t1\n\xff\t1\n",
+      "dev.tsv:3: byte 0xff is not UTF-8",
+    ),
     ("QQP", "1\t2\t3\ta\tb 0\n", "no usable example among its 1 lines"),
     ("SST-2", "", "is empty"),
-])
+  ],
+)
 def test_faults(tmp_path, task, content, message):
   with pytest.raises(errors.UsageError, match=message) as error:
     _read(tmp_path, task, content)
   assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("line, message", [
+@pytest.mark.parametrize(
+  "line, message",
+  [
     ("{", "jsonl:2: not JSON"),
     ("[]", "jsonl:2: not a JSON object"),
     ('{"premise": "p", "label": "neutral"}', "jsonl:2: no 'hypothesis'"),
-])
+  ],
+)
 def test_faults_in_json_lines(tmp_path, line, message):
   content = '{"premise": "p", "hypothesis": "h", "label": "neutral"}\n' + line
   with pytest.raises(errors.UsageError, match=message):
@@ -108,8 +159,9 @@ def test_directory(tmp_path):
   (tmp_path / "test.tsv").write_text("index\tsentence1\tsentence2\n0\ta\tb\n")
   (tmp_path / "train.tsv").write_text(row)
   (tmp_path / "dev_ids.tsv").write_text("1\n2\n")
-  stems = [file.path.stem
-           for file in glue_examples.read_glue_directory(tmp_path, task)]
+  stems = [
+    file.path.stem for file in glue_examples.read_glue_directory(tmp_path, task)
+  ]
   assert stems == ["train", "test"]
   (tmp_path / "train.jsonl").write_text("{}")
   with pytest.raises(errors.UsageError, match="both train.tsv and train.jsonl"):

@@ -4,19 +4,41 @@ import json
 import subprocess
 import sys
 
-from official.nlp.data import sentence_prediction_dataloader as dataloader
-from official.nlp.tools import tokenization
 import pytest
 
+from official.nlp.data import sentence_prediction_dataloader as dataloader
+from official.nlp.tools import tokenization
 from swe_tf import errors
 from swe_tf.data import glue_examples
 from swe_tf.data import glue_records
 from swe_tf.data import glue_squad_tokenizer
 from swe_tf.data import glue_tasks
 
-_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "good", "bad",
-           "film", "##s", "##ing", ".", ",", "a", "b", "c", "cafe", "½", "…",
-           "日", "[", "]", "sep"]
+_TOKENS = [
+  "[PAD]",
+  "[UNK]",
+  "[CLS]",
+  "[SEP]",
+  "[MASK]",
+  "the",
+  "good",
+  "bad",
+  "film",
+  "##s",
+  "##ing",
+  ".",
+  ",",
+  "a",
+  "b",
+  "c",
+  "cafe",
+  "½",
+  "…",
+  "日",
+  "[",
+  "]",
+  "sep",
+]
 
 
 @pytest.fixture(name="vocab")
@@ -29,12 +51,19 @@ def _vocab(tmp_path):
 def _load(path, **kwargs):
   """Returns the examples that Model Garden's loader reads."""
   params = dataloader.SentencePredictionDataConfig(
-      input_path=str(path), seq_length=8, global_batch_size=1,
-      is_training=False, drop_remainder=False, include_example_id=True,
-      **kwargs)
+    input_path=str(path),
+    seq_length=8,
+    global_batch_size=1,
+    is_training=False,
+    drop_remainder=False,
+    include_example_id=True,
+    **kwargs,
+  )
   batches = dataloader.SentencePredictionDataLoader(params).load()
-  return [{name: value.numpy()[0].tolist() for name, value in batch.items()}
-          for batch in batches]
+  return [
+    {name: value.numpy()[0].tolist() for name, value in batch.items()}
+    for batch in batches
+  ]
 
 
 def _write(tmp_path, vocab, task_name, name, content, **kwargs):
@@ -43,47 +72,80 @@ def _write(tmp_path, vocab, task_name, name, content, **kwargs):
   glue_file = glue_examples.read_glue_file(tmp_path / name, task, **kwargs)
   tokenizer = glue_squad_tokenizer.WordCachedTokenizer(vocab)
   glue_records.write_glue_records(
-      glue_file, task, tmp_path / "out.tf_record", tokenizer=tokenizer,
-      max_seq_length=8)
+    glue_file,
+    task,
+    tmp_path / "out.tf_record",
+    tokenizer=tokenizer,
+    max_seq_length=8,
+  )
   return tmp_path / "out.tf_record"
 
 
 def test_pair_of_texts(tmp_path, vocab):
-  path = _write(tmp_path, vocab, "RTE", "dev.tsv",
-                "sentence1\tsentence2\tlabel\n"
-                "Good films.\tbad\tnot_entailment\n"
-                "the the the the\ta b c\tentailment\n")
+  path = _write(
+    tmp_path,
+    vocab,
+    "RTE",
+    "dev.tsv",
+    "sentence1\tsentence2\tlabel\n"
+    "Good films.\tbad\tnot_entailment\n"
+    "the the the the\ta b c\tentailment\n",
+  )
   first, second = _load(path)
   ids = {token: index for index, token in enumerate(_TOKENS)}
   assert first == {
-      "input_word_ids": [ids[token] for token in (
-          "[CLS]", "good", "film", "##s", ".", "[SEP]", "bad", "[SEP]")],
-      "input_mask": [1] * 8,
-      "input_type_ids": [0] * 6 + [1] * 2,
-      "label_ids": 1,
-      "example_id": 0,
+    "input_word_ids": [
+      ids[token]
+      for token in (
+        "[CLS]",
+        "good",
+        "film",
+        "##s",
+        ".",
+        "[SEP]",
+        "bad",
+        "[SEP]",
+      )
+    ],
+    "input_mask": [1] * 8,
+    "input_type_ids": [0] * 6 + [1] * 2,
+    "label_ids": 1,
+    "example_id": 0,
   }
   # Five tokens are left for seven: the longer text loses the first one, and
   # of two that are as long the second.
-  assert second["input_word_ids"] == [ids[token] for token in (
-      "[CLS]", "the", "the", "the", "[SEP]", "a", "b", "[SEP]")]
+  assert second["input_word_ids"] == [
+    ids[token]
+    for token in ("[CLS]", "the", "the", "the", "[SEP]", "a", "b", "[SEP]")
+  ]
   assert (second["label_ids"], second["example_id"]) == (0, 1)
 
 
 def test_unlabelled_and_left_out_rows(tmp_path, vocab):
-  path = _write(tmp_path, vocab, "SST-2", "test.tsv", "index\tsentence\n0\ta\n",
-                needs_labels=False)
+  path = _write(
+    tmp_path,
+    vocab,
+    "SST-2",
+    "test.tsv",
+    "index\tsentence\n0\ta\n",
+    needs_labels=False,
+  )
   assert [example["label_ids"] for example in _load(path)] == [-1]
-  path = _write(tmp_path, vocab, "QQP", "dev.tsv",
-                "broken\n1\t2\t3\ta\tb\t1\n")
-  assert [(example["label_ids"], example["example_id"])
-          for example in _load(path)] == [(1, 1)]
+  path = _write(tmp_path, vocab, "QQP", "dev.tsv", "broken\n1\t2\t3\ta\tb\t1\n")
+  assert [
+    (example["label_ids"], example["example_id"]) for example in _load(path)
+  ] == [(1, 1)]
 
 
 def test_regression(tmp_path, vocab):
-  path = _write(tmp_path, vocab, "STS-B", "dev.tsv",
-                "sentence1\tsentence2\tscore\na\tb\t2.5\n")
-  example, = _load(path, label_type="float")
+  path = _write(
+    tmp_path,
+    vocab,
+    "STS-B",
+    "dev.tsv",
+    "sentence1\tsentence2\tscore\na\tb\t2.5\n",
+  )
+  (example,) = _load(path, label_type="float")
   assert example["label_ids"] == 2.5
 
 
@@ -91,9 +153,18 @@ def test_regression(tmp_path, vocab):
 def test_tokens_are_those_of_the_full_tokenizer(vocab, lower_case):
   ours = glue_squad_tokenizer.WordCachedTokenizer(vocab, lower_case)
   theirs = tokenization.FullTokenizer(str(vocab), lower_case)
-  for text in ("The good films, the BAD films.", "", "  a   b ", "a\tb\nc",
-               "a\x1cb c\x85a", "Café ½ … a日b", "[SEP] x[SEP]", "a\u00a0b",
-               "a\u200bb \ufffd", "a" * 500):
+  for text in (
+    "The good films, the BAD films.",
+    "",
+    "  a   b ",
+    "a\tb\nc",
+    "a\x1cb c\x85a",
+    "Café ½ … a日b",
+    "[SEP] x[SEP]",
+    "a\u00a0b",
+    "a\u200bb \ufffd",
+    "a" * 500,
+  ):
     for _ in range(2):  # The second time from the cache.
       assert ours.tokenize(text) == theirs.tokenize(text), repr(text)
 
@@ -106,12 +177,25 @@ def test_faulty_vocabulary(tmp_path):
 
 
 def _prepare(tmp_path, vocab, **kwargs):
-  flags = {"task": "SST-2", "input_dir": tmp_path / "in", "vocab": vocab,
-           "output_dir": tmp_path / "out", "max_seq_length": 8, **kwargs}
+  flags = {
+    "task": "SST-2",
+    "input_dir": tmp_path / "in",
+    "vocab": vocab,
+    "output_dir": tmp_path / "out",
+    "max_seq_length": 8,
+    **kwargs,
+  }
   return subprocess.run(
-      [sys.executable, "-m", "swe_tf.data.prepare_glue",
-       *(f"--{name}={value}" for name, value in flags.items())],
-      capture_output=True, text=True, check=False)
+    [
+      sys.executable,
+      "-m",
+      "swe_tf.data.prepare_glue",
+      *(f"--{name}={value}" for name, value in flags.items()),
+    ],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
 
 
 def test_command(tmp_path, vocab):
@@ -123,11 +207,18 @@ def test_command(tmp_path, vocab):
   assert result.returncode == 0, result.stderr
   out = tmp_path / "out"
   assert sorted(path.name for path in out.iterdir()) == [
-      "dev.tf_record", "meta.json", "test.tf_record", "train.tf_record",
-      "vocab.txt"]
+    "dev.tf_record",
+    "meta.json",
+    "test.tf_record",
+    "train.tf_record",
+    "vocab.txt",
+  ]
   meta = json.loads((out / "meta.json").read_text())
-  assert (meta["train_data_size"], meta["eval_data_size"],
-          meta["test_data_size"]) == (2, 1, 1)
+  assert (
+    meta["train_data_size"],
+    meta["eval_data_size"],
+    meta["test_data_size"],
+  ) == (2, 1, 1)
   assert (meta["num_labels"], meta["max_seq_length"]) == (2, 8)
   assert not meta["splits"]["test"]["labelled"]
   assert len(_load(out / "train.tf_record")) == 2
@@ -137,8 +228,9 @@ def test_command(tmp_path, vocab):
   result = _prepare(tmp_path, vocab, output_dir=tmp_path / "second")
   assert result.returncode == 1
   assert result.stderr == (
-      f"swe prepare glue: {tmp_path}/in/dev.tsv:2: label '7' is not one of "
-      "0, 1, the labels of SST-2.\n")
+    f"swe prepare glue: {tmp_path}/in/dev.tsv:2: label '7' is not one of "
+    "0, 1, the labels of SST-2.\n"
+  )
   assert not (tmp_path / "second").exists()
 
 
@@ -149,8 +241,11 @@ def test_nothing_is_overwritten(tmp_path, vocab):
   task = glue_tasks.find_task("SST-2")
   with pytest.raises(errors.UsageError, match="dev.tf_record is already there"):
     glue_records.write_glue_directory(
-        glue_examples.read_glue_directory(tmp_path, task), task,
-        tmp_path / "out",
-        tokenizer=glue_squad_tokenizer.WordCachedTokenizer(vocab))
+      glue_examples.read_glue_directory(tmp_path, task),
+      task,
+      tmp_path / "out",
+      tokenizer=glue_squad_tokenizer.WordCachedTokenizer(vocab),
+    )
   assert [path.name for path in (tmp_path / "out").iterdir()] == [
-      "dev.tf_record"]
+    "dev.tf_record"
+  ]

@@ -27,10 +27,10 @@ def _tokenizer():
 def _mask(ids, masking_name, rate=0.15, seed=1, max_predictions=None):
   length = ids.shape[1]
   masker = masking.Masker(
-      _tokenizer(),
-      masking_name,
-      rate,
-      max_predictions or manifest.default_max_predictions(length, rate),
+    _tokenizer(),
+    masking_name,
+    rate,
+    max_predictions or manifest.default_max_predictions(length, rate),
   )
   draws = masking.draw(seed, 0, 0, len(ids), length)
   return {k: v.numpy() for k, v in tf.function(masker.mask)(ids, draws).items()}
@@ -47,20 +47,19 @@ def _selected(ids, masked):
 
 
 class MaskingTest(tf.test.TestCase, parameterized.TestCase):
-
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
     lines = corpus.sentences(_SENTENCES)
     lines[7::50] = ["Zz " + line for line in lines[7::50]]  # Unknown words.
     cls.packed = {
-        length: packing.Packer(_tokenizer(), length).pack(lines).numpy()
-        for length in (20, 128)
+      length: packing.Packer(_tokenizer(), length).pack(lines).numpy()
+      for length in (20, 128)
     }
 
   # In very short sequences few words fit in the budget.
   @parameterized.parameters(
-      ("random", 20), ("random", 128), ("whole_word", 128)
+    ("random", 20), ("random", 128), ("whole_word", 128)
   )
   def test_rate_and_fates(self, masking_name, length):
     ids = self.packed[length]
@@ -88,11 +87,11 @@ class MaskingTest(tf.test.TestCase, parameterized.TestCase):
       goes_on = _tokenizer().joins_left[ids[:, 1:]] & _IS_TEXT[ids[:, :-1]]
       self.assertGreater(goes_on.sum(), 10_000)
       self.assertAllEqual(
-          selected[:, 1:][goes_on], selected[:, :-1][goes_on], f"{length}"
+        selected[:, 1:][goes_on], selected[:, :-1][goes_on], f"{length}"
       )
       is_mask = masked["input_word_ids"] == _VOCABULARY.id_of("[MASK]")
       self.assertAllEqual(
-          is_mask[:, 1:][goes_on], is_mask[:, :-1][goes_on], f"{length}"
+        is_mask[:, 1:][goes_on], is_mask[:, :-1][goes_on], f"{length}"
       )
 
   def test_random_masking_does_mask_parts_of_words(self):
@@ -113,7 +112,7 @@ class MaskingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(positions[~used], np.zeros_like(positions[~used]))
     self.assertAllEqual(labels[~used], np.zeros_like(labels[~used]))
     self.assertAllEqual(
-        labels[used], np.take_along_axis(ids, positions, 1)[used]
+      labels[used], np.take_along_axis(ids, positions, 1)[used]
     )
     steps = np.diff(positions, axis=1)
     self.assertTrue(np.all(steps[used[:, 1:]] > 0))
@@ -124,7 +123,7 @@ class MaskingTest(tf.test.TestCase, parameterized.TestCase):
     for name in first:
       self.assertAllEqual(first[name], again[name])
     self.assertNotAllEqual(
-        first["masked_lm_positions"], other["masked_lm_positions"]
+      first["masked_lm_positions"], other["masked_lm_positions"]
     )
 
   @parameterized.parameters(16, 21)
@@ -133,15 +132,15 @@ class MaskingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(masking.draw(5, 3, 17, 20, length), everything[17:37])
     # Streams, places and rows have numbers of their own.
     numbers = np.concatenate(
-        [np.ravel(everything), np.ravel(masking.draw(5, 4, 0, 50, length))]
+      [np.ravel(everything), np.ravel(masking.draw(5, 4, 0, 50, length))]
     )
     self.assertGreater(len(np.unique(numbers)), 0.99 * len(numbers))
     self.assertNear(numbers.mean(), 0.5, 0.02)
 
   @parameterized.parameters(
-      (dict(masking="words"), "random, whole_word"),
-      (dict(rate=1.5), "1.5"),
-      (dict(max_predictions=0), "at least 1"),
+    (dict(masking="words"), "random, whole_word"),
+    (dict(rate=1.5), "1.5"),
+    (dict(max_predictions=0), "at least 1"),
   )
   def test_bad_values(self, change, message):
     values = dict(masking="random", rate=0.15, max_predictions=3) | change

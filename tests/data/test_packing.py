@@ -40,14 +40,13 @@ def _pack_slowly(tokenizer, documents, seq_length):
 
 
 class PackingTest(tf.test.TestCase, parameterized.TestCase):
-
   @parameterized.parameters(12, 33, 64, 512)
   def test_equals_the_slow_way(self, seq_length):
     tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
     text = corpus.text(400)
     documents = [d.split("\n") for d in text.strip().split("\n\n")]
     packed = tf.function(packing.Packer(tokenizer, seq_length).pack)(
-        tf.constant(text.split("\n"))
+      tf.constant(text.split("\n"))
     )
     self.assertAllEqual(packed, _pack_slowly(tokenizer, documents, seq_length))
 
@@ -64,32 +63,32 @@ class PackingTest(tf.test.TestCase, parameterized.TestCase):
   def test_several_sentences_in_a_line(self):
     tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
     units = tokenizer.tokenize_units(
-        tf.constant(['baba dede. "Fifi!" gogo 3.5 lulu? mama'])
+      tf.constant(['baba dede. "Fifi!" gogo 3.5 lulu? mama'])
     )
     self.assertAllEqual(units[0].row_lengths(), [3, 4, 6, 1])
 
   def test_documents(self):
     lines = [
-        "",
-        " = One = ",
-        "",
-        "a",
-        "b",
-        " = = Part = = ",
-        "",
-        "c",
-        "",
-        " = Two = ",
-        "",
-        "d",
-        "",
-        "",
-        "e",
+      "",
+      " = One = ",
+      "",
+      "a",
+      "b",
+      " = = Part = = ",
+      "",
+      "c",
+      "",
+      " = Two = ",
+      "",
+      "d",
+      "",
+      "",
+      "e",
     ]
     found, starts = packing.split_documents(tf.constant(lines))
     self.assertEqual(
-        [line.decode() for line in found.numpy()],
-        ["= One =", "a", "b", "= = Part = =", "c", "= Two =", "d", "e"],
+      [line.decode() for line in found.numpy()],
+      ["= One =", "a", "b", "= = Part = =", "c", "= Two =", "d", "e"],
     )
     self.assertAllEqual(np.flatnonzero(starts), [0, 5, 7])
 
@@ -102,19 +101,19 @@ class PackingTest(tf.test.TestCase, parameterized.TestCase):
   def test_characters_are_packed_by_words(self):
     letters = [*vocab_lib.SPECIAL_TOKENS, *" abcdefgh."]
     tokenizer = tokenizers.CharacterTokenizer(
-        vocab_lib.Vocabulary.from_tokens(letters)
+      vocab_lib.Vocabulary.from_tokens(letters)
     )
     packed = packing.Packer(tokenizer, 12).pack(
-        tf.constant(["Abc  de. fgh", "", "abcdefghabcdefgh b"])
+      tf.constant(["Abc  de. fgh", "", "abcdefghabcdefgh b"])
     )
     self.assertEqual(
-        ["".join(letters[i] for i in row) for row in packed.numpy()],
-        [
-            "[CLS]abc de. [SEP][PAD][PAD]",
-            "[CLS]fgh [SEP]abcde[SEP]",
-            "[CLS]fghabcdefg[SEP]",
-            "[CLS]h b [SEP][PAD][PAD][PAD][PAD][PAD][PAD]",
-        ],
+      ["".join(letters[i] for i in row) for row in packed.numpy()],
+      [
+        "[CLS]abc de. [SEP][PAD][PAD]",
+        "[CLS]fgh [SEP]abcde[SEP]",
+        "[CLS]fghabcdefg[SEP]",
+        "[CLS]h b [SEP][PAD][PAD][PAD][PAD][PAD][PAD]",
+      ],
     )
 
 

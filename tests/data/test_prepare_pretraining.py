@@ -12,6 +12,7 @@ from absl.testing import parameterized
 import numpy as np
 from rich import console as rich_console
 import tensorflow as tf
+
 from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
@@ -26,16 +27,16 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 def _prepare(**options):
   return prepare_job.prepare(
-      prepare_job.Options(**options), rich_console.Console(quiet=True)
+    prepare_job.Options(**options), rich_console.Console(quiet=True)
   )
 
 
 def _command(**flags):
   return [
-      sys.executable,
-      "-m",
-      "swe_tf.data.prepare_pretraining",
-      *(f"--{name}={value}" for name, value in flags.items()),
+    sys.executable,
+    "-m",
+    "swe_tf.data.prepare_pretraining",
+    *(f"--{name}={value}" for name, value in flags.items()),
   ]
 
 
@@ -45,38 +46,37 @@ def _bytes(folder):
 
 
 class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
-
   def setUp(self):
     super().setUp()
     self.folder = pathlib.Path(self.create_tempdir().full_path)
     self.vocab = corpus.write(
-        self.folder, a=corpus.text(300), b=corpus.text(200, seed=1)
+      self.folder, a=corpus.text(300), b=corpus.text(200, seed=1)
     )
     self.options = dict(
-        input=f"{self.folder}/a.txt,{self.folder}/b.txt",
-        vocab=self.vocab,
-        output_dir=str(self.folder / "out"),
-        seq_length=64,
-        num_shards=3,
-        masking="whole_word",
+      input=f"{self.folder}/a.txt,{self.folder}/b.txt",
+      vocab=self.vocab,
+      output_dir=str(self.folder / "out"),
+      seq_length=64,
+      num_shards=3,
+      masking="whole_word",
     )
 
   def _read(self, **changes):
     """Returns all examples through Model Garden's stock loader."""
     fields = dict(
-        input_path=str(self.folder / "out" / "*.tfrecord"),
-        seq_length=64,
-        max_predictions_per_seq=10,
-        global_batch_size=8,
-        is_training=False,
-        drop_remainder=False,
-        use_next_sentence_label=False,
+      input_path=str(self.folder / "out" / "*.tfrecord"),
+      seq_length=64,
+      max_predictions_per_seq=10,
+      global_batch_size=8,
+      is_training=False,
+      drop_remainder=False,
+      use_next_sentence_label=False,
     )
     params = pretrain_dataloader.BertPretrainDataConfig(**(fields | changes))
     batches = list(data_loader_factory.get_data_loader(params).load())
     return {
-        name: np.concatenate([batch[name] for batch in batches])
-        for name in batches[0]
+      name: np.concatenate([batch[name] for batch in batches])
+      for name in batches[0]
     }
 
   def test_the_stock_loader_reads_the_shards(self):
@@ -97,8 +97,8 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     text = (self.folder / "a.txt").read_text()
     text += (self.folder / "b.txt").read_text()
     self.assertCountEqual(
-        found.replace(" ##", "").split(),
-        re.sub(r"([.!?])", r" \1", text).split(),
+      found.replace(" ##", "").split(),
+      re.sub(r"([.!?])", r" \1", text).split(),
     )
 
   def test_bytes_depend_on_the_seed_alone(self):
@@ -121,7 +121,7 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     output = self.folder / "killed"
     flags = self.options | dict(output_dir=output)
     process = subprocess.Popen(
-        _command(**flags, jobs=1), cwd=_ROOT, stderr=subprocess.DEVNULL
+      _command(**flags, jobs=1), cwd=_ROOT, stderr=subprocess.DEVNULL
     )
     while not list(output.glob("*.tfrecord")) and process.poll() is None:
       time.sleep(0.01)
@@ -188,22 +188,22 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     del self.options["vocab"]
     made = _prepare(**(self.options | dict(learn_vocab=150)))
     learned = vocab_lib.Vocabulary.load(
-        os.path.join(self.options["output_dir"], "vocab.txt")
+      os.path.join(self.options["output_dir"], "vocab.txt")
     )
     self.assertEqual(made["settings"]["vocab_size"], len(learned))
     self.assertBetween(len(learned), 50, 150)
 
   @parameterized.parameters(
-      (dict(vocab="nowhere.txt"), "cannot read the vocabulary"),
-      (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
-      (dict(input="{folder}/nothing*"), "no file matches"),
-      (dict(input="{folder}/empty.txt"), "holds no text"),
-      (dict(input="{folder}/binary.txt"), "is a binary file"),
-      (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
-      (dict(input="{folder}/broken.txt.gz"), "cannot read"),
-      (dict(num_shards=10**6), "ask for fewer"),
-      (dict(max_predictions_per_seq=65), "more than --seq_length=64"),
-      (dict(output_dir="{folder}/taken"), "not overwritten"),
+    (dict(vocab="nowhere.txt"), "cannot read the vocabulary"),
+    (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
+    (dict(input="{folder}/nothing*"), "no file matches"),
+    (dict(input="{folder}/empty.txt"), "holds no text"),
+    (dict(input="{folder}/binary.txt"), "is a binary file"),
+    (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
+    (dict(input="{folder}/broken.txt.gz"), "cannot read"),
+    (dict(num_shards=10**6), "ask for fewer"),
+    (dict(max_predictions_per_seq=65), "more than --seq_length=64"),
+    (dict(output_dir="{folder}/taken"), "not overwritten"),
   )
   def test_bad_input_writes_nothing(self, changes, message):
     (self.folder / "empty.txt").write_text("\n \n")
@@ -217,10 +217,10 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     before = sorted(self.folder.rglob("*"))
 
     changes = {
-        name: value.format(folder=self.folder)
-        if isinstance(value, str)
-        else value
-        for name, value in changes.items()
+      name: value.format(folder=self.folder)
+      if isinstance(value, str)
+      else value
+      for name, value in changes.items()
     }
     with self.assertRaisesRegex(errors.UsageError, message) as caught:
       _prepare(**(self.options | changes))

@@ -5,6 +5,7 @@ import os
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
+
 from official.nlp.data import pretrain_dataloader
 from swe_tf import data
 from swe_tf.data import loaders
@@ -18,15 +19,15 @@ The dog went home.
 
 """
 _WORDS = (
-    "the cat sat on mat it was warm there slept a dog came by saw did see "
-    "not went home . ! ?"
+  "the cat sat on mat it was warm there slept a dog came by saw did see "
+  "not went home . ! ?"
 )
 
 
 def _contexts(num_pipelines, num_replicas):
   return [
-      tf.distribute.InputContext(num_pipelines, pipeline, num_replicas)
-      for pipeline in range(num_pipelines)
+    tf.distribute.InputContext(num_pipelines, pipeline, num_replicas)
+    for pipeline in range(num_pipelines)
   ]
 
 
@@ -34,13 +35,12 @@ def _batches(params, count, context=None, start_step=0):
   """Returns batches as bytes, so that all features are compared."""
   dataset = data.build_dataset(params, context, start_step)
   return [
-      b"".join(batch[name].numpy().tobytes() for name in sorted(batch))
-      for batch in dataset.take(count)
+    b"".join(batch[name].numpy().tobytes() for name in sorted(batch))
+    for batch in dataset.take(count)
   ]
 
 
 class ResumableTest(tf.test.TestCase, parameterized.TestCase):
-
   def _write_records(self):
     """Writes files whose records hold their own number."""
     folder = self.get_temp_dir()
@@ -50,33 +50,33 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
       with tf.io.TFRecordWriter(path) as writer:
         for _ in range(size):
           ints = lambda values: tf.train.Feature(
-              int64_list=tf.train.Int64List(value=values)
+            int64_list=tf.train.Int64List(value=values)
           )
           features = {
-              "input_ids": ints([number, number]),
-              "input_mask": ints([1, 1]),
-              "segment_ids": ints([0, 0]),
-              "masked_lm_positions": ints([0]),
-              "masked_lm_ids": ints([number]),
-              "masked_lm_weights": tf.train.Feature(
-                  float_list=tf.train.FloatList(value=[1.0])
-              ),
+            "input_ids": ints([number, number]),
+            "input_mask": ints([1, 1]),
+            "segment_ids": ints([0, 0]),
+            "masked_lm_positions": ints([0]),
+            "masked_lm_ids": ints([number]),
+            "masked_lm_weights": tf.train.Feature(
+              float_list=tf.train.FloatList(value=[1.0])
+            ),
           }
           writer.write(
-              tf.train.Example(
-                  features=tf.train.Features(feature=features)
-              ).SerializeToString()
+            tf.train.Example(
+              features=tf.train.Features(feature=features)
+            ).SerializeToString()
           )
           number += 1
     return pretrain_dataloader.BertPretrainDataConfig(
-        input_path=os.path.join(folder, "*"),
-        seq_length=2,
-        max_predictions_per_seq=1,
-        use_next_sentence_label=False,
-        global_batch_size=4,
-        cycle_length=2,
-        shuffle_buffer_size=5,
-        seed=17,
+      input_path=os.path.join(folder, "*"),
+      seq_length=2,
+      max_predictions_per_seq=1,
+      use_next_sentence_label=False,
+      global_batch_size=4,
+      cycle_length=2,
+      shuffle_buffer_size=5,
+      seed=17,
     )
 
   def _write_text(self):
@@ -87,27 +87,27 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     vocab = os.path.join(folder, "vocab")
     with open(vocab, "w") as f:
       f.write(
-          "\n".join(
-              ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + _WORDS.split()
-          )
+        "\n".join(
+          ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + _WORDS.split()
+        )
       )
     return data.PretrainTextDataConfig(
-        input_path=os.path.join(folder, "*.txt"),
-        vocab_file_path=vocab,
-        seq_length=16,
-        global_batch_size=4,
-        shuffle_buffer_size=5,
+      input_path=os.path.join(folder, "*.txt"),
+      vocab_file_path=vocab,
+      seq_length=16,
+      global_batch_size=4,
+      shuffle_buffer_size=5,
     )
 
   @parameterized.parameters(
-      # One pipeline; its replicas; files shared by two; records shared by 8.
-      ("records", 1, 1),
-      ("records", 1, 2),
-      ("records", 2, 4),
-      ("records", 8, 8),
-      ("text", 1, 2),
-      ("text", 2, 4),
-      ("text", 8, 8),
+    # One pipeline; its replicas; files shared by two; records shared by 8.
+    ("records", 1, 1),
+    ("records", 1, 2),
+    ("records", 2, 4),
+    ("records", 8, 8),
+    ("text", 1, 2),
+    ("text", 2, 4),
+    ("text", 8, 8),
   )
   def test_resumed_equals_uninterrupted(self, kind, pipelines, replicas):
     params = self._write_records() if kind == "records" else self._write_text()
@@ -119,8 +119,8 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
       expected = _batches(params, 25 * per_step, context)
       for start in (1, 19):  # In the first pass, and in a later one.
         self.assertEqual(
-            _batches(params, 6 * per_step, context, start),
-            expected[start * per_step : (start + 6) * per_step],
+          _batches(params, 6 * per_step, context, start),
+          expected[start * per_step : (start + 6) * per_step],
         )
 
   def _numbers(self, params, count, context=None, start_step=0):
@@ -143,8 +143,8 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     # and the step in which a pass ends has records of two passes.
     start = size // 4
     self.assertAllEqual(
-        self._numbers(params, 4, start_step=start),
-        numbers.ravel()[start * 4 : start * 4 + 4],
+      self._numbers(params, 4, start_step=start),
+      numbers.ravel()[start * 4 : start * 4 + 4],
     )
 
   def test_the_order_does_not_depend_on_the_global_seed(self):
@@ -176,7 +176,7 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     size = sum(_RECORDS_PER_FILE)
     far = size * 10**9  # Steps: this many records would take days to read.
     self.assertCountEqual(
-        self._numbers(params, size, start_step=far), range(size)
+      self._numbers(params, size, start_step=far), range(size)
     )
 
   def test_records_are_skipped_before_they_are_decoded(self):
@@ -185,7 +185,6 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     decoded = tf.Variable(0)
 
     class Loader(loaders.ResumablePretrainDataLoader):
-
       def _decode(self, record):
         decoded.assign_add(1)
         return super()._decode(record)
@@ -199,12 +198,8 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     order = segments.Segments(files=files, cycle_length=4, seed=1)
     self.assertEqual(order.per_pass, 3)
     passes = [
-        [
-            f.decode()
-            for i in range(3)
-            for f in order.files_of(3 * n + i).numpy()
-        ]
-        for n in range(2)
+      [f.decode() for i in range(3) for f in order.files_of(3 * n + i).numpy()]
+      for n in range(2)
     ]
     self.assertCountEqual(passes[0], files)
     self.assertCountEqual(passes[1], files)
@@ -212,7 +207,7 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_finding_a_record_counts_only_what_is_before_it(self):
     order = segments.Segments(
-        files=[str(n) for n in range(100)], cycle_length=4, seed=1
+      files=[str(n) for n in range(100)], cycle_length=4, seed=1
     )
     counted = []
 
@@ -247,8 +242,8 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     size = len(list(data.build_dataset(params).unbatch()))
     params.is_training = True
     masked = [
-        tuple(x["masked_lm_positions"].numpy())
-        for x in data.build_dataset(params).unbatch().take(2 * size)
+      tuple(x["masked_lm_positions"].numpy())
+      for x in data.build_dataset(params).unbatch().take(2 * size)
     ]
     self.assertNotEqual(masked[:size], masked[size:])
 

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import types
 
-from official.nlp.data import question_answering_dataloader as dataloader
-from official.nlp.tools import tokenization
 import numpy as np
 import pytest
 
+from official.nlp.data import question_answering_dataloader as dataloader
+from official.nlp.tools import tokenization
 from swe_tf import errors
 from swe_tf.data import glue_squad_tokenizer
 from swe_tf.data import squad_predictions
@@ -18,28 +18,63 @@ from swe_tf.data import squad_questions
 from swe_tf.data import squad_records
 from swe_tf.scoring import squad as squad_scores
 
-_WORDS = "the rhine is a long river in europe and flows north to sea".split()
-_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "##s", ".", "(", ")",
-           "what", "where", "?", "1230", "km", *_WORDS]
-_CONTEXT = ("The Rhine is a long river in Europe, and flows north to the sea. "
-            "The Rhine (1230 km) is a long river.")
+_WORDS = [
+  "the",
+  "rhine",
+  "is",
+  "a",
+  "long",
+  "river",
+  "in",
+  "europe",
+  "and",
+  "flows",
+  "north",
+  "to",
+  "sea",
+]
+_TOKENS = [
+  "[PAD]",
+  "[UNK]",
+  "[CLS]",
+  "[SEP]",
+  "[MASK]",
+  "##s",
+  ".",
+  "(",
+  ")",
+  "what",
+  "where",
+  "?",
+  "1230",
+  "km",
+  *_WORDS,
+]
+_CONTEXT = (
+  "The Rhine is a long river in Europe, and flows north to the sea. "
+  "The Rhine (1230 km) is a long river."
+)
 _WINDOWS = squad_records.Windows(
-    max_seq_length=16, max_query_length=4, doc_stride=5)
+  max_seq_length=16, max_query_length=4, doc_stride=5
+)
 
 
 def _question(name, answers=(), is_impossible=False):
   return {
-      "id": name, "question": "What flows where?",
-      "is_impossible": is_impossible, "answers": [
-          {"text": text, "answer_start": _CONTEXT.index(text)}
-          for text in answers]}
+    "id": name,
+    "question": "What flows where?",
+    "is_impossible": is_impossible,
+    "answers": [
+      {"text": text, "answer_start": _CONTEXT.index(text)} for text in answers
+    ],
+  }
 
 
 _QAS = [
-    _question("river", ["The Rhine"]),
-    _question("number", ["1230"]),  # Not a word by itself.
-    _question("where", ["to the sea"]),
-    _question("none", is_impossible=True),
+  _question("river", ["The Rhine"]),
+  _question("number", ["1230"]),  # Not a word by itself.
+  _question("where", ["to the sea"]),
+  _question("none", is_impossible=True),
 ]
 
 
@@ -52,27 +87,44 @@ def _tokenizer(tmp_path):
 
 def _write(tmp_path, qas, context=_CONTEXT, **kwargs):
   path = tmp_path / "squad.json"
-  path.write_text(json.dumps(
-      {"data": [{"title": "Rhine", "paragraphs": [
-          {"context": context, "qas": qas}]}]}, **kwargs))
+  path.write_text(
+    json.dumps(
+      {
+        "data": [
+          {"title": "Rhine", "paragraphs": [{"context": context, "qas": qas}]}
+        ]
+      },
+      **kwargs,
+    )
+  )
   return path
 
 
 def _load(path, is_training):
   params = dataloader.QADataConfig(
-      input_path=str(path), seq_length=_WINDOWS.max_seq_length,
-      global_batch_size=1, is_training=False, drop_remainder=False)
+    input_path=str(path),
+    seq_length=_WINDOWS.max_seq_length,
+    global_batch_size=1,
+    is_training=False,
+    drop_remainder=False,
+  )
   loader = dataloader.QuestionAnsweringDataLoader(params)
   loader._is_training = is_training  # Training repeats without end.
-  return [[{name: value.numpy()[0] for name, value in part.items()}
-           for part in batch] for batch in loader.load()]
+  return [
+    [{name: value.numpy()[0] for name, value in part.items()} for part in batch]
+    for batch in loader.load()
+  ]
 
 
 def test_training_spans_are_the_answers(tmp_path, tokenizer):
   path = _write(tmp_path, _QAS)
   questions, size = squad_records.write_train_records(
-      path, tmp_path / "train.tf_record", version="2.0", tokenizer=tokenizer,
-      windows=_WINDOWS)
+    path,
+    tmp_path / "train.tf_record",
+    version="2.0",
+    tokenizer=tokenizer,
+    windows=_WINDOWS,
+  )
   records = _load(tmp_path / "train.tf_record", is_training=True)
   # Windows of 9 tokens (16 less 4 of the question and 3 special ones) that
   # advance by 5, until the last one reaches the end.
@@ -82,7 +134,7 @@ def test_training_spans_are_the_answers(tmp_path, tokenizer):
   found = set()
   for inputs, spans in records:
     tokens = tokenizer.convert_ids_to_tokens(inputs["input_word_ids"].tolist())
-    span = tokens[spans["start_positions"]:spans["end_positions"] + 1]
+    span = tokens[spans["start_positions"] : spans["end_positions"] + 1]
     found.add(" ".join(span))
     if span != ["[CLS]"]:
       assert inputs["input_type_ids"][spans["start_positions"]] == 1
@@ -95,28 +147,37 @@ def test_same_records_as_with_the_full_tokenizer(tmp_path, tokenizer):
   for maker in (tokenizer, tokenization.FullTokenizer(tokenizer.vocab_file)):
     output = tmp_path / f"{len(written)}.tf_record"
     squad_records.write_train_records(
-        path, output, version="2.0", tokenizer=maker, windows=_WINDOWS)
+      path, output, version="2.0", tokenizer=maker, windows=_WINDOWS
+    )
     written.append(output.read_bytes())
   assert written[0] == written[1]
 
 
 def _perfect_logits(built):
   """Returns logits that peak at the first gold answer in each window."""
-  golds = {"river": ["the", "rhine"], "number": ["1230"],
-           "where": ["to", "the", "sea"], "none": ["long", "river"]}
+  golds = {
+    "river": ["the", "rhine"],
+    "number": ["1230"],
+    "where": ["to", "the", "sea"],
+    "none": ["long", "river"],
+  }
   results = []
   for feature in built.features:
     start, end = np.full([2, _WINDOWS.max_seq_length], -5.0)
     name = built.examples[feature.example_index].qas_id
     gold = golds[name]
     for place in feature.token_to_orig_map:
-      if feature.tokens[place:place + len(gold)] == gold:
+      if feature.tokens[place : place + len(gold)] == gold:
         start[place] = end[place + len(gold) - 1] = 5.0
         break
     start[0] = end[0] = 9.0 if name == "none" else 0.0
-    results.append(types.SimpleNamespace(
-        unique_id=feature.unique_id, start_logits=start.tolist(),
-        end_logits=end.tolist()))
+    results.append(
+      types.SimpleNamespace(
+        unique_id=feature.unique_id,
+        start_logits=start.tolist(),
+        end_logits=end.tolist(),
+      )
+    )
   return results
 
 
@@ -124,16 +185,22 @@ def _perfect_logits(built):
 def test_logits_become_the_answers(tmp_path, tokenizer, version):
   path = _write(tmp_path, _QAS if version == "2.0" else _QAS[:3])
   built = squad_records.build_eval_features(
-      path, version=version, tokenizer=tokenizer, windows=_WINDOWS,
-      output=tmp_path / "eval.tf_record")
+    path,
+    version=version,
+    tokenizer=tokenizer,
+    windows=_WINDOWS,
+    output=tmp_path / "eval.tf_record",
+  )
   # The records are the windows, in the same order.
   records = _load(tmp_path / "eval.tf_record", is_training=False)
   assert [int(inputs["unique_ids"]) for inputs, _ in records] == [
-      feature.unique_id for feature in built.features]
+    feature.unique_id for feature in built.features
+  ]
 
   results = _perfect_logits(built)
   answers = squad_predictions.answers_from_logits(
-      built, results, version=version)
+    built, results, version=version
+  )
   data = squad_questions.read_squad_file(path, version)
   decided = answers.decide(0.0)
   assert squad_scores.evaluate(data, decided)["exact_match"] == 100.0
@@ -145,8 +212,9 @@ def test_logits_become_the_answers(tmp_path, tokenizer, version):
     assert answers.texts["none"] == "long river"
     assert decided["none"] == ""
     assert answers.decide(math.inf) == answers.texts
-    scores = squad_scores.evaluate(data, answers.texts,
-                                   na_probs=answers.null_odds)
+    scores = squad_scores.evaluate(
+      data, answers.texts, na_probs=answers.null_odds
+    )
     assert scores["best_f1"] == 100.0
   with pytest.raises(ValueError, match="no logits for 1 of .*drop_remainder"):
     squad_predictions.answers_from_logits(built, results[:-1], version=version)
@@ -159,8 +227,13 @@ def test_splits_share_a_directory(tmp_path, tokenizer):
 
   def write(split, windows=_WINDOWS):
     return squad_records.write_squad_directory(
-        squad, split, out, tokenizer=tokenizer, windows=windows,
-        report=lambda line: None)
+      squad,
+      split,
+      out,
+      tokenizer=tokenizer,
+      windows=windows,
+      report=lambda line: None,
+    )
 
   write("train")
   meta = write("eval")
@@ -175,19 +248,25 @@ def test_splits_share_a_directory(tmp_path, tokenizer):
     write("train", squad_records.Windows(max_seq_length=32, max_query_length=4))
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"answers": [{"text": "Rhein", "answer_start": 4}]},
-     "the answer 'Rhein' is not in its context at answer_start 4, where "
-     "'Rhine' stands"),
+@pytest.mark.parametrize(
+  "change, message",
+  [
+    (
+      {"answers": [{"text": "Rhein", "answer_start": 4}]},
+      "the answer 'Rhein' is not in its context at answer_start 4, where "
+      "'Rhine' stands",
+    ),
     ({"answers": [{"text": "sea.", "answer_start": 9999}]}, "where '' stands"),
     ({"answers": [{"text": "sea."}]}, "has no valid answer_start"),
     ({"answers": [{"text": "The", "answer_start": 0}] * 2}, "--split=eval"),
     ({"is_impossible": None}, "is_impossible is None; .*--version=1.1"),
     ({"question": None}, 'no "question"'),
-])
+  ],
+)
 def test_faults_have_file_and_line(tmp_path, change, message):
   path = _write(
-      tmp_path, [_QAS[0], {**_question("bad", ["long"]), **change}], indent=1)
+    tmp_path, [_QAS[0], {**_question("bad", ["long"]), **change}], indent=1
+  )
   squad = squad_questions.read_squad_file(path, "2.0")
   line = path.read_text().split('"bad"')[0].count("\n") + 1
   with pytest.raises(errors.UsageError, match=message) as error:
@@ -198,10 +277,11 @@ def test_faults_have_file_and_line(tmp_path, change, message):
 
 def test_faults_in_the_structure(tmp_path):
   for qas, message in (
-      ([_QAS[0], _QAS[0]], ":1: river: the id is used twice"),
-      ([{"id": "x"}], ":1: x: no list 'answers'"),
-      ([_QAS[3]], ":1: none: no answers, but in v1.1"),
-      ([], "has no questions")):
+    ([_QAS[0], _QAS[0]], ":1: river: the id is used twice"),
+    ([{"id": "x"}], ":1: x: no list 'answers'"),
+    ([_QAS[3]], ":1: none: no answers, but in v1.1"),
+    ([], "has no questions"),
+  ):
     with pytest.raises(errors.UsageError, match=message):
       squad_questions.read_squad_file(_write(tmp_path, qas), "1.1")
   with pytest.raises(errors.UsageError, match="leaves no token"):
@@ -209,16 +289,27 @@ def test_faults_in_the_structure(tmp_path):
 
 
 def test_command_tells_a_fault_in_one_line(tmp_path, tokenizer):
-  path = _write(tmp_path, [
-      {**_QAS[0], "answers": [{"text": "Rhein", "answer_start": 4}]}])
+  path = _write(
+    tmp_path, [{**_QAS[0], "answers": [{"text": "Rhein", "answer_start": 4}]}]
+  )
   result = subprocess.run(
-      [sys.executable, "-m", "swe_tf.data.prepare_squad", f"--input={path}",
-       "--version=1.1", f"--vocab={tokenizer.vocab_file}",
-       f"--output_dir={tmp_path / 'out'}"],
-      capture_output=True, text=True, check=False)
+    [
+      sys.executable,
+      "-m",
+      "swe_tf.data.prepare_squad",
+      f"--input={path}",
+      "--version=1.1",
+      f"--vocab={tokenizer.vocab_file}",
+      f"--output_dir={tmp_path / 'out'}",
+    ],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
   assert result.returncode == 1
   assert result.stderr == (
-      f"swe prepare squad: {path}:1: river: the answer 'Rhein' is not in its "
-      "context at answer_start 4, where 'Rhine' stands; correct answer_start "
-      "or remove the question.\n")
+    f"swe prepare squad: {path}:1: river: the answer 'Rhein' is not in its "
+    "context at answer_start 4, where 'Rhine' stands; correct answer_start "
+    "or remove the question.\n"
+  )
   assert not (tmp_path / "out").exists()

@@ -6,6 +6,7 @@ import unicodedata
 
 from absl.testing import parameterized
 import tensorflow as tf
+
 from official.nlp.tools import tokenization
 from swe_tf import errors
 from swe_tf.data import docstrings
@@ -13,16 +14,16 @@ from swe_tf.data import tokenizers
 from swe_tf.data import vocab as vocab_lib
 
 _HARD = [
-    "The Café Müller's naïve façade — “quoted” isn't it?",
-    "km² ½ cup … 45″ №5 ﬁne ㎏ ª ß ŉ Ǆ",  # NFKC would take these apart.
-    "zero\u200bwidth soft\u00adhyphen bell\x07 \ufeffmark re\ufffdplaced",
-    "tab\tand\u00a0no-break\u3000wide   spaces \x85 next",
-    "中文字符 mixed with 日本語 and 한국어",
-    "ΟΔΥΣΣΕΥΣ ΣΑΣ İstanbul ǅ ẞ",
-    "a@b.com $5.00 #tag C++ x^2 [MASK] [CLS] ##ing _under_score",
-    "x" * 400 + " " + "x" * 401 + " end",
-    "",
-    "   ",
+  "The Café Müller's naïve façade — “quoted” isn't it?",
+  "km² ½ cup … 45″ №5 ﬁne ㎏ ª ß ŉ Ǆ",  # NFKC would take these apart.
+  "zero\u200bwidth soft\u00adhyphen bell\x07 \ufeffmark re\ufffdplaced",
+  "tab\tand\u00a0no-break\u3000wide   spaces \x85 next",
+  "中文字符 mixed with 日本語 and 한국어",
+  "ΟΔΥΣΣΕΥΣ ΣΑΣ İstanbul ǅ ẞ",
+  "a@b.com $5.00 #tag C++ x^2 [MASK] [CLS] ##ing _under_score",
+  "x" * 400 + " " + "x" * 401 + " end",
+  "",
+  "   ",
 ]
 
 
@@ -34,22 +35,21 @@ def _vocabulary(lower_case):
   characters = sorted(set("".join(_HARD + [_ASCII])))
   if lower_case:
     characters = sorted(
-        set(unicodedata.normalize("NFD", "".join(characters).lower()))
+      set(unicodedata.normalize("NFD", "".join(characters).lower()))
     )
   characters = [c for c in characters if not c.isspace() and c.isprintable()]
   words = ["the", "and", "quoted", "mixed", "re", "##re", "##ing", "wid"]
   return vocab_lib.Vocabulary.from_tokens(
-      [
-          *vocab_lib.SPECIAL_TOKENS,
-          *words,
-          *characters,
-          *("##" + c for c in characters),
-      ]
+    [
+      *vocab_lib.SPECIAL_TOKENS,
+      *words,
+      *characters,
+      *("##" + c for c in characters),
+    ]
   )
 
 
 class TokenizersTest(tf.test.TestCase, parameterized.TestCase):
-
   def _both(self, lines, lower_case):
     """Returns the ids of our tokenizer and of Model Garden's."""
     vocabulary = _vocabulary(lower_case)
@@ -59,15 +59,15 @@ class TokenizersTest(tf.test.TestCase, parameterized.TestCase):
     stock = tokenization.FullTokenizer(path, do_lower_case=lower_case)
     ours = tokenizers.WordPieceTokenizer(vocabulary, lower_case)
     return ours.tokenize(tf.constant(lines)).to_list(), [
-        stock.convert_tokens_to_ids(stock.tokenize(line)) for line in lines
+      stock.convert_tokens_to_ids(stock.tokenize(line)) for line in lines
     ]
 
   @parameterized.parameters(True, False)
   def test_ids_equal_model_gardens(self, lower_case):
     prose = [
-        line
-        for document, _ in zip(docstrings.documents(packages=()), range(300))
-        for line in document.split("\n")
+      line
+      for document, _ in zip(docstrings.documents(packages=()), range(300))
+      for line in document.split("\n")
     ]
     ours, stock = self._both(_HARD + prose, lower_case)
     for line, our_ids, stock_ids in zip(_HARD + prose, ours, stock):
@@ -76,15 +76,15 @@ class TokenizersTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(True, False)
   def test_every_code_point(self, lower_case):
     points = [
-        chr(point)
-        for point in range(1, sys.maxunicode + 1)
-        # Python knows nothing of unassigned ones, and lines end at newlines.
-        if unicodedata.category(chr(point)) not in ("Cn", "Cs", "Co")
-        and point != 10
+      chr(point)
+      for point in range(1, sys.maxunicode + 1)
+      # Python knows nothing of unassigned ones, and lines end at newlines.
+      if unicodedata.category(chr(point)) not in ("Cn", "Cs", "Co")
+      and point != 10
     ]
     lines = [
-        "a" + "b a".join(points[i : i + 50]) + "b"
-        for i in range(0, len(points), 50)
+      "a" + "b a".join(points[i : i + 50]) + "b"
+      for i in range(0, len(points), 50)
     ]
     ours, stock = self._both(lines, lower_case)
     for line, our_ids, stock_ids in zip(lines, ours, stock):
@@ -104,24 +104,24 @@ class TokenizersTest(tf.test.TestCase, parameterized.TestCase):
   def test_characters(self):
     tokens = [*vocab_lib.SPECIAL_TOKENS, *" abc."]
     tokenizer = tokenizers.CharacterTokenizer(
-        vocab_lib.Vocabulary.from_tokens(tokens)
+      vocab_lib.Vocabulary.from_tokens(tokens)
     )
     ids = tokenizer.tokenize(tf.constant([" A\t b.", "cé\U0001f600"]))
     self.assertEqual(
-        [[tokens[i] for i in row] for row in ids.to_list()],
-        [["a", " ", "b", ".", " "], ["c", "[UNK]", "[UNK]", " "]],
+      [[tokens[i] for i in row] for row in ids.to_list()],
+      [["a", " ", "b", ".", " "], ["c", "[UNK]", "[UNK]", " "]],
     )
     # Letters form words.
     self.assertAllEqual(
-        tokenizer.joins_left[5:], [False, True, True, True, False]
+      tokenizer.joins_left[5:], [False, True, True, True, False]
     )
 
   @parameterized.parameters(
-      (["ab", " "], "'ab'"), (["a"], "space"), ([], "none")
+    (["ab", " "], "'ab'"), (["a"], "space"), ([], "none")
   )
   def test_no_character_vocabulary(self, extra, message):
     vocabulary = vocab_lib.Vocabulary.from_tokens(
-        [*vocab_lib.SPECIAL_TOKENS, *extra]
+      [*vocab_lib.SPECIAL_TOKENS, *extra]
     )
     with self.assertRaisesRegex(errors.UsageError, message):
       tokenizers.CharacterTokenizer(vocabulary)

@@ -14,21 +14,27 @@ _REPLICAS = 4
 
 def _config(*layers):
   return tiny.config_of(
-      tiny.overrides("unused"),
-      {"task": {"model": {"encoder": {"any": {"num_layers": 4}}}}}, *layers)
+    tiny.overrides("unused"),
+    {"task": {"model": {"encoder": {"any": {"num_layers": 4}}}}},
+    *layers,
+  )
 
 
 @pytest.fixture(scope="module", name="programs")
 def fixture_programs():
-  return {kind: lowering.lower_step(kind, _config(), _REPLICAS)
-          for kind in steps.KINDS}
+  return {
+    kind: lowering.lower_step(kind, _config(), _REPLICAS)
+    for kind in steps.KINDS
+  }
 
 
 def _count(program, opcode):
   module = hlo_pb2.HloModuleProto.FromString(program)
-  return sum(instruction.opcode == opcode
-             for computation in module.computations
-             for instruction in computation.instructions)
+  return sum(
+    instruction.opcode == opcode
+    for computation in module.computations
+    for instruction in computation.instructions
+  )
 
 
 def test_the_unshared_program_is_the_stock_program(programs):
@@ -43,39 +49,58 @@ def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs):
       for instruction in computation.instructions:
         assert not any(instruction.shape.is_dynamic_dimension)
         assert instruction.opcode not in (
-            "infeed", "outfeed", "send", "recv", "custom-call")
+          "infeed",
+          "outfeed",
+          "send",
+          "recv",
+          "custom-call",
+        )
 
 
 def test_payloads_are_those_of_the_cost_model(programs):
   cost = cost_lib.estimate(_config())
   for phase in ("shared", "unshared"):
-    assert (lowering.all_reduce_bytes(programs[phase])
-            == cost.phases[phase].all_reduce_bytes)
-  assert _count(programs["stock"], "all-reduce") > _count(
-      programs["shared"], "all-reduce") > 0
+    assert (
+      lowering.all_reduce_bytes(programs[phase])
+      == cost.phases[phase].all_reduce_bytes
+    )
+  assert (
+    _count(programs["stock"], "all-reduce")
+    > _count(programs["shared"], "all-reduce")
+    > 0
+  )
 
 
 @pytest.mark.parametrize("units", [1, 2])
-@pytest.mark.parametrize("optimizer", ["adamw", "lamb", "sgd_experimental",
-                                       "adamw_experimental"])
+@pytest.mark.parametrize(
+  "optimizer", ["adamw", "lamb", "sgd_experimental", "adamw_experimental"]
+)
 def test_memory_is_that_of_real_variables(units, optimizer):
-  config = _config({
+  config = _config(
+    {
       "task": {"sharing": {"unit_size": units}},
-      "trainer": {"optimizer_config": {"optimizer": {"type": optimizer}}}})
+      "trainer": {"optimizer_config": {"optimizer": {"type": optimizer}}},
+    }
+  )
   cost = cost_lib.estimate(config)
   for kind, phase in cost.phases.items():
     step = steps.build_step(kind, config)
     tf.function(step.run)(steps.make_inputs(config))
     weights = step.model.trainable_variables
     assert phase.weight_bytes == 4 * sum(map(tf.size, weights))
-    owned = [v for v in step.optimizer.variables
-             if v.shape.rank and v.dtype.is_floating]
+    owned = [
+      v
+      for v in step.optimizer.variables
+      if v.shape.rank and v.dtype.is_floating
+    ]
     keys = {w.ref() for w in weights}
     assert phase.optimizer_bytes == 4 * sum(
-        tf.size(v) for v in owned if v.ref() not in keys)
+      tf.size(v) for v in owned if v.ref() not in keys
+    )
   assert cost.parameters == step.model.count_params()
   assert cost.distinct_parameters == step.model.count_params() - sum(
-      tf.size(v) for _, *branches in step.plan.ties for v in branches)
+    tf.size(v) for _, *branches in step.plan.ties for v in branches
+  )
 
 
 def test_a_run_without_sharing_has_one_phase():
@@ -83,20 +108,29 @@ def test_a_run_without_sharing_has_one_phase():
   assert list(cost.phases) == ["unshared"]
   assert cost.shared_fraction == 0.0
   assert cost_lib.estimate(_config()).shared_fraction == pytest.approx(
-      tiny.TAU / tiny.STEPS)
+    tiny.TAU / tiny.STEPS
+  )
 
 
 def test_flops_are_those_that_xla_counts():
   """Matrix products dominate at this width; what else there is, XLA adds."""
   config = _config(
-      {"task": {"model": {"encoder": {"any": {
-          "hidden_size": 128, "intermediate_size": 512}}}}})
+    {
+      "task": {
+        "model": {
+          "encoder": {"any": {"hidden_size": 128, "intermediate_size": 512}}
+        }
+      }
+    }
+  )
   step = steps.build_step("stock", config)
   program = tf.function(step.run).get_concrete_function(
-      steps.make_inputs(config))
+    steps.make_inputs(config)
+  )
   counted = sum(_matmul_flops(op) for op in program.graph.get_operations())
   assert cost_lib.estimate(config).flops_per_step == pytest.approx(
-      counted, rel=0.02)
+    counted, rel=0.02
+  )
 
 
 def _matmul_flops(op) -> int:

@@ -16,13 +16,25 @@ from tests import tiny
 
 def _config(*layers):
   return tiny.config_of(
-      tiny.overrides("unused"),
-      {"task": {"model": {"encoder": {"any": {"num_layers": 6}}}}}, *layers)
+    tiny.overrides("unused"),
+    {"task": {"model": {"encoder": {"any": {"num_layers": 6}}}}},
+    *layers,
+  )
 
 
-@pytest.mark.parametrize("name, replicas", [
-    ("v2:2x2", 8), ("v3:2x2", 8), ("v4:2x2x1", 4), ("v4:2x2x4", 16),
-    ("v5e:2x2", 4), ("v5e:4x4", 16), ("v5p:2x2x1", 4), ("v6e:2x2", 4)])
+@pytest.mark.parametrize(
+  "name, replicas",
+  [
+    ("v2:2x2", 8),
+    ("v3:2x2", 8),
+    ("v4:2x2x1", 4),
+    ("v4:2x2x4", 16),
+    ("v5e:2x2", 4),
+    ("v5e:4x4", 16),
+    ("v5p:2x2x1", 4),
+    ("v6e:2x2", 4),
+  ],
+)
 def test_topologies(name, replicas):
   assert topologies.parse(name).replicas == replicas
 
@@ -58,8 +70,9 @@ def test_another_depth_of_a_config_that_is_locked():
 
 
 def test_a_bend_in_the_line_is_told():
-  reports = {depth: {name: depth**2 for name in tpu.QUANTITIES}
-             for depth in (2, 3, 4)}
+  reports = {
+    depth: dict.fromkeys(tpu.QUANTITIES, depth**2) for depth in (2, 3, 4)
+  }
   found = tpu.extrapolate(reports, 6)["flops"]
   assert found.value == 4 + 6 * 4
   assert found.deviation == pytest.approx(-0.1)
@@ -69,13 +82,17 @@ def test_a_bend_in_the_line_is_told():
 def test_the_table_says_nothing_where_there_is_no_line():
   def of(size, temporaries):
     reports = {
-        depth: {name: size * depth for name in tpu.QUANTITIES}
-        | {"outputs": 1 + (depth > 4), "temporaries": at}
-        for depth, at in zip((3, 4, 5), temporaries)}
+      depth: dict.fromkeys(tpu.QUANTITIES, size * depth)
+      | {"outputs": 1 + (depth > 4), "temporaries": at}
+      for depth, at in zip((3, 4, 5), temporaries)
+    }
     return tpu.extrapolate(reports, 24)
 
-  found = {"stock": of(100, (0, 0, 0)), "shared": of(25, (90, 0, 0)),
-           "unshared": of(100, (0, 0, 0))}
+  found = {
+    "stock": of(100, (0, 0, 0)),
+    "shared": of(25, (90, 0, 0)),
+    "unshared": of(100, (0, 0, 0)),
+  }
   table = tpu_command.make_table(found, topologies.parse("v4:2x2x1"), "")
   cells = [list(column.cells) for column in table.columns]
   rows = {label: rest for label, *rest in zip(*cells)}
@@ -89,24 +106,28 @@ def test_the_table_says_nothing_where_there_is_no_line():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None,
-                    reason="needs the extra tpu-check")
+@pytest.mark.skipif(
+  importlib.util.find_spec("libtpu") is None, reason="needs the extra tpu-check"
+)
 def test_the_real_compiler_confirms_the_cost_model(tmp_path):
   config = _config({"runtime": {"mixed_precision_dtype": "bfloat16"}})
   topology = topologies.parse("v5e:2x2")
   said = []
   reports = tpu.compile_steps(
-      config, topology, [2, 3, 4], pathlib.Path(tmp_path), jobs=2,
-      say=said.append)
+    config, topology, [2, 3, 4], pathlib.Path(tmp_path), jobs=2, say=said.append
+  )
   assert reports["unshared"] == reports["stock"]
   cost = cost_lib.estimate(config)
   for kind, phase in cost.phases.items():
     found = tpu.extrapolate(reports[kind], 6)
     assert found["all_reduce"].value == phase.all_reduce_bytes
     assert found["all_reduce"].deviation == 0.0
-  assert (tpu.extrapolate(reports["shared"], 6)["peak"].value
-          <= tpu.extrapolate(reports["stock"], 6)["peak"].value)
+  assert (
+    tpu.extrapolate(reports["shared"], 6)["peak"].value
+    <= tpu.extrapolate(reports["stock"], 6)["peak"].value
+  )
   compiled = sum("compiled" in text for text in said)
-  tpu.compile_steps(config, topology, [2, 3, 4], pathlib.Path(tmp_path),
-                    jobs=2, say=said.append)
+  tpu.compile_steps(
+    config, topology, [2, 3, 4], pathlib.Path(tmp_path), jobs=2, say=said.append
+  )
   assert compiled == sum("compiled" in text for text in said), "kept reports"

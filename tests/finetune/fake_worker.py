@@ -1,11 +1,11 @@
 """A worker without TensorFlow: the learning rate says what becomes of a run.
 
-    1  finishes with a score of 50 + seed
-    2  fails
-    3  takes the process with it
-    4  diverges
-    5  finds the input at fault
-    6  finishes without a score
+1  finishes with a score of 50 + seed
+2  fails
+3  takes the process with it
+4  diverges
+5  finds the input at fault
+6  finishes without a score
 """
 
 import json
@@ -45,12 +45,19 @@ def main():
       continue
     if rate == 3:
       os.kill(os.getpid(), signal.SIGKILL)
-    accuracy = None if rate == 6 else 50. + seed
-    result = {"status": "finished", "task": "SST-2", "seconds": 1.0,
-              "scores": {"dev": {"accuracy": accuracy}}}
+    accuracy = None if rate == 6 else 50.0 + seed
+    result = {
+      "status": "finished",
+      "task": "SST-2",
+      "seconds": 1.0,
+      "scores": {"dev": {"accuracy": accuracy}},
+    }
     if rate == 4:
-      result |= {"status": "diverged", "reason": "loss nan at step 1",
-                 "scores": {}}
+      result |= {
+        "status": "diverged",
+        "reason": "loss nan at step 1",
+        "scores": {},
+      }
     (directory / "result.json").write_text(json.dumps(result))
     send(event="done", value=result)
 

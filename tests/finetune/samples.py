@@ -19,23 +19,35 @@ from swe_tf.data import squad_questions
 from swe_tf.data import squad_records
 from swe_tf.data import vocab as vocab_lib
 
-SHARED = pathlib.Path(os.environ.get(
-    "SWE_SHARED",
-    pathlib.Path(__file__).resolve().parents[2].parent / "shared"))
+SHARED = pathlib.Path(
+  os.environ.get(
+    "SWE_SHARED", pathlib.Path(__file__).resolve().parents[2].parent / "shared"
+  )
+)
 COUNT = 64
 LENGTH = 160
 
 # The files of a GLUE task; all have the same examples.
 _SPLITS = {
-    "MNLI": ("train", "dev_matched", "dev_mismatched", "test_matched",
-             "test_mismatched"),
-    "AX": ("diagnostic",),
+  "MNLI": (
+    "train",
+    "dev_matched",
+    "dev_mismatched",
+    "test_matched",
+    "test_mismatched",
+  ),
+  "AX": ("diagnostic",),
 }
 
 
-def write_data(name: str, directory: pathlib.Path, count: int = COUNT,
-               real: bool = True, max_seq_length: int = LENGTH,
-               vocab_size: int = 0) -> str:
+def write_data(
+  name: str,
+  directory: pathlib.Path,
+  count: int = COUNT,
+  real: bool = True,
+  max_seq_length: int = LENGTH,
+  vocab_size: int = 0,
+) -> str:
   """Prepares a task whose train and dev sets are the same examples.
 
   Args:
@@ -53,43 +65,67 @@ def write_data(name: str, directory: pathlib.Path, count: int = COUNT,
   if name.startswith("squad"):
     _write_squad(name[-3:], directory, data_dir, count, real, max_seq_length)
   else:
-    _write_glue(glue_tasks.find_task(name), directory, data_dir, count, real,
-                max_seq_length, vocab_size)
+    _write_glue(
+      glue_tasks.find_task(name),
+      directory,
+      data_dir,
+      count,
+      real,
+      max_seq_length,
+      vocab_size,
+    )
   return str(data_dir)
 
 
-def _write_glue(task, directory, data_dir, count, real, max_seq_length,
-                vocab_size):
+def _write_glue(
+  task, directory, data_dir, count, real, max_seq_length, vocab_size
+):
   source = SHARED / "data" / "glue" / task.name
   made = not real or not source.is_dir()
-  examples = _made_glue(task, count) if made else _real_glue(
-      task, source, count)
-  tokenizer = _tokenizer(directory, itertools.chain(
-      *(example.texts for example in examples)), vocab_size)
+  examples = (
+    _made_glue(task, count) if made else _real_glue(task, source, count)
+  )
+  tokenizer = _tokenizer(
+    directory,
+    itertools.chain(*(example.texts for example in examples)),
+    vocab_size,
+  )
   unlabelled = tuple(each._replace(label=None) for each in examples)
   glue_files = []
   for split in _SPLITS.get(task.name, ("train", "dev", "test")):
     labelled = not split.startswith("test")
-    glue_files.append(glue_examples.GlueFile(
-        pathlib.Path(f"{split}.tsv"), examples if labelled else unlabelled, 0,
-        labelled))
+    glue_files.append(
+      glue_examples.GlueFile(
+        pathlib.Path(f"{split}.tsv"),
+        examples if labelled else unlabelled,
+        0,
+        labelled,
+      )
+    )
   glue_records.write_glue_directory(
-      glue_files, task, data_dir, tokenizer=tokenizer,
-      max_seq_length=max_seq_length, report=lambda line: None)
+    glue_files,
+    task,
+    data_dir,
+    tokenizer=tokenizer,
+    max_seq_length=max_seq_length,
+    report=lambda line: None,
+  )
 
 
 def _real_glue(task, source, count):
   """Returns examples with all labels, equally often."""
-  path = sorted(
-      [*source.glob("dev*.tsv"), *source.glob("dev*.jsonl")])[0]
+  path = sorted([*source.glob("dev*.tsv"), *source.glob("dev*.jsonl")])[0]
   examples = glue_examples.read_glue_file(path, task).examples
   groups = {}
   for example in examples:
     groups.setdefault(0 if task.is_regression else example.label, []).append(
-        example)
+      example
+    )
   mixed = itertools.chain(*zip(*groups.values()))
-  return tuple(example._replace(index=index)
-               for index, example in enumerate(itertools.islice(mixed, count)))
+  return tuple(
+    example._replace(index=index)
+    for index, example in enumerate(itertools.islice(mixed, count))
+  )
 
 
 def _made_glue(task, count):
@@ -97,47 +133,71 @@ def _made_glue(task, count):
   words = [f"{a}{b}" for a in "bdfgklmn" for b in ("a", "e", "i", "o", "u")]
   num_labels = len(task.labels) or 1
   return tuple(
-      glue_examples.GlueExample(
-          index,
-          tuple(" ".join(rng.choices(words, k=8)) for _ in task.texts),
-          5 * index / count if task.is_regression else index % num_labels)
-      for index in range(count))
+    glue_examples.GlueExample(
+      index,
+      tuple(" ".join(rng.choices(words, k=8)) for _ in task.texts),
+      5 * index / count if task.is_regression else index % num_labels,
+    )
+    for index in range(count)
+  )
 
 
 def _write_squad(version, directory, data_dir, count, real, max_seq_length):
   source = SHARED / "data" / "squad" / f"dev-v{version}.json"
-  paragraphs = (_real_squad(source, version, count)
-                if real and source.exists() else _made_squad(version, count))
+  paragraphs = (
+    _real_squad(source, version, count)
+    if real and source.exists()
+    else _made_squad(version, count)
+  )
   path = directory / f"squad-{version}.json"
-  path.write_text(json.dumps(
-      {"data": [{"title": "some", "paragraphs": paragraphs}]}))
+  path.write_text(
+    json.dumps({"data": [{"title": "some", "paragraphs": paragraphs}]})
+  )
   squad = squad_questions.read_squad_file(path, version)
   squad_questions.check_convertible(squad, for_training=True)
-  tokenizer = _tokenizer(directory, itertools.chain(
-      *((question.text, question.context) for question in squad.questions)))
+  tokenizer = _tokenizer(
+    directory,
+    itertools.chain(
+      *((question.text, question.context) for question in squad.questions)
+    ),
+  )
   for split in ("train", "eval"):
     squad_records.write_squad_directory(
-        squad, split, data_dir, tokenizer=tokenizer,
-        windows=squad_records.Windows(
-            max_seq_length=max_seq_length, max_query_length=32, doc_stride=64),
-        report=lambda line: None)
+      squad,
+      split,
+      data_dir,
+      tokenizer=tokenizer,
+      windows=squad_records.Windows(
+        max_seq_length=max_seq_length, max_query_length=32, doc_stride=64
+      ),
+      report=lambda line: None,
+    )
 
 
 def _real_squad(source, version, count):
   """Returns short paragraphs; for v2.0 half the questions have no answer."""
   questions = squad_questions.read_squad_file(source, version).questions
-  short = [each for each in questions if len(each.context) < 450
-           and all(_is_whole_word(each.context, answer)
-                   for answer in each.answers[:1])]
+  short = [
+    each
+    for each in questions
+    if len(each.context) < 450
+    and all(_is_whole_word(each.context, answer) for answer in each.answers[:1])
+  ]
   if version == "2.0":
-    pairs = zip((each for each in short if each.answers),
-                (each for each in short if not each.answers))
+    pairs = zip(
+      (each for each in short if each.answers),
+      (each for each in short if not each.answers),
+    )
     short = list(itertools.chain(*pairs))
   return [
-      _paragraph(question.id, question.text, question.context,
-                 [(answer.text, answer.start)
-                  for answer in question.answers[:1]])
-      for question in short[:count]]
+    _paragraph(
+      question.id,
+      question.text,
+      question.context,
+      [(answer.text, answer.start) for answer in question.answers[:1]],
+    )
+    for question in short[:count]
+  ]
 
 
 def _is_whole_word(context, answer):
@@ -145,8 +205,10 @@ def _is_whole_word(context, answer):
 
   Where an answer stands in the real data is a guess: its first occurrence.
   """
-  around = context[max(0, answer.start - 1):answer.start] + context[
-      answer.start + len(answer.text):][:1]
+  around = (
+    context[max(0, answer.start - 1) : answer.start]
+    + context[answer.start + len(answer.text) :][:1]
+  )
   return not any(character.isalnum() for character in around)
 
 
@@ -156,27 +218,34 @@ def _made_squad(version, count):
   paragraphs = []
   for index in range(count):
     name, city, food = (
-        f"{kind}{rng.randrange(30)}" for kind in ("person", "city", "food"))
+      f"{kind}{rng.randrange(30)}" for kind in ("person", "city", "food")
+    )
     context = f"It is known that {name} lives in {city} and eats {food} ."
     kind, answer = rng.choice([("live", city), ("eat", food)])
     answers = [(answer, context.index(answer))]
     if version == "2.0" and index % 2:
       kind, answers = "sleep", []
-    paragraphs.append(_paragraph(
-        f"q{index}", f"Where or what does {name} {kind} ?", context, answers))
+    paragraphs.append(
+      _paragraph(
+        f"q{index}", f"Where or what does {name} {kind} ?", context, answers
+      )
+    )
   return paragraphs
 
 
 def _paragraph(question_id, question, context, answers):
   return {
-      "context": context,
-      "qas": [{
-          "id": question_id,
-          "question": question,
-          "answers": [{"text": text, "answer_start": start}
-                      for text, start in answers],
-          "is_impossible": not answers,
-      }],
+    "context": context,
+    "qas": [
+      {
+        "id": question_id,
+        "question": question,
+        "answers": [
+          {"text": text, "answer_start": start} for text, start in answers
+        ],
+        "is_impossible": not answers,
+      }
+    ],
   }
 
 
@@ -201,20 +270,21 @@ def write_encoder(directory: pathlib.Path, data_dir: str, **params) -> str:
   """
   vocab_file = pathlib.Path(data_dir) / "vocab.txt"
   params = {
-      "vocab_size": len(vocab_lib.Vocabulary.load(str(vocab_file))),
-      "hidden_size": 64,
-      "num_layers": 2,
-      "num_attention_heads": 4,
-      "intermediate_size": 128,
-      "max_position_embeddings": LENGTH,
-      # BERT's 0.02 is made for a width of 1024.
-      "initializer_range": 0.1,
-      "dropout_rate": 0.1,
-      "attention_dropout_rate": 0.1,
-      **params,
+    "vocab_size": len(vocab_lib.Vocabulary.load(str(vocab_file))),
+    "hidden_size": 64,
+    "num_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "max_position_embeddings": LENGTH,
+    # BERT's 0.02 is made for a width of 1024.
+    "initializer_range": 0.1,
+    "dropout_rate": 0.1,
+    "attention_dropout_rate": 0.1,
+    **params,
   }
   encoder = encoder_files.Encoder(
-      encoder_files.build_network("any", params), "any", params, vocab_file)
+    encoder_files.build_network("any", params), "any", params, vocab_file
+  )
   directory.mkdir(parents=True, exist_ok=True)
   encoder_files.write_encoder(directory, encoder)
   return str(directory)

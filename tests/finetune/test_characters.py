@@ -29,21 +29,26 @@ def test_ids_are_those_of_pre_training(vocab_file):
   ours = glue_squad_tokenizer.load_tokenizer(vocab_file)
   assert isinstance(ours, glue_squad_tokenizer.CharacterTokenizer)
   theirs = tokenizers.CharacterTokenizer(
-      vocab_lib.Vocabulary.load(str(vocab_file)))
+    vocab_lib.Vocabulary.load(str(vocab_file))
+  )
   text = _TEXT.replace("\xa0", " ")
   ids = ours.convert_tokens_to_ids(ours.tokenize(text))
   np.testing.assert_array_equal(
-      ids, theirs.tokenize(tf.constant([text]))[0].numpy())
+    ids, theirs.tokenize(tf.constant([text]))[0].numpy()
+  )
   # Word by word, as SQuAD's converter asks.
   assert ours.tokenize(text) == [
-      token for word in text.split() for token in ours.tokenize(word)]
+    token for word in text.split() for token in ours.tokenize(word)
+  ]
 
 
 def test_word_pieces_are_not_taken_for_characters(tmp_path):
   path = tmp_path / "vocab.txt"
   path.write_text("\n".join([*vocab_lib.SPECIAL_TOKENS, "a", "##b"]) + "\n")
-  assert isinstance(glue_squad_tokenizer.load_tokenizer(path),
-                    glue_squad_tokenizer.WordCachedTokenizer)
+  assert isinstance(
+    glue_squad_tokenizer.load_tokenizer(path),
+    glue_squad_tokenizer.WordCachedTokenizer,
+  )
 
 
 def _points_after(phrase, feature):
@@ -52,27 +57,36 @@ def _points_after(phrase, feature):
   # One character a token, so that places in the text are places of tokens.
   text = "".join(token if len(token) == 1 else "|" for token in feature.tokens)
   start = text.find(phrase)
-  if start >= 0 and " " in text[start + len(phrase):]:
+  if start >= 0 and " " in text[start + len(phrase) :]:
     start += len(phrase)
     logits[0, start] = logits[1, text.index(" ", start)] = 9.0
   return types.SimpleNamespace(
-      unique_id=feature.unique_id, start_logits=logits[0].tolist(),
-      end_logits=logits[1].tolist())
+    unique_id=feature.unique_id,
+    start_logits=logits[0].tolist(),
+    end_logits=logits[1].tolist(),
+  )
 
 
 def test_squad_answers_come_back_as_words(vocab_file, tmp_path):
   (tmp_path / "squad").mkdir()
   data_dir = samples.write_data(
-      "squad_v1.1", tmp_path / "squad", count=3, real=False)
+    "squad_v1.1", tmp_path / "squad", count=3, real=False
+  )
   built = squad_records.build_eval_features(
-      f"{data_dir}/eval.json", version="1.1",
-      tokenizer=glue_squad_tokenizer.load_tokenizer(vocab_file),
-      windows=squad_records.Windows(
-          max_seq_length=64, max_query_length=20, doc_stride=16))
+    f"{data_dir}/eval.json",
+    version="1.1",
+    tokenizer=glue_squad_tokenizer.load_tokenizer(vocab_file),
+    windows=squad_records.Windows(
+      max_seq_length=64, max_query_length=20, doc_stride=16
+    ),
+  )
   answers = squad_predictions.answers_from_logits(
-      built, [_points_after("lives in ", each) for each in built.features],
-      version="1.1")
-  contexts = {example.qas_id: " ".join(example.doc_tokens)
-              for example in built.examples}
+    built,
+    [_points_after("lives in ", each) for each in built.features],
+    version="1.1",
+  )
+  contexts = {
+    example.qas_id: " ".join(example.doc_tokens) for example in built.examples
+  }
   for question, context in contexts.items():
     assert answers.texts[question] == context.split("lives in ")[1].split()[0]

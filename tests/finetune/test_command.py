@@ -19,19 +19,37 @@ _ROOT = pathlib.Path(__file__).parents[2]
 def fixture_inputs(tmp_path_factory):
   folder = tmp_path_factory.mktemp("inputs")
   data_dir = samples.write_data(
-      "SST-2", folder, count=32, real=False, max_seq_length=64)
+    "SST-2", folder, count=32, real=False, max_seq_length=64
+  )
   encoder = samples.write_encoder(
-      folder / "encoder", data_dir, hidden_size=16, num_layers=1,
-      num_attention_heads=2, intermediate_size=16)
+    folder / "encoder",
+    data_dir,
+    hidden_size=16,
+    num_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+  )
   return data_dir, encoder
 
 
 def _start(output_dir, data_dir, encoder, *flags):
   return subprocess.Popen(
-      [sys.executable, "-m", "swe_tf.cli", "finetune", "--task=SST-2",
-       f"--checkpoint={encoder}", f"--data_dir={data_dir}",
-       f"--output_dir={output_dir}", *flags],
-      cwd=_ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    [
+      sys.executable,
+      "-m",
+      "swe_tf.cli",
+      "finetune",
+      "--task=SST-2",
+      f"--checkpoint={encoder}",
+      f"--data_dir={data_dir}",
+      f"--output_dir={output_dir}",
+      *flags,
+    ],
+    cwd=_ROOT,
+    text=True,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+  )
 
 
 def _wait_for(path, process):
@@ -41,10 +59,13 @@ def _wait_for(path, process):
 
 
 def test_killed_sweep_ends_in_the_same_table(tmp_path, inputs):
-  flags = ("--learning_rates=1e-3,1e-2", "--epochs=10",
-           "--params_override=task.train_data.global_batch_size=8,"
-           "trainer.steps_per_loop=2,trainer.summary_interval=2,"
-           "trainer.checkpoint_interval=2")
+  flags = (
+    "--learning_rates=1e-3,1e-2",
+    "--epochs=10",
+    "--params_override=task.train_data.global_batch_size=8,"
+    "trainer.steps_per_loop=2,trainer.summary_interval=2,"
+    "trainer.checkpoint_interval=2",
+  )
   straight, killed = tmp_path / "straight", tmp_path / "killed"
   process = _start(straight, *inputs, *flags)
   output, _ = process.communicate()
@@ -76,8 +97,9 @@ def test_bad_checkpoint_is_one_line_before_training(tmp_path, inputs):
   for path in pathlib.Path(encoder).iterdir():
     (copy / path.name).write_bytes(path.read_bytes())
   config = copy / "encoder.yaml"
-  config.write_text(config.read_text().replace(
-      "hidden_size: 16", "hidden_size: 32"))
+  config.write_text(
+    config.read_text().replace("hidden_size: 16", "hidden_size: 32")
+  )
   output_dir = tmp_path / "out"
   process = _start(output_dir, data_dir, copy)
   output, _ = process.communicate()
@@ -95,8 +117,14 @@ def test_wrong_task_is_told_at_once(tmp_path, inputs):
   assert "was prepared for SST-2" in output and output.count("\n") == 1
   # TensorFlow is for the worker: a fault in the flags does not wait for it.
   modules = subprocess.run(
-      [sys.executable, "-c",
-       "import sys, swe_tf.finetune.command; "
-       "print('tensorflow' in sys.modules)"],
-      cwd=_ROOT, capture_output=True, text=True, check=True)
+    [
+      sys.executable,
+      "-c",
+      "import sys, swe_tf.finetune.command; print('tensorflow' in sys.modules)",
+    ],
+    cwd=_ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
   assert modules.stdout == "False\n"

@@ -17,18 +17,24 @@ from tests.finetune import samples
 pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
 
 _RUN = plan.Run(1e-3, 1)
-_SMALL = dict(hidden_size=16, num_layers=1, num_attention_heads=2,
-              intermediate_size=16)
+_SMALL = dict(
+  hidden_size=16, num_layers=1, num_attention_heads=2, intermediate_size=16
+)
 
 
 def _settings(directory, name, override="", epochs=3.0, count=32):
   data_dir = samples.write_data(
-      name, directory, count=count, real=False, max_seq_length=64)
+    name, directory, count=count, real=False, max_seq_length=64
+  )
   encoder = samples.write_encoder(directory / "encoder", data_dir, **_SMALL)
   return plan.Settings(
-      data_dir=data_dir, checkpoint=encoder, epochs=epochs,
-      params_override=",".join(
-          filter(None, ["task.train_data.global_batch_size=8", override])))
+    data_dir=data_dir,
+    checkpoint=encoder,
+    epochs=epochs,
+    params_override=",".join(
+      filter(None, ["task.train_data.global_batch_size=8", override])
+    ),
+  )
 
 
 def _ignore(*unused_progress):
@@ -57,7 +63,8 @@ def test_resumed_equals_straight_with_dropout(tmp_path):
 def test_diverged_run_is_a_result(tmp_path):
   settings = _settings(tmp_path, "SST-2")
   result = run_lib.train(
-      settings, plan.Run(1e30, 0), str(tmp_path / "run"), _ignore)
+    settings, plan.Run(1e30, 0), str(tmp_path / "run"), _ignore
+  )
   assert result["status"] == "diverged" and "at step" in result["reason"]
   written = json.loads((tmp_path / "run" / "result.json").read_text())
   assert written == result
@@ -68,7 +75,8 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   directory = tmp_path / "runs" / "SST-2" / _RUN.name
   told = []
   result = run_lib.train(
-      settings, _RUN, str(directory), lambda *message: told.append(message))
+    settings, _RUN, str(directory), lambda *message: told.append(message)
+  )
   assert told[-1] == (4, 4, "evaluating")
   assert [step for step, *_ in told] == [1, 2, 3, 4, 4]
   task = glue_tasks.find_task("SST-2")
@@ -80,7 +88,8 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   scores = run_lib.predict(settings, _RUN, str(directory), "", _ignore)
   assert scores == {}  # The test set has no labels.
   (directory.parent / "selection.json").write_text(
-      json.dumps({"best": _RUN.name}))
+    json.dumps({"best": _RUN.name})
+  )
   found = submission.find_predictions(tmp_path / "runs", "SST-2")
   # The same examples and the same weights as the dev set.
   assert found.read_text() == (directory / "dev.tsv").read_text()
@@ -90,12 +99,12 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
 def test_mnli_model_answers_both_parts_and_ax(tmp_path):
   settings = _settings(tmp_path, "MNLI", epochs=1.0)
   ax_data_dir = samples.write_data(
-      "AX", tmp_path, count=32, real=False, max_seq_length=64)
+    "AX", tmp_path, count=32, real=False, max_seq_length=64
+  )
   directory = tmp_path / "runs" / "MNLI"
   result = run_lib.train(settings, _RUN, str(directory), _ignore)
   assert list(result["scores"]) == ["dev_matched", "dev_mismatched"]
-  scores = run_lib.predict(
-      settings, _RUN, str(directory), ax_data_dir, _ignore)
+  scores = run_lib.predict(settings, _RUN, str(directory), ax_data_dir, _ignore)
   assert list(scores) == ["diagnostic"]
   assert list(scores["diagnostic"]) == ["matthews_corrcoef"]
   for name in ("MNLI-m", "MNLI-mm", "AX"):
@@ -108,24 +117,33 @@ def test_mnli_model_answers_both_parts_and_ax(tmp_path):
 def test_random_weights_are_the_same_model_untrained(tmp_path):
   settings = _settings(tmp_path, "SST-2")
   config = experiment.build_config(settings, _RUN)
-  fields = {field: getattr(settings, field) for field in (
-      "data_dir", "checkpoint", "params_override")}
+  fields = {
+    field: getattr(settings, field)
+    for field in ("data_dir", "checkpoint", "params_override")
+  }
   random = experiment.build_config(
-      plan.Settings(init=plan.RANDOM, **fields), _RUN)
+    plan.Settings(init=plan.RANDOM, **fields), _RUN
+  )
   assert config.task.init_checkpoint and not random.task.init_checkpoint
-  assert (random.task.model.encoder.as_dict()
-          == config.task.model.encoder.as_dict())
+  assert (
+    random.task.model.encoder.as_dict() == config.task.model.encoder.as_dict()
+  )
   assert run_lib.check(settings, _RUN).endswith("encoder/ckpt-1")
 
 
-@pytest.mark.parametrize("task, split, name", [
+@pytest.mark.parametrize(
+  "task, split, name",
+  [
     ("SST-2", "test", "predictions.tsv"),
     ("SST-2", "test_labeled", "test_labeled.tsv"),
     ("MNLI", "test_matched", "MNLI-m.tsv"),
     ("MNLI", "test_mismatched", "MNLI-mm.tsv"),
     ("AX", "diagnostic", "AX.tsv"),
-])
+  ],
+)
 def test_names_of_prediction_files(task, split, name):
   data = prepared_data.PreparedData("data", {"task": task}, {})
-  assert run_lib.prediction_file(
-      data, prepared_data.Split(split, "", 1, False)) == name
+  assert (
+    run_lib.prediction_file(data, prepared_data.Split(split, "", 1, False))
+    == name
+  )

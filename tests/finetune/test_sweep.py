@@ -27,8 +27,7 @@ def _execute(output_dir, runs, settings=_SETTINGS, predict=None):
   console = rich_console.Console(file=seen, width=200)
   sweep = sweep_lib.Sweep(settings, runs, output_dir)
   with worker_process.WorkerProcess("tests.finetune.fake_worker") as worker:
-    with progress_lib.SweepProgress(
-        console, len(runs), "accuracy") as progress:
+    with progress_lib.SweepProgress(console, len(runs), "accuracy") as progress:
       outcome = sweep.execute(worker, progress)
       if predict is not None:
         sweep.predict(worker, runs[0], predict, progress)
@@ -40,16 +39,18 @@ def _table(runs, outcome):
   choice = table_lib.choose(rows, "accuracy")
   text = io.StringIO()
   rich_console.Console(file=text, width=200).print(
-      table_lib.render(rows, choice, "accuracy", "title"))
+    table_lib.render(rows, choice, "accuracy", "title")
+  )
   return choice, text.getvalue()
 
 
 def test_a_bad_run_does_not_stop_the_others(tmp_path):
   runs = _runs(2, 3, 4, 1)
   outcome, seen = _execute(tmp_path, runs)
-  assert {run.learning_rate: result["status"]
-          for run, result in outcome.results.items()} == {
-              4: "diverged", 1: "finished"}
+  assert {
+    run.learning_rate: result["status"]
+    for run, result in outcome.results.items()
+  } == {4: "diverged", 1: "finished"}
   failures = {run.learning_rate: text for run, text in outcome.failures.items()}
   assert "ValueError: no luck" in failures[2]
   assert "SIGKILL" in failures[3]
@@ -66,11 +67,16 @@ def test_what_came_to_an_end_is_not_repeated(tmp_path):
   second, seen = _execute(tmp_path, runs)
   assert second == first
   assert _table(runs, second)[1] == _table(runs, first)[1]
-  calls = {run.learning_rate: (tmp_path / run.name / "calls.txt").read_text()
-           for run in runs}
+  calls = {
+    run.learning_rate: (tmp_path / run.name / "calls.txt").read_text()
+    for run in runs
+  }
   # A failure may be the machine's; a result and a divergence are for good.
   assert {rate: text.count("\n") for rate, text in calls.items()} == {
-      1: 1, 2: 2, 4: 1}
+    1: 1,
+    2: 2,
+    4: 1,
+  }
   assert seen.count("finished before") == 2
   # The checkpoint is the one that the first call found.
   assert set("".join(calls.values()).split()) == {"/somewhere/ckpt-7"}
@@ -110,15 +116,26 @@ def test_test_set_is_predicted_once(tmp_path):
 
 
 def _result(*values, split="dev", metric="accuracy", task="SST-2"):
-  return [{"status": "finished", "task": task,
-           "scores": {split: {metric: value}}} for value in values]
+  return [
+    {"status": "finished", "task": task, "scores": {split: {metric: value}}}
+    for value in values
+  ]
 
 
 def test_selection_by_mean_of_complete_rates():
   runs = _runs(1, 2, 3, seeds=2)
-  values = {(1, 0): 80., (1, 1): 90., (2, 0): 86., (2, 1): 88., (3, 0): 99.}
-  results = {run: _result(values[run.learning_rate, run.seed])[0]
-             for run in runs if (run.learning_rate, run.seed) in values}
+  values = {
+    (1, 0): 80.0,
+    (1, 1): 90.0,
+    (2, 0): 86.0,
+    (2, 1): 88.0,
+    (3, 0): 99.0,
+  }
+  results = {
+    run: _result(values[run.learning_rate, run.seed])[0]
+    for run in runs
+    if (run.learning_rate, run.seed) in values
+  }
   failures = {plan.Run(3, 1): "gone"}
   rows = table_lib.make_rows(runs, results, failures)
   choice = table_lib.choose(rows, "accuracy")
@@ -128,10 +145,14 @@ def test_selection_by_mean_of_complete_rates():
   selection = table_lib.selection(choice, "accuracy")
   assert selection["best"] == "lr_2_seed_1"
   assert selection["scores"]["dev/accuracy"] == {
-      "mean": 87.0, "std": pytest.approx(2**0.5), "runs": 2}
+    "mean": 87.0,
+    "std": pytest.approx(2**0.5),
+    "runs": 2,
+  }
   text = io.StringIO()
   rich_console.Console(file=text, width=200).print(
-      table_lib.render(rows, choice, "accuracy", "t"))
+    table_lib.render(rows, choice, "accuracy", "t")
+  )
   assert "87.00 +- 1.41" in text.getvalue()
   json.dumps(selection)
 
@@ -152,7 +173,16 @@ def _data(task, **meta):
 def test_the_protocol_of_the_paper():
   glue = plan.plan_runs(_data("SST-2"))
   assert [run.learning_rate for run in glue] == [
-      1e-5, 1.5e-5, 2e-5, 3e-5, 4e-5, 5e-5, 7.5e-5, 1e-4, 1.2e-4]
+    1e-5,
+    1.5e-5,
+    2e-5,
+    3e-5,
+    4e-5,
+    5e-5,
+    7.5e-5,
+    1e-4,
+    1.2e-4,
+  ]
   assert {run.seed for run in glue} == {0}
   squad = plan.plan_runs(_data("squad_v1.1"))
   assert len(squad) == len(set(squad)) == 45
@@ -166,23 +196,29 @@ def test_bad_learning_rates(rates):
     plan.plan_runs(_data("SST-2"), rates)
 
 
-@pytest.mark.parametrize("task, meta, metric", [
+@pytest.mark.parametrize(
+  "task, meta, metric",
+  [
     ("squad_v1.1", {"version_2_with_negative": False}, "f1"),
     ("squad_v2.0", {"version_2_with_negative": True}, "best_f1"),
     ("QQP", {}, "f1"),
     ("STS-B", {}, "pearson"),
-])
+  ],
+)
 def test_the_metric_that_selects(task, meta, metric):
   assert plan.selecting_metric(_data(task, **meta)) == metric
 
 
-@pytest.mark.parametrize("asked, prepared, message", [
+@pytest.mark.parametrize(
+  "asked, prepared, message",
+  [
     ("AX", "AX", "answered by the MNLI model"),
     ("SST-2", "RTE", "was prepared for RTE"),
     ("squad_v1.1", "squad_v2.0", "was prepared for squad_v2.0"),
     ("MNLI-mm", "MNLI", "has no training data"),
     ("SST2", "SST-2", "no GLUE task 'SST2'"),
-])
+  ],
+)
 def test_tasks_that_cannot_be_run(asked, prepared, message):
   with pytest.raises(errors.UsageError, match=message):
     plan.check_task(asked, _data(prepared))

@@ -21,13 +21,19 @@ def fixture_offer(monkeypatch):
   def offer(splits):
     def builder(name):
       return types.SimpleNamespace(
-          info=types.SimpleNamespace(
-              features=real(name).info.features, splits=splits),
-          download_and_prepare=lambda: None,
-          as_dataset=lambda split, shuffle_files: tf.data.Dataset
-          .from_generator(lambda: iter(splits[split]), output_signature={
-              key: tf.TensorSpec.from_tensor(tf.constant(value))
-              for key, value in splits[split][0].items()}))
+        info=types.SimpleNamespace(
+          features=real(name).info.features, splits=splits
+        ),
+        download_and_prepare=lambda: None,
+        as_dataset=lambda split, shuffle_files: tf.data.Dataset.from_generator(
+          lambda: iter(splits[split]),
+          output_signature={
+            key: tf.TensorSpec.from_tensor(tf.constant(value))
+            for key, value in splits[split][0].items()
+          },
+        ),
+      )
+
     monkeypatch.setattr(tfds, "builder", builder)
 
   return offer
@@ -36,27 +42,46 @@ def fixture_offer(monkeypatch):
 def test_classes_go_by_name_and_rows_by_index(offer, tmp_path):
   # In TFDS entailment is 0, neutral 1 and contradiction 2.
   examples = [
-      {"premise": f"p{index}", "hypothesis": "h", "label": index, "idx": index}
-      for index in (2, 0, 1)]
-  offer({"train": examples, "validation_mismatched": examples,
-         "test_matched": [each | {"label": -1} for each in examples]})
+    {"premise": f"p{index}", "hypothesis": "h", "label": index, "idx": index}
+    for index in (2, 0, 1)
+  ]
+  offer(
+    {
+      "train": examples,
+      "validation_mismatched": examples,
+      "test_matched": [each | {"label": -1} for each in examples],
+    }
+  )
   task = glue_tasks.find_task("MNLI")
   glue_squad_tfds.write_glue_files("glue/mnli", task, tmp_path)
   train, dev, test = glue_examples.read_glue_directory(tmp_path, task)
   assert [each.texts for each in train.examples] == [
-      ("p0", "h"), ("p1", "h"), ("p2", "h")]
+    ("p0", "h"),
+    ("p1", "h"),
+    ("p2", "h"),
+  ]
   assert [task.labels[each.label] for each in train.examples] == [
-      "entailment", "neutral", "contradiction"]
+    "entailment",
+    "neutral",
+    "contradiction",
+  ]
   assert dev.path.stem == "dev_mismatched"
   assert test.path.stem == "test_matched" and not test.labelled
 
 
-@pytest.mark.parametrize("name, tfds_name, example, label", [
+@pytest.mark.parametrize(
+  "name, tfds_name, example, label",
+  [
     ("SST-2", "glue/sst2", {"sentence": "fine", "label": 1}, 1),
-    ("STS-B", "glue/stsb",
-     {"sentence1": "a", "sentence2": "b", "label": 2.5}, 2.5),
+    (
+      "STS-B",
+      "glue/stsb",
+      {"sentence1": "a", "sentence2": "b", "label": 2.5},
+      2.5,
+    ),
     ("QNLI", "glue/qnli", {"question": "q", "sentence": "s", "label": 1}, 1),
-])
+  ],
+)
 def test_labels(offer, tmp_path, name, tfds_name, example, label):
   offer({"validation": [example | {"idx": 0}]})
   task = glue_tasks.find_task(name)
@@ -69,20 +94,34 @@ def test_another_task_is_told(offer, tmp_path):
   offer({"train": [{"sentence": "fine", "label": 1, "idx": 0}]})
   with pytest.raises(errors.UsageError, match="has no .*premise.* MNLI needs"):
     glue_squad_tfds.write_glue_files(
-        "glue/sst2", glue_tasks.find_task("MNLI"), tmp_path)
+      "glue/sst2", glue_tasks.find_task("MNLI"), tmp_path
+    )
 
 
 def test_squad_is_squad(monkeypatch, tmp_path):
   example = {
-      "id": b"q1", "title": b"t", "context": b"Rhine and Elbe",
-      "question": b"Which?", "is_impossible": False,
-      "answers": {"text": [b"Elbe"], "answer_start": [10]}}
-  none = example | {"id": b"q2", "is_impossible": True,
-                    "answers": {"text": [], "answer_start": []}}
-  monkeypatch.setattr(tfds, "builder", lambda name: types.SimpleNamespace(
+    "id": b"q1",
+    "title": b"t",
+    "context": b"Rhine and Elbe",
+    "question": b"Which?",
+    "is_impossible": False,
+    "answers": {"text": [b"Elbe"], "answer_start": [10]},
+  }
+  none = example | {
+    "id": b"q2",
+    "is_impossible": True,
+    "answers": {"text": [], "answer_start": []},
+  }
+  monkeypatch.setattr(
+    tfds,
+    "builder",
+    lambda name: types.SimpleNamespace(
       download_and_prepare=lambda: None,
       as_dataset=lambda split, shuffle_files: types.SimpleNamespace(
-          as_numpy_iterator=lambda: iter([example, none]))))
+        as_numpy_iterator=lambda: iter([example, none])
+      ),
+    ),
+  )
   path = tmp_path / "train.json"
   glue_squad_tfds.write_squad_file("squad/v2.0", "train", path)
   squad = squad_questions.read_squad_file(path, "2.0")
@@ -93,7 +132,9 @@ def test_squad_is_squad(monkeypatch, tmp_path):
 def test_no_network_is_one_line(monkeypatch, tmp_path):
   def fail(name):
     raise ConnectionError("no route\nto host")
+
   monkeypatch.setattr(tfds, "builder", fail)
   with pytest.raises(errors.UsageError, match="glue/sst2: no route; give"):
     glue_squad_tfds.write_glue_files(
-        "glue/sst2", glue_tasks.find_task("SST-2"), tmp_path)
+      "glue/sst2", glue_tasks.find_task("SST-2"), tmp_path
+    )

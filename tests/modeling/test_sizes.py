@@ -19,7 +19,7 @@ def build(size: sizes.Size, **fields):
   # Dropout has no weights, and takes a third of the time.
   no_dropout = {"dropout_rate": 0.0, "attention_dropout_rate": 0.0}
   config.model.encoder.any.override(
-      {**dataclasses.asdict(size), **no_dropout, **fields}
+    {**dataclasses.asdict(size), **no_dropout, **fields}
   )
   with tf.Graph().as_default():
     return task_factory.get_task(config).build_model()
@@ -30,13 +30,12 @@ def count(variables) -> int:
 
 
 class SizesTest(tf.test.TestCase, parameterized.TestCase):
-
   @parameterized.parameters(*sizes.SIZES)
   def test_parameters_of_the_model_are_those_of_the_formula(self, name):
     size = sizes.SIZES[name]
     model = build(size)
     self.assertEqual(
-        count(model.trainable_variables), sizes.parameter_count(size)
+      count(model.trainable_variables), sizes.parameter_count(size)
     )
     variables = model.trainable_variables
     norms = [v for v in variables if "final_layer_norm" in v.name]
@@ -45,11 +44,11 @@ class SizesTest(tf.test.TestCase, parameterized.TestCase):
   def test_formula_holds_for_any_size(self):
     size = sizes.Size(3, 20, 5, 28)
     model = build(
-        size, vocab_size=57, max_position_embeddings=11, type_vocab_size=3
+      size, vocab_size=57, max_position_embeddings=11, type_vocab_size=3
     )
     self.assertEqual(
-        count(model.trainable_variables),
-        sizes.parameter_count(size, vocab_size=57, positions=11, types=3),
+      count(model.trainable_variables),
+      sizes.parameter_count(size, vocab_size=57, positions=11, types=3),
     )
 
   def test_sizes_are_scaled_as_section_5_3_1_says(self):
@@ -73,10 +72,10 @@ class SizesTest(tf.test.TestCase, parameterized.TestCase):
     block += [(n, d, f), (n, f, d)]
     products = 2 * block + [(m, d, d), (m, d, vocab)]
     self.assertEqual(
-        sizes.training_flops(
-            size, 5, seq_length=n, predictions=m, vocab_size=vocab
-        ),
-        5 * 3 * sum(2 * math.prod(shape) for shape in products),
+      sizes.training_flops(
+        size, 5, seq_length=n, predictions=m, vocab_size=vocab
+      ),
+      5 * 3 * sum(2 * math.prod(shape) for shape in products),
     )
 
   def test_examples_in_docstrings(self):

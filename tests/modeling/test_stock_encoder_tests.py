@@ -12,7 +12,7 @@ from official.nlp.modeling.networks import bert_encoder
 from swe_tf.modeling import encoder
 
 _PATCH = mock.patch.object(
-    bert_encoder, "BertEncoderV2", encoder.PreLnBertEncoder
+  bert_encoder, "BertEncoderV2", encoder.PreLnBertEncoder
 )
 
 
@@ -45,12 +45,12 @@ def stock_tests(name: str, test_case: str, applies=lambda test: True):
 
 
 BertEncoderTest = stock_tests(
-    "bert_encoder_test",
-    "BertEncoderTest",
-    lambda test: "encoder_v2" in test or test == "test_embeddings_as_inputs",
+  "bert_encoder_test",
+  "BertEncoderTest",
+  lambda test: "encoder_v2" in test or test == "test_embeddings_as_inputs",
 )
 BertDenseEncoderTest = stock_tests(
-    "bert_dense_encoder_test", "BertEncoderV2Test"
+  "bert_dense_encoder_test", "BertEncoderV2Test"
 )
 
 
@@ -64,7 +64,7 @@ def test_our_class_is_the_one_that_is_tested():
 
 def _tests_of(test_case):
   return [
-      getattr(test_case, name)
-      for name in dir(test_case)
-      if name.startswith("test_") and name != "test_session"
+    getattr(test_case, name)
+    for name in dir(test_case)
+    if name.startswith("test_") and name != "test_session"
   ]

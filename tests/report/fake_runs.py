@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-from typing import Optional
 
 from tensorboard.compat.proto import event_pb2
 from tensorboard.plugins.scalar import summary_v2
@@ -22,38 +21,78 @@ def write_events(directory: pathlib.Path, scalars) -> None:
     for tag, curve in scalars.items():
       for step, value in curve:
         event = event_pb2.Event(
-            wall_time=float(step), step=step,
-            summary=summary_v2.scalar_pb(tag, value))
+          wall_time=float(step),
+          step=step,
+          summary=summary_v2.scalar_pb(tag, value),
+        )
         writer.write(event.SerializeToString())
 
 
-def config(*, seed=0, rate=1e-3, steps=STEPS, width=8, layers=24,
-           data="d/t.txt", sharing=None, growth=None, **encoder):
+def config(
+  *,
+  seed=0,
+  rate=1e-3,
+  steps=STEPS,
+  width=8,
+  layers=24,
+  data="d/t.txt",
+  sharing=None,
+  growth=None,
+  **encoder,
+):
   """Returns what a `params.yaml` holds, as far as a report reads it."""
   task = {
-      "model": {"encoder": {"type": "any", "any": {
-          "num_layers": layers, "hidden_size": width, **encoder}}},
-      "train_data": {"seed": seed, "global_batch_size": 4, "seq_length": 16,
-                     "input_path": data},
+    "model": {
+      "encoder": {
+        "type": "any",
+        "any": {"num_layers": layers, "hidden_size": width, **encoder},
+      }
+    },
+    "train_data": {
       "seed": seed,
-      "sharing": {"mode": "none"} if sharing is None else sharing,
+      "global_batch_size": 4,
+      "seq_length": 16,
+      "input_path": data,
+    },
+    "seed": seed,
+    "sharing": {"mode": "none"} if sharing is None else sharing,
   }
   if growth:
     task["growth"] = {"method": growth}
-  return {"task": task, "trainer": {
+  return {
+    "task": task,
+    "trainer": {
       "train_steps": steps,
-      "optimizer_config": {"learning_rate": {
-          "type": "polynomial", "polynomial": {"initial_learning_rate": rate}}},
-  }}
+      "optimizer_config": {
+        "learning_rate": {
+          "type": "polynomial",
+          "polynomial": {"initial_learning_rate": rate},
+        }
+      },
+    },
+  }
 
 
 def swe(fraction=0.1, unit_size=1, **fields):
-  return {"mode": "swe", "unit_size": unit_size, "untie_fraction": fraction,
-          **fields}
+  return {
+    "mode": "swe",
+    "unit_size": unit_size,
+    "untie_fraction": fraction,
+    **fields,
+  }
 
 
-def write_run(directory: pathlib.Path, content, loss, accuracy=0.5, *,
-              end: Optional[int] = None, curve=None, seconds=None, tau=None):
+def write_run(
+  directory: pathlib.Path,
+  content,
+  loss,
+  accuracy=0.5,
+  *,
+  end: int | None = None,
+  curve=None,
+  seconds=None,
+  tau=None,
+):
   """Writes a run.
 
   Args:
@@ -76,12 +115,17 @@ def write_run(directory: pathlib.Path, content, loss, accuracy=0.5, *,
   if tau is not None:
     train["sharing/untie_step"] = [(end, tau)]
   write_events(directory / "train", train)
-  write_events(directory / "validation", {
+  write_events(
+    directory / "validation",
+    {
       "validation_loss": [*(curve or ()), (end, loss)],
-      "masked_lm_accuracy": [(end, accuracy)]})
+      "masked_lm_accuracy": [(end, accuracy)],
+    },
+  )
   if seconds is not None:
-    (directory / "result.json").write_text(json.dumps(
-        {"status": "finished", "seconds": seconds, "metrics": {}}))
+    (directory / "result.json").write_text(
+      json.dumps({"status": "finished", "seconds": seconds, "metrics": {}})
+    )
 
 
 def read(*roots) -> list[runs_lib.Run]:

@@ -11,15 +11,17 @@ import pytest
 
 from swe_tf import errors
 from swe_tf.report import command
-from tests.report.fake_runs import config, swe, write_run
+from tests.report.fake_runs import config
+from tests.report.fake_runs import swe
+from tests.report.fake_runs import write_run
 
 
 def _report(runs, output_dir, *arguments):
   """Calls the command with flags that no other command has to share."""
   values = types.SimpleNamespace(
-      runs=[str(each) for each in runs], output_dir=str(output_dir))
-  with mock.patch.object(
-      command, "flags", types.SimpleNamespace(FLAGS=values)):
+    runs=[str(each) for each in runs], output_dir=str(output_dir)
+  )
+  with mock.patch.object(command, "flags", types.SimpleNamespace(FLAGS=values)):
     return command.main(["swe report", *arguments])
 
 
@@ -29,12 +31,20 @@ def _names(directory: pathlib.Path):
 
 def test_a_fault_is_one_line(tmp_path):
   done = subprocess.run(
-      [sys.executable, "-m", "swe_tf.cli", "report",
-       f"--runs={tmp_path},{tmp_path / 'absent'}",
-       f"--output_dir={tmp_path / 'report'}"],
-      capture_output=True, text=True, check=False)
+    [
+      sys.executable,
+      "-m",
+      "swe_tf.cli",
+      "report",
+      f"--runs={tmp_path},{tmp_path / 'absent'}",
+      f"--output_dir={tmp_path / 'report'}",
+    ],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
   assert done.returncode == 1
-  line, = done.stderr.splitlines()
+  (line,) = done.stderr.splitlines()
   assert line.startswith(f"error: --runs={tmp_path / 'absent'} is no directory")
 
 
@@ -46,18 +56,35 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
   assert _report([tmp_path / "runs"], output) == 0
   assert "3 runs, 3 of them finished, in 1 setting." in capsys.readouterr().out
   first = {name: (output / name).read_bytes() for name in _names(output)}
-  assert {"report.md", "report.html", "report.json", "methods.csv", "runs.csv",
-          "steps_ratio.csv", "untie_steps.csv", "loss_1.png", "loss_1.svg",
-          "untie_step_1.png", "untie_step_1.svg"} == set(first)
+  assert {
+    "report.md",
+    "report.html",
+    "report.json",
+    "methods.csv",
+    "runs.csv",
+    "steps_ratio.csv",
+    "untie_steps.csv",
+    "loss_1.png",
+    "loss_1.svg",
+    "untie_step_1.png",
+    "untie_step_1.svg",
+  } == set(first)
 
   assert _report([tmp_path / "runs"], output) == 0
-  assert {name: (output / name).read_bytes()
-          for name in _names(output)} == first, "it depends on nothing else"
+  assert {
+    name: (output / name).read_bytes() for name in _names(output)
+  } == first, "it depends on nothing else"
 
   assert _report([tmp_path / "runs" / "a"], output) == 0
   assert _names(output) == {
-      "report.md", "report.html", "report.json", "methods.csv", "runs.csv",
-      "loss_1.png", "loss_1.svg"}, "what is no longer true is gone"
+    "report.md",
+    "report.html",
+    "report.json",
+    "methods.csv",
+    "runs.csv",
+    "loss_1.png",
+    "loss_1.svg",
+  }, "what is no longer true is gone"
 
 
 def test_what_no_report_wrote_is_not_touched(tmp_path):
@@ -82,13 +109,18 @@ def test_what_no_report_wrote_is_not_touched(tmp_path):
     _report([tmp_path / "run"], output)
 
 
-@pytest.mark.parametrize("make, words", [
+@pytest.mark.parametrize(
+  "make, words",
+  [
     (lambda root: None, "no run of pre-training"),
     (lambda root: root.rmdir(), "is no directory"),
     (lambda root: (root / "params.yaml").write_text("a: [1"), "not YAML"),
-    (lambda root: (root / "params.yaml").write_text("a: 1"),
-     "no run of pre-training"),
-])
+    (
+      lambda root: (root / "params.yaml").write_text("a: 1"),
+      "no run of pre-training",
+    ),
+  ],
+)
 def test_runs_that_are_none(tmp_path, make, words):
   root = tmp_path / "runs"
   root.mkdir()

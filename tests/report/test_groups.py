@@ -8,14 +8,22 @@ from swe_tf.report import facts
 from swe_tf.report import groups
 from swe_tf.report import runs as runs_lib
 from tests.report import fake_runs
-from tests.report.fake_runs import config, swe, write_run
+from tests.report.fake_runs import config
+from tests.report.fake_runs import swe
+from tests.report.fake_runs import write_run
 
 _STAGED = swe(rule="staged", stages=[{"unit_size": 4, "from_step": 5}])
 
 
-@pytest.mark.parametrize("task, method, unit, tau", [
-    (dict(sharing={"mode": "none", "untie_fraction": 0.3}), "baseline",
-     "24x1", 0),
+@pytest.mark.parametrize(
+  "task, method, unit, tau",
+  [
+    (
+      dict(sharing={"mode": "none", "untie_fraction": 0.3}),
+      "baseline",
+      "24x1",
+      0,
+    ),
     (dict(sharing=swe(0.0)), "baseline", "24x1", 0),
     (dict(sharing=swe(unit_size=24)), "baseline", "24x1", 0),
     (dict(sharing={}), "baseline", "24x1", 0),
@@ -29,7 +37,8 @@ _STAGED = swe(rule="staged", stages=[{"unit_size": 4, "from_step": 5}])
     (dict(sharing={"mode": "stem_branch"}), "stem_branch", "1x24", None),
     (dict(growth="net2net"), "net2net", None, None),
     (dict(growth="stacking"), "stacking", None, None),
-])
+  ],
+)
 def test_the_method_of_a_config(task, method, unit, tau):
   found = facts.facts_of(config(**task))
   assert groups.method_name(found) == method
@@ -48,15 +57,26 @@ def test_only_seeds_are_averaged(tmp_path):
   write_run(tmp_path / "a", config(seed=0), 2.0)
   write_run(tmp_path / "b", config(seed=1), 3.0)
   others = [
-      config(rate=2e-3), config(steps=50), config(width=16),
-      config(data="d/other.txt"), config(layers=12), config(dropout_rate=0.1),
-      config(sharing=swe(0.1)), config(sharing=swe(0.2)),
-      config(sharing=swe(0.1, 2)), config(sharing=_STAGED)]
+    config(rate=2e-3),
+    config(steps=50),
+    config(width=16),
+    config(data="d/other.txt"),
+    config(layers=12),
+    config(dropout_rate=0.1),
+    config(sharing=swe(0.1)),
+    config(sharing=swe(0.2)),
+    config(sharing=swe(0.1, 2)),
+    config(sharing=_STAGED),
+  ]
   for i, other in enumerate(others):
     write_run(tmp_path / f"other{i}", other, 9.0)
   compared = groups.compare(fake_runs.read(tmp_path))
-  sizes = [len(group.runs) for comparison in compared
-           for rates in comparison.rates.values() for group in rates]
+  sizes = [
+    len(group.runs)
+    for comparison in compared
+    for rates in comparison.rates.values()
+    for group in rates
+  ]
   assert sorted(sizes) == [1] * len(others) + [2]
   assert len({comparison.title for comparison in compared}) == 6
   # Where the words would be the same, they say what differs.
@@ -72,8 +92,8 @@ def test_what_is_only_bookkeeping_does_not_part_runs(tmp_path):
   two["task"]["sharing"] = swe(0.9, untie_step=10, rule="fixed", rho=0.3)
   write_run(tmp_path / "a", one, 2.0)
   write_run(tmp_path / "b", two, 3.0)
-  comparison, = groups.compare(fake_runs.read(tmp_path))
-  group, = comparison.groups.values()
+  (comparison,) = groups.compare(fake_runs.read(tmp_path))
+  (group,) = comparison.groups.values()
   assert group.statistic(runs_lib.LOSS).mean == pytest.approx(2.5)
 
 
@@ -81,17 +101,19 @@ def test_differences_are_taken_seed_by_seed(tmp_path):
   for seed, loss, accuracy in ((0, 4.0, 0.1), (1, 2.0, 0.3), (2, 3.0, 0.9)):
     write_run(tmp_path / f"b{seed}", config(seed=seed), loss, accuracy)
   for seed, loss, accuracy in ((0, 3.0, 0.2), (1, 1.5, 0.5), (5, 0.0, 0.9)):
-    write_run(tmp_path / f"s{seed}", config(seed=seed, sharing=swe()), loss,
-              accuracy)
-  comparison, = groups.compare(fake_runs.read(tmp_path))
+    write_run(
+      tmp_path / f"s{seed}", config(seed=seed, sharing=swe()), loss, accuracy
+    )
+  (comparison,) = groups.compare(fake_runs.read(tmp_path))
   group = comparison.groups["swe 1x24, untied after 10"]
   found = group.difference(comparison.baseline, runs_lib.LOSS)
   assert (found.mean, found.n) == (-0.75, 2)
   assert found.std == pytest.approx(math.sqrt(2 * 0.25**2))
   found = group.difference(comparison.baseline, runs_lib.ACCURACY)
   assert found.mean == pytest.approx(15.0)
-  assert comparison.baseline.difference(
-      comparison.baseline, runs_lib.LOSS) is None
+  assert (
+    comparison.baseline.difference(comparison.baseline, runs_lib.LOSS) is None
+  )
 
 
 def test_runs_that_do_not_count(tmp_path):
@@ -105,9 +127,14 @@ def test_runs_that_do_not_count(tmp_path):
     path.unlink()
   found = fake_runs.read(tmp_path)
   assert {run.name.split("/")[-1]: run.status for run in found} == {
-      "again": "finished", "good": "repeated seed", "short": "unfinished",
-      "nan": "diverged", "blown": "diverged", "blind": "not evaluated"}
-  comparison, = groups.compare(found)
+    "again": "finished",
+    "good": "repeated seed",
+    "short": "unfinished",
+    "nan": "diverged",
+    "blown": "diverged",
+    "blind": "not evaluated",
+  }
+  (comparison,) = groups.compare(found)
   group = comparison.baseline
   assert [run.name.split("/")[-1] for run in group.runs] == ["again"]
   assert len(group.left_out) == 5
@@ -116,7 +143,7 @@ def test_runs_that_do_not_count(tmp_path):
 
 def test_a_directory_that_is_named_twice_is_read_once(tmp_path):
   write_run(tmp_path / "study" / "run", config(), 2.0)
-  run, = fake_runs.read(tmp_path, tmp_path / "study")
+  (run,) = fake_runs.read(tmp_path, tmp_path / "study")
   assert run.status == "finished"
 
 
@@ -124,10 +151,11 @@ def test_the_best_rate_is_of_those_with_the_most_seeds(tmp_path):
   for rate, losses in ((1e-3, [2.0, 2.4]), (2e-3, [2.1, 2.2]), (4e-3, [1.0])):
     for seed, loss in enumerate(losses):
       write_run(tmp_path / f"{rate}_{seed}", config(rate=rate, seed=seed), loss)
-  comparison, = groups.compare(fake_runs.read(tmp_path))
+  (comparison,) = groups.compare(fake_runs.read(tmp_path))
   assert comparison.baseline.facts.learning_rate == 2e-3
-  assert [group.facts.learning_rate for group
-          in comparison.rates["baseline"]] == [1e-3, 2e-3, 4e-3]
+  assert [
+    group.facts.learning_rate for group in comparison.rates["baseline"]
+  ] == [1e-3, 2e-3, 4e-3]
 
 
 def test_an_adaptive_run_has_the_untie_step_that_was_measured(tmp_path):

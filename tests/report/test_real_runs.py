@@ -1,12 +1,12 @@
 """A report of two real runs, number by number against their event files."""
 
+import base64
 import csv
 import html.parser
 import shutil
 import statistics
 import subprocess
 import xml.etree.ElementTree as ElementTree
-import base64
 
 from matplotlib import image
 import numpy as np
@@ -23,15 +23,23 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def _train(model_dir, records, mode):
-  config = tiny.config_of(tiny.overrides(records), {
+  config = tiny.config_of(
+    tiny.overrides(records),
+    {
       "task": {"sharing": {"mode": mode, "untie_step": _TAU}},
-      "trainer": {"train_steps": _STEPS, "steps_per_loop": _INTERVAL,
-                  "summary_interval": _INTERVAL,
-                  "validation_interval": _INTERVAL}})
+      "trainer": {
+        "train_steps": _STEPS,
+        "steps_per_loop": _INTERVAL,
+        "summary_interval": _INTERVAL,
+        "validation_interval": _INTERVAL,
+      },
+    },
+  )
   runner = tiny.make_runner(config, model_dir, mode="train_and_eval")
   train_utils.serialize_config(config, model_dir)
   runner.controller.train_and_evaluate(
-      train_steps=_STEPS, eval_steps=2, eval_interval=_INTERVAL)
+    train_steps=_STEPS, eval_steps=2, eval_interval=_INTERVAL
+  )
 
 
 def _scalars(folder, tag):
@@ -88,8 +96,11 @@ class _Page(html.parser.HTMLParser):
     self.feed(text)
 
   def handle_starttag(self, tag, attrs):
-    self.addresses += [value for name, value in attrs
-                       if name in ("src", "href", "srcset", "data")]
+    self.addresses += [
+      value
+      for name, value in attrs
+      if name in ("src", "href", "srcset", "data")
+    ]
     if tag not in ("meta", "img"):
       self.open.append(tag)
     if tag == "table":
@@ -130,7 +141,8 @@ def test_every_number_is_in_the_event_files(runs, report):
   assert rows["swe"]["untie_step"] == str(_TAU)
   assert rows["swe"]["unit"] == f"1x{tiny.LAYERS}"
   assert float(rows["swe"]["loss_difference_mean"]) == (
-      losses["swe"][_STEPS] - losses["baseline"][_STEPS])
+    losses["swe"][_STEPS] - losses["baseline"][_STEPS]
+  )
   gain = 100 * accuracies["swe"][_STEPS] - 100 * accuracies["baseline"][_STEPS]
   assert float(rows["swe"]["mlm_gain_mean"]) == gain
   assert float(rows["swe"]["paper_gain"]) == pytest.approx(0.26)
@@ -157,7 +169,8 @@ def test_every_number_is_in_the_event_files(runs, report):
           break
     found = ratios[name]["steps_ratio_mean"]
     assert (float(found) if found else "") == (
-        pytest.approx(expected) if expected else "")
+      pytest.approx(expected) if expected else ""
+    )
 
 
 def test_markdown_html_and_csv_have_the_same_cells(report):
@@ -169,19 +182,21 @@ def test_markdown_html_and_csv_have_the_same_cells(report):
       shown = dict(zip(table[0], cells))
       assert shown["method"] == row["method"]
       for title, key, digits in (
-          ("validation loss (nats)", "validation_loss", 4),
-          ("loss - baseline", "loss_difference", 4),
-          ("MLM accuracy (%)", "mlm_accuracy", 2),
-          ("gain over baseline (points)", "mlm_gain", 2),
-          ("gain - paper's gain", "gain_minus_paper", 2),
-          ("steps / baseline's steps", "steps_ratio", 3)):
+        ("validation loss (nats)", "validation_loss", 4),
+        ("loss - baseline", "loss_difference", 4),
+        ("MLM accuracy (%)", "mlm_accuracy", 2),
+        ("gain over baseline (points)", "mlm_gain", 2),
+        ("gain - paper's gain", "gain_minus_paper", 2),
+        ("steps / baseline's steps", "steps_ratio", 3),
+      ):
         if title in shown:
           value = row.get(f"{key}_mean", row.get(key))
           cell = shown[title]
           assert (not cell) == (not value), (name, title)
           if value:
             assert float(cell) == pytest.approx(
-                float(value), abs=0.51 * 10**-digits), (name, title)
+              float(value), abs=0.51 * 10**-digits
+            ), (name, title)
 
 
 def test_the_page_needs_nothing_else(report):
@@ -212,10 +227,19 @@ def test_a_browser_renders_the_page(report, tmp_path):
     pytest.skip("There is no Chromium here.")
   shot = tmp_path / "page.png"
   subprocess.run(
-      [browser, "--headless", "--no-sandbox", "--disable-gpu",
-       "--window-size=1400,3000", f"--screenshot={shot}",
-       (report / "report.html").as_uri()],
-      check=True, timeout=60, capture_output=True)
+    [
+      browser,
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--window-size=1400,3000",
+      f"--screenshot={shot}",
+      (report / "report.html").as_uri(),
+    ],
+    check=True,
+    timeout=60,
+    capture_output=True,
+  )
   pixels = image.imread(shot)
   assert pixels.shape[:2] == (3000, 1400)
   assert statistics.pstdev(pixels[..., 0].ravel()[::50].tolist()) > 0.05

@@ -4,21 +4,32 @@ import pytest
 
 from swe_tf.report import facts
 from swe_tf.report import reference
-from tests.report.fake_runs import config, swe
+from tests.report.fake_runs import config
+from tests.report.fake_runs import swe
 
-_LARGE = dict(layers=24, width=1024, num_attention_heads=16,
-              intermediate_size=4096, vocab_size=30522, steps=500_000,
-              data="shards/wikibooks/*.tfrecord")
+_LARGE = dict(
+  layers=24,
+  width=1024,
+  num_attention_heads=16,
+  intermediate_size=4096,
+  vocab_size=30522,
+  steps=500_000,
+  data="shards/wikibooks/*.tfrecord",
+)
 
 
 def _facts(batch_size=4, seq_length=16, **fields):
   content = config(**fields)
   content["task"]["train_data"] |= {
-      "global_batch_size": batch_size, "seq_length": seq_length}
+    "global_batch_size": batch_size,
+    "seq_length": seq_length,
+  }
   return facts.facts_of(content)
 
 
-@pytest.mark.parametrize("fields, gain", [
+@pytest.mark.parametrize(
+  "fields, gain",
+  [
     # Small models: BERT-large for 0.5M steps, Tables 1, 4 and 5.
     (dict(sharing=swe()), 73.92 - 73.66),
     (dict(sharing=swe(), layers=12), 73.92 - 73.66),
@@ -32,8 +43,10 @@ def _facts(batch_size=4, seq_length=16, **fields):
     (dict(sharing=swe(), layers=12, width=768), 69.21 - 68.74),
     (dict(sharing=swe(), width=768), 72.03 - 71.68),
     (dict(sharing=swe(), width=1536, steps=1_000_000), 77.16 - 77.23),
-    (dict(sharing=swe(), width=1024, steps=1_000_000, data="xlnet/a"),
-     71.76 - 71.75),
+    (
+      dict(sharing=swe(), width=1024, steps=1_000_000, data="xlnet/a"),
+      71.76 - 71.75,
+    ),
     # Not the same in kind.
     (dict(sharing=swe(unit_size=2), layers=12), None),
     (dict(sharing=swe(unit_size=8)), None),
@@ -43,13 +56,16 @@ def _facts(batch_size=4, seq_length=16, **fields):
     (dict(sharing={"mode": "stem_branch"}), None),
     (dict(growth="stacking"), None),
     (dict(), None),
-])
+  ],
+)
 def test_gain_in_accuracy(fields, gain):
   found = reference.gain(_facts(**fields), "MLM")
   assert found == (None if gain is None else pytest.approx(gain))
 
 
-@pytest.mark.parametrize("changes, score", [
+@pytest.mark.parametrize(
+  "changes, score",
+  [
     ({}, 73.66),
     (dict(sharing=swe()), 73.92),
     (dict(sharing=swe(unit_size=2)), 74.16),
@@ -64,7 +80,8 @@ def test_gain_in_accuracy(fields, gain):
     (dict(vocab_size=100), None),
     (dict(batch_size=256), None),
     (dict(seq_length=128), None),
-])
+  ],
+)
 def test_a_score_needs_the_paper_s_model_data_and_budget(changes, score):
   fields = dict(batch_size=512, seq_length=512) | _LARGE | changes
   assert reference.score(_facts(**fields), "MLM") == score
@@ -73,10 +90,12 @@ def test_a_score_needs_the_paper_s_model_data_and_budget(changes, score):
 def test_the_scale_is_said():
   small = _facts(sharing=swe())
   assert reference.scale_title(reference.scale(small)) == (
-      "BERT-large, Wikipedia + books, 0.5M steps")
+    "BERT-large, Wikipedia + books, 0.5M steps"
+  )
   base = _facts(sharing=swe(), layers=12, width=768, steps=1_000_000)
   assert reference.scale_title(reference.scale(base)) == (
-      "BERT-base, Wikipedia + books, 1M steps")
+    "BERT-base, Wikipedia + books, 1M steps"
+  )
   # Table 5 has BERT-large alone.
   other = _facts(growth="net2net", layers=12, width=768)
   assert reference.scale(other) == reference.DEFAULT_SCALE

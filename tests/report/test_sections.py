@@ -11,7 +11,10 @@ from swe_tf.report import figures
 from swe_tf.report import groups
 from swe_tf.report import render
 from swe_tf.report import tables
-from tests.report.fake_runs import config, swe, write_events, write_run
+from tests.report.fake_runs import config
+from tests.report.fake_runs import swe
+from tests.report.fake_runs import write_events
+from tests.report.fake_runs import write_run
 
 
 def _make(*roots):
@@ -28,12 +31,28 @@ def fixture_study(tmp_path_factory):
   """Two seeds of a baseline and three ways to share; one did not finish."""
   root = tmp_path_factory.mktemp("runs") / "study"
   for seed in range(2):
-    write_run(root / f"base{seed}", config(seed=seed), 3.0 + seed,
-              0.40 + seed / 10, curve=[(50, 5.0)], seconds=10.0 + seed)
-    write_run(root / f"swe{seed}", config(seed=seed, sharing=swe()),
-              2.0 + seed, 0.41 + seed / 10, curve=[(50, 4.0 + seed)], tau=10.0)
-    write_run(root / f"units{seed}",
-              config(seed=seed, sharing=swe(unit_size=2)), 3.5, 0.39)
+    write_run(
+      root / f"base{seed}",
+      config(seed=seed),
+      3.0 + seed,
+      0.40 + seed / 10,
+      curve=[(50, 5.0)],
+      seconds=10.0 + seed,
+    )
+    write_run(
+      root / f"swe{seed}",
+      config(seed=seed, sharing=swe()),
+      2.0 + seed,
+      0.41 + seed / 10,
+      curve=[(50, 4.0 + seed)],
+      tau=10.0,
+    )
+    write_run(
+      root / f"units{seed}",
+      config(seed=seed, sharing=swe(unit_size=2)),
+      3.5,
+      0.39,
+    )
   write_run(root / "tau", config(sharing=swe(0.5)), 3.2, 0.2)
   write_run(root / "rate", config(rate=2e-3), 8.0, 0.1)
   write_run(root / "wide", config(width=16), 1.0, 0.7)
@@ -48,9 +67,12 @@ def fixture_sections(study):
 
 
 def _row(section, **wanted):
-  row, = [row for row in _csv(section)
-          if all(row[key] == value for key, value in wanted.items())
-          and "width 8" in row["setting"]]
+  (row,) = [
+    row
+    for row in _csv(section)
+    if all(row[key] == value for key, value in wanted.items())
+    and "width 8" in row["setting"]
+  ]
   return row
 
 
@@ -63,9 +85,18 @@ def test_the_baseline_has_no_gain_and_no_paper_s_column(sections):
   assert row["rates_tried"] == "2" and row["learning_rate"] == "0.001"
   assert float(row["seconds_mean"]) == 10.5
   assert row["steps"] == "100" and row["tokens"] == str(100 * 4 * 16)
-  for key in ("pairs", "loss_difference_mean", "mlm_gain_mean", "paper_gain",
-              "gain_minus_paper", "paper_scale", "paper_mlm",
-              "mlm_minus_paper", "squad_average_mean", "glue_average_mean"):
+  for key in (
+    "pairs",
+    "loss_difference_mean",
+    "mlm_gain_mean",
+    "paper_gain",
+    "gain_minus_paper",
+    "paper_scale",
+    "paper_mlm",
+    "mlm_minus_paper",
+    "squad_average_mean",
+    "glue_average_mean",
+  ):
     assert row[key] == "", key
 
 
@@ -85,13 +116,18 @@ def test_a_method_beside_the_paper_s(sections):
 
 
 def test_what_was_not_run_is_empty(sections):
-  measured = [column.key for column in sections["methods"].tables[0].columns
-              if column.key not in ("method", "unit", "n", "paper_gain",
-                                    "paper_scale")]
+  measured = [
+    column.key
+    for column in sections["methods"].tables[0].columns
+    if column.key not in ("method", "unit", "n", "paper_gain", "paper_scale")
+  ]
   for method, gain in (("net2net", -1.32), ("reparameterize", -0.09)):
-    cells, = [cells for table in sections["methods"].tables
-              for cells in table.rows if cells["method"] == method
-              and "width 8" in table.title]
+    (cells,) = [
+      cells
+      for table in sections["methods"].tables
+      for cells in table.rows
+      if cells["method"] == method and "width 8" in table.title
+    ]
     assert cells["paper_gain"] == pytest.approx(gain)
     assert [key for key in measured if cells.get(key) is not None] == []
     row = _row(sections["methods"], method=method)
@@ -118,8 +154,9 @@ def test_untie_steps(sections):
 
 
 def test_steps_ratio(sections):
-  row = _row(sections["steps_ratio"], method="swe", unit="1x24",
-             untie_step="10")
+  row = _row(
+    sections["steps_ratio"], method="swe", unit="1x24", untie_step="10"
+  )
   # Seed 0 from 4 to 2, past 3; seed 1 from 5 to 3, past 4: both half way.
   assert float(row["steps_ratio_mean"]) == pytest.approx(0.75)
   assert row["reached"] == row["pairs"] == "2"
@@ -131,8 +168,10 @@ def test_steps_ratio(sections):
 
 
 def test_learning_rates(sections):
-  found = [(row["learning_rate"], row["shown"])
-           for row in _csv(sections["learning_rates"])]
+  found = [
+    (row["learning_rate"], row["shown"])
+    for row in _csv(sections["learning_rates"])
+  ]
   assert found == [("0.001", "yes"), ("0.002", "")]
 
 
@@ -145,8 +184,10 @@ def test_a_section_without_runs_is_one_line(sections):
   for name in ("base", "finetuning"):
     assert sections[name].is_empty
   text = render.to_markdown(list(sections.values()), "")
-  assert "## BERT-base (Table 3)\n\nNo runs of 12 layers of width 768.\n\n## " \
-      in text
+  assert (
+    "## BERT-base (Table 3)\n\nNo runs of 12 layers of width 768.\n\n## "
+    in text
+  )
 
 
 def test_the_entropy_is_beside_the_losses(sections):
@@ -160,7 +201,10 @@ def test_every_run_is_listed(sections):
   assert len(found) == 10
   lost = found["study/lost"]
   assert (lost["status"], lost["step"], lost["steps"]) == (
-      "unfinished", "60", "100")
+    "unfinished",
+    "60",
+    "100",
+  )
   assert lost["validation_loss"] == ""
 
 
@@ -173,37 +217,81 @@ def test_cells_for_readers():
 
 def _finetune(directory, checkpoint, task, scores, **settings):
   directory.mkdir(parents=True)
-  settings = {"checkpoint": str(checkpoint), "init": "checkpoint",
-              "epochs": 3.0} | settings
-  (directory / "sweep.json").write_text(json.dumps(
-      {"settings": settings, "checkpoint": str(checkpoint)}))
-  (directory / "selection.json").write_text(json.dumps({
-      "best": "lr_1", "task": task, "metric": "f1", "scores": {
+  settings = {
+    "checkpoint": str(checkpoint),
+    "init": "checkpoint",
+    "epochs": 3.0,
+  } | settings
+  (directory / "sweep.json").write_text(
+    json.dumps({"settings": settings, "checkpoint": str(checkpoint)})
+  )
+  (directory / "selection.json").write_text(
+    json.dumps(
+      {
+        "best": "lr_1",
+        "task": task,
+        "metric": "f1",
+        "scores": {
           name: {"mean": value, "std": None, "runs": 1}
-          for name, value in scores.items()}}))
+          for name, value in scores.items()
+        },
+      }
+    )
+  )
 
 
 def test_fine_tuning_belongs_to_the_run_of_its_checkpoint(tmp_path):
   for name, sharing, f1 in (("base", None, 80.0), ("swe", swe(), 82.0)):
     run = tmp_path / name
     write_run(run, config(sharing=sharing), 2.0)
-    _finetune(tmp_path / "ft" / name / "v1", run / "ckpt-100", "squad_v1.1",
-              {"eval/f1": f1, "eval/exact_match": 1.0})
-    _finetune(tmp_path / "ft" / name / "v2", run / "ckpt-100", "squad_v2.0",
-              {"eval/best_f1": f1 - 10})
-    _finetune(tmp_path / "ft" / name / "sst", run / "ckpt-100", "SST-2",
-              {"dev/accuracy": f1 + 1})
-  _finetune(tmp_path / "ft" / "early", tmp_path / "swe" / "ckpt-50", "QNLI",
-            {"dev/accuracy": 1.0})
-  _finetune(tmp_path / "ft" / "gone", tmp_path / "x" / "ckpt-100", "QNLI",
-            {"dev/accuracy": 1.0})
-  _finetune(tmp_path / "ft" / "longer", tmp_path / "swe" / "ckpt-100", "SST-2",
-            {"dev/accuracy": 1.0}, epochs=9.0)
-  _finetune(tmp_path / "ft" / "random", tmp_path / "swe" / "ckpt-100", "QNLI",
-            {"dev/accuracy": 1.0}, init="random")
+    _finetune(
+      tmp_path / "ft" / name / "v1",
+      run / "ckpt-100",
+      "squad_v1.1",
+      {"eval/f1": f1, "eval/exact_match": 1.0},
+    )
+    _finetune(
+      tmp_path / "ft" / name / "v2",
+      run / "ckpt-100",
+      "squad_v2.0",
+      {"eval/best_f1": f1 - 10},
+    )
+    _finetune(
+      tmp_path / "ft" / name / "sst",
+      run / "ckpt-100",
+      "SST-2",
+      {"dev/accuracy": f1 + 1},
+    )
+  _finetune(
+    tmp_path / "ft" / "early",
+    tmp_path / "swe" / "ckpt-50",
+    "QNLI",
+    {"dev/accuracy": 1.0},
+  )
+  _finetune(
+    tmp_path / "ft" / "gone",
+    tmp_path / "x" / "ckpt-100",
+    "QNLI",
+    {"dev/accuracy": 1.0},
+  )
+  _finetune(
+    tmp_path / "ft" / "longer",
+    tmp_path / "swe" / "ckpt-100",
+    "SST-2",
+    {"dev/accuracy": 1.0},
+    epochs=9.0,
+  )
+  _finetune(
+    tmp_path / "ft" / "random",
+    tmp_path / "swe" / "ckpt-100",
+    "QNLI",
+    {"dev/accuracy": 1.0},
+    init="random",
+  )
   sections = _make(tmp_path)
-  scores = {(row["method"], row["score"]): row
-            for row in _csv(sections["finetuning"])}
+  scores = {
+    (row["method"], row["score"]): row for row in _csv(sections["finetuning"])
+  }
   assert float(scores["baseline", "SQuAD average"]["measured_mean"]) == 75.0
   swe_row = scores["swe", "SQuAD average"]
   assert float(swe_row["gain_mean"]) == 2.0
@@ -232,30 +320,38 @@ def test_the_loss_figure_marks_untie_step_and_entropy(study, monkeypatch):
   drawings = []
   save = figures._save
   monkeypatch.setattr(
-      figures, "_save", lambda drawing, *rest: (
-          drawings.append(drawing), save(drawing, *rest))[1])
+    figures,
+    "_save",
+    lambda drawing, *rest: (drawings.append(drawing), save(drawing, *rest))[1],
+  )
   sections = _make(study)
   drawing = drawings[0]
   for panel in drawing.axes:
     lines = {line.get_label(): line for line in panel.lines}
     entropy = lines["entropy of single tokens"]
     assert list(entropy.get_ydata()) == [3.25, 3.25]
-    assert [list(line.get_xdata()) for line in panel.lines
-            if len(set(line.get_xdata())) == 1] == [[10, 10]]
+    assert [
+      list(line.get_xdata())
+      for line in panel.lines
+      if len(set(line.get_xdata())) == 1
+    ] == [[10, 10]]
   lines = {line.get_label(): line for line in drawing.axes[1].lines}
   curve = lines["swe 1x24, untied after 10 (n=2)"]
   assert curve.get_xydata().tolist() == [[50, 4.5], [100, 2.5]]
   # Matplotlib names every text of an SVG in a comment.
-  assert b"<!-- entropy of single tokens -->" in sections[
-      "losses"].figures[0].svg
+  assert (
+    b"<!-- entropy of single tokens -->" in sections["losses"].figures[0].svg
+  )
 
 
 def test_the_losses_of_all_seeds_are_in_one_figure(tmp_path):
   for seed in range(2):
     write_run(tmp_path / str(seed), config(seed=seed), 2.0)
   # One of them was also logged where the other was not.
-  write_events(tmp_path / "0" / "train", {
-      "training_loss": [(1, 9.0), (7, 5.0), (100, 2.0)]})
-  figure, = _make(tmp_path)["losses"].figures
+  write_events(
+    tmp_path / "0" / "train",
+    {"training_loss": [(1, 9.0), (7, 5.0), (100, 2.0)]},
+  )
+  (figure,) = _make(tmp_path)["losses"].figures
   assert figure.png.startswith(b"\x89PNG")
   assert b"<svg" in figure.svg

@@ -7,10 +7,14 @@ import pytest
 from swe_tf.report import groups
 from swe_tf.report import speed
 from tests.report import fake_runs
-from tests.report.fake_runs import config, swe, write_run
+from tests.report.fake_runs import config
+from tests.report.fake_runs import swe
+from tests.report.fake_runs import write_run
 
 
-@pytest.mark.parametrize("curve, target, step", [
+@pytest.mark.parametrize(
+  "curve, target, step",
+  [
     ([(10, 3.0), (20, 1.0)], 2.0, 15.0),
     ([(10, 3.0), (20, 1.0)], 1.0, 20.0),
     ([(10, 3.0), (20, 1.0)], 0.9, None),
@@ -19,7 +23,8 @@ from tests.report.fake_runs import config, swe, write_run
     ([(10, 3.0), (20, 1.0), (30, 2.0), (40, 0.5)], 2.5, 12.5),
     ([(10, math.nan), (20, 1.0)], 2.0, 20.0),
     ([], 1.0, None),
-])
+  ],
+)
 def test_interpolation(curve, target, step):
   assert speed.steps_to_reach(curve, target) == step
 
@@ -27,11 +32,16 @@ def test_interpolation(curve, target, step):
 def _measure(tmp_path, *curves):
   """Returns the speed of SWE runs by their curves; seed i ends at 2 + i."""
   for seed, curve in enumerate(curves):
-    write_run(tmp_path / f"b{seed}", config(seed=seed), 2.0 + seed,
-              curve=[(50, 5.0)])
-    write_run(tmp_path / f"s{seed}", config(seed=seed, sharing=swe()),
-              curve[-1], curve=[(50, curve[0])])
-  comparison, = groups.compare(fake_runs.read(tmp_path))
+    write_run(
+      tmp_path / f"b{seed}", config(seed=seed), 2.0 + seed, curve=[(50, 5.0)]
+    )
+    write_run(
+      tmp_path / f"s{seed}",
+      config(seed=seed, sharing=swe()),
+      curve[-1],
+      curve=[(50, curve[0])],
+    )
+  (comparison,) = groups.compare(fake_runs.read(tmp_path))
   baseline, group = comparison.groups.values()
   return speed.measure(group, baseline), speed.measure(baseline, baseline)
 
@@ -43,7 +53,8 @@ def test_ratios_are_paired_by_seed(tmp_path):
   ratios = [(50 + 50 * 2 / 3) / 100, (50 + 50 / 2) / 100]
   assert found.ratio.mean == pytest.approx(sum(ratios) / 2)
   assert found.ratio.std == pytest.approx(
-      abs(ratios[0] - ratios[1]) / math.sqrt(2))
+    abs(ratios[0] - ratios[1]) / math.sqrt(2)
+  )
   assert (found.reached, found.pairs, found.points) == (2, 2, 2)
   assert control.ratio == groups.Statistic(1.0, 0.0, 2)
   assert found.reverse is None  # The baseline never gets down to 1.

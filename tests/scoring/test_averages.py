@@ -7,23 +7,30 @@ import pytest
 from swe_tf.scoring import averages
 
 _ROW_NAMES = {
-    "SQuAD v1.1 (F-1%)": "squad_v1.1",
-    "SQuAD v2.0 (F-1%)": "squad_v2.0",
-    "GLUE/AX (corr%)": "AX",
-    "GLUE/MNLI-m (acc.%)": "MNLI-m",
-    "GLUE/MNLI-mm (acc.%)": "MNLI-mm",
-    "GLUE/QNLI (acc.%)": "QNLI",
-    "GLUE/QQP (F-1%)": "QQP",
-    "GLUE/SST-2 (acc.%)": "SST-2",
-    "SQuAD average": "SQuAD average",
-    "GLUE average": "GLUE average",
+  "SQuAD v1.1 (F-1%)": "squad_v1.1",
+  "SQuAD v2.0 (F-1%)": "squad_v2.0",
+  "GLUE/AX (corr%)": "AX",
+  "GLUE/MNLI-m (acc.%)": "MNLI-m",
+  "GLUE/MNLI-mm (acc.%)": "MNLI-mm",
+  "GLUE/QNLI (acc.%)": "QNLI",
+  "GLUE/QQP (F-1%)": "QQP",
+  "GLUE/SST-2 (acc.%)": "SST-2",
+  "SQuAD average": "SQuAD average",
+  "GLUE average": "GLUE average",
 }
 
 # The first column of Table 2, to check one without the paper at hand.
 _COLUMN = {
-    "squad_v1.1": 91.29, "squad_v2.0": 82.00, "AX": 36.4, "MNLI-m": 85.4,
-    "MNLI-mm": 85.0, "QNLI": 92.0, "QQP": 71.5, "SST-2": 93.5,
-    "SQuAD average": 86.65, "GLUE average": 77.30,
+  "squad_v1.1": 91.29,
+  "squad_v2.0": 82.00,
+  "AX": 36.4,
+  "MNLI-m": 85.4,
+  "MNLI-mm": 85.0,
+  "QNLI": 92.0,
+  "QQP": 71.5,
+  "SST-2": 93.5,
+  "SQuAD average": 86.65,
+  "GLUE average": 77.30,
 }
 
 # Averages are printed with two digits; a little room for floating point.
@@ -33,14 +40,16 @@ _TOLERANCE = 0.005 + 1e-9
 def _columns(tex):
   """Yields every column of the tables as a dict from row name to number."""
   for number, table in enumerate(
-      re.findall(r"\\begin{tabular}(.*?)\\end{tabular}", tex, re.S), start=1):
+    re.findall(r"\\begin{tabular}(.*?)\\end{tabular}", tex, re.S), start=1
+  ):
     rows = {}
     for line in table.split("\\\\"):
       name, *cells = [cell.strip() for cell in line.split("&")]
       name = name.replace("\\hline", "").replace("\\", "").strip()
       if name in _ROW_NAMES:
         rows[_ROW_NAMES[name]] = [
-            float(re.search(r"[\d.]+", cell).group()) for cell in cells]
+          float(re.search(r"[\d.]+", cell).group()) for cell in cells
+        ]
     if rows:
       assert set(rows) == set(_ROW_NAMES.values())
       for index in range(len(rows["AX"])):
@@ -49,21 +58,21 @@ def _columns(tex):
 
 def _differences(column):
   return {
-      "SQuAD average": (
-          averages.squad_average(column) - column["SQuAD average"]),
-      "GLUE average": averages.glue_average(column) - column["GLUE average"],
+    "SQuAD average": (averages.squad_average(column) - column["SQuAD average"]),
+    "GLUE average": averages.glue_average(column) - column["GLUE average"],
   }
 
 
 def test_every_printed_average_is_reproduced(shared):
-  tex, = (shared / "paper").glob("*.tex")
+  (tex,) = (shared / "paper").glob("*.tex")
   columns = list(_columns(tex.read_text()))
   assert len(columns) == 8 + 8 + 4 + 7 + 3
   wrong = [
-      (table, index, name, round(difference, 3))
-      for table, index, column in columns
-      for name, difference in _differences(column).items()
-      if abs(difference) > _TOLERANCE]
+    (table, index, name, round(difference, 3))
+    for table, index, column in columns
+    for name, difference in _differences(column).items()
+    if abs(difference) > _TOLERANCE
+  ]
   assert wrong == []
 
 

@@ -3,24 +3,42 @@
 import json
 import random
 
-from official.nlp.tools import squad_evaluate_v1_1
-from official.nlp.tools import squad_evaluate_v2_0
 import pytest
 
+from official.nlp.tools import squad_evaluate_v1_1
+from official.nlp.tools import squad_evaluate_v2_0
 from swe_tf import errors
 from swe_tf.data import squad_questions
 from swe_tf.scoring import squad
 
-_WORDS = ["the", "The", "a", "An", "Rhine", "rhine,", "river.", "É", "日本",
-          "x-y", "'s", "50", "!", "\u00a0", "İ", "than"]
+_WORDS = [
+  "the",
+  "The",
+  "a",
+  "An",
+  "Rhine",
+  "rhine,",
+  "river.",
+  "É",
+  "日本",
+  "x-y",
+  "'s",
+  "50",
+  "!",
+  "\u00a0",
+  "İ",
+  "than",
+]
 
 
 def _theirs(version, data, predictions, na_probs=None):
   """Returns the scores of Model Garden's script under our names."""
   if version == "1.1":
     scores = squad_evaluate_v1_1.evaluate(data, predictions)
-    return {"exact_match": 100 * scores["exact_match"],
-            "f1": 100 * scores["final_f1"]}
+    return {
+      "exact_match": 100 * scores["exact_match"],
+      "f1": 100 * scores["final_f1"],
+    }
   scores = squad_evaluate_v2_0.evaluate(data, predictions, na_probs)
   scores["exact_match"] = scores.pop("exact")
   for name in ("exact", "f1"):
@@ -33,17 +51,25 @@ def _theirs(version, data, predictions, na_probs=None):
 
 def _random_data(rng, count=60):
   """Returns random questions, a quarter without answer."""
+
   def text(most):
     return " ".join(rng.choices(_WORDS, k=rng.randint(0, most)))
 
   qas = [
-      {"id": str(index), "question": "?", "answers": [
-          {"text": text(5), "answer_start": 0}
-          for _ in range(0 if index % 4 == 0 else rng.randint(1, 3))]}
-      for index in range(count)]
+    {
+      "id": str(index),
+      "question": "?",
+      "answers": [
+        {"text": text(5), "answer_start": 0}
+        for _ in range(0 if index % 4 == 0 else rng.randint(1, 3))
+      ],
+    }
+    for index in range(count)
+  ]
   predictions = {
-      qa["id"]: rng.choice([a["text"] for a in qa["answers"]] + [text(5), ""])
-      for qa in qas}
+    qa["id"]: rng.choice([a["text"] for a in qa["answers"]] + [text(5), ""])
+    for qa in qas
+  }
   na_probs = {qa["id"]: rng.random() for qa in qas}
   return qas, predictions, na_probs
 
@@ -55,16 +81,24 @@ def _write(tmp_path, qas):
   return path, data
 
 
-@pytest.mark.parametrize("name", [
-    "v1.1_bert_ensemble", "v1.1_logistic_regression", "v2.0_bert_single",
-    "v2.0_nlnet"])
+@pytest.mark.parametrize(
+  "name",
+  [
+    "v1.1_bert_ensemble",
+    "v1.1_logistic_regression",
+    "v2.0_bert_single",
+    "v2.0_nlnet",
+  ],
+)
 def test_published_predictions(shared, name):
   version = name[1:4]
   path = shared / f"data/squad/dev-v{version}.json"
   predictions = squad.read_predictions(
-      shared / f"data/squad/published_predictions/{name}.json")
+    shared / f"data/squad/published_predictions/{name}.json"
+  )
   ours = squad.evaluate(
-      squad_questions.read_squad_file(path, version), predictions)
+    squad_questions.read_squad_file(path, version), predictions
+  )
   theirs = _theirs(version, json.loads(path.read_text())["data"], predictions)
   for key in theirs:
     if not key.startswith("best_"):  # They search in zeros; see the docs.
@@ -80,8 +114,10 @@ def test_random_answers(tmp_path, version, seed):
     na_probs = None
   path, data = _write(tmp_path, qas)
   ours = squad.evaluate(
-      squad_questions.read_squad_file(path, version), predictions,
-      na_probs=na_probs)
+    squad_questions.read_squad_file(path, version),
+    predictions,
+    na_probs=na_probs,
+  )
   theirs = _theirs(version, data, predictions, na_probs)
   for key, value in theirs.items():
     assert ours[key] == pytest.approx(value, abs=1e-6), key
@@ -89,27 +125,34 @@ def test_random_answers(tmp_path, version, seed):
 
 
 def test_threshold_turns_answers_into_none(tmp_path):
-  qas = [{"id": "right", "answers": [{"text": "Rhine"}]},
-         {"id": "lost", "answers": [{"text": "Rhine"}]},
-         {"id": "none", "answers": []}]
+  qas = [
+    {"id": "right", "answers": [{"text": "Rhine"}]},
+    {"id": "lost", "answers": [{"text": "Rhine"}]},
+    {"id": "none", "answers": []},
+  ]
   path, _ = _write(tmp_path, qas)
   scores = squad.evaluate(
-      squad_questions.read_squad_file(path, "2.0"),
-      {"right": "Rhine", "lost": "Rhine", "none": "Rhine"},
-      na_probs={"right": 0.5, "lost": 0.6, "none": 0.7}, na_prob_threshold=0.5)
+    squad_questions.read_squad_file(path, "2.0"),
+    {"right": "Rhine", "lost": "Rhine", "none": "Rhine"},
+    na_probs={"right": 0.5, "lost": 0.6, "none": 0.7},
+    na_prob_threshold=0.5,
+  )
   assert (scores["HasAns_f1"], scores["NoAns_f1"]) == (50.0, 100.0)
   assert (scores["best_f1"], scores["best_f1_thresh"]) == (100.0, 0.6)
 
 
 @pytest.mark.parametrize("version", squad_questions.VERSIONS)
 def test_missing_predictions_are_wrong_and_extra_ones_ignored(
-    tmp_path, version):
-  qas = [{"id": str(index), "answers": [{"text": "Rhine"}]}
-         for index in range(4)]
+  tmp_path, version
+):
+  qas = [
+    {"id": str(index), "answers": [{"text": "Rhine"}]} for index in range(4)
+  ]
   path, _ = _write(tmp_path, qas)
   scores = squad.evaluate(
-      squad_questions.read_squad_file(path, version),
-      {"0": "the rhine", "1": "Rhine", "other": "Rhine"})
+    squad_questions.read_squad_file(path, version),
+    {"0": "the rhine", "1": "Rhine", "other": "Rhine"},
+  )
   assert scores["exact_match"] == scores["f1"] == 50.0
   assert (scores["total"], scores["missing"], scores["extra"]) == (4, 2, 1)
 

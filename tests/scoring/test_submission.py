@@ -12,20 +12,40 @@ from swe_tf.data import glue_tasks
 from swe_tf.scoring import glue_predictions
 from swe_tf.scoring import submission
 
-_LABELS = {"CoLA": "1", "SST-2": "1", "MRPC": "1", "QQP": "1", "WNLI": "1",
-           "STS-B": "1.000", "AX": "entailment", "MNLI-m": "entailment",
-           "MNLI-mm": "entailment", "QNLI": "not_entailment",
-           "RTE": "not_entailment"}
-_ROWS = {"AX": 1104, "CoLA": 1063, "MNLI-m": 9796, "MNLI-mm": 9847,
-         "MRPC": 1725, "QNLI": 5463, "QQP": 390965, "RTE": 3000, "SST-2": 1821,
-         "STS-B": 1379, "WNLI": 146}
+_LABELS = {
+  "CoLA": "1",
+  "SST-2": "1",
+  "MRPC": "1",
+  "QQP": "1",
+  "WNLI": "1",
+  "STS-B": "1.000",
+  "AX": "entailment",
+  "MNLI-m": "entailment",
+  "MNLI-mm": "entailment",
+  "QNLI": "not_entailment",
+  "RTE": "not_entailment",
+}
+_ROWS = {
+  "AX": 1104,
+  "CoLA": 1063,
+  "MNLI-m": 9796,
+  "MNLI-mm": 9847,
+  "MRPC": 1725,
+  "QNLI": 5463,
+  "QQP": 390965,
+  "RTE": 3000,
+  "SST-2": 1821,
+  "STS-B": 1379,
+  "WNLI": 146,
+}
 
 
 def _write(path, name, rows=None):
   path.parent.mkdir(parents=True, exist_ok=True)
   count = _ROWS[name] if rows is None else rows
   glue_predictions.write_predictions(
-      path, dict.fromkeys(range(count), 1), glue_tasks.find_task(name))
+    path, dict.fromkeys(range(count), 1), glue_tasks.find_task(name)
+  )
 
 
 @pytest.fixture
@@ -35,7 +55,8 @@ def runs(tmp_path):
     if name == "QNLI":
       _write(tmp_path / "runs/QNLI/lr_3e-05/predictions.tsv", name)
       (tmp_path / "runs/QNLI/selection.json").write_text(
-          json.dumps({"best": "lr_3e-05"}))
+        json.dumps({"best": "lr_3e-05"})
+      )
     elif name in ("AX", "MNLI-m", "MNLI-mm"):
       _write(tmp_path / f"runs/MNLI/{name}.tsv", name)
     elif name != "WNLI":
@@ -46,8 +67,16 @@ def runs(tmp_path):
 def test_zip_has_what_the_site_takes(runs, tmp_path):
   path = tmp_path / "glue.zip"
   subprocess.run(
-      [sys.executable, "-m", "swe_tf.scoring.submission_command",
-       f"--runs={runs}", f"--output={path}", "--majority_for=WNLI"], check=True)
+    [
+      sys.executable,
+      "-m",
+      "swe_tf.scoring.submission_command",
+      f"--runs={runs}",
+      f"--output={path}",
+      "--majority_for=WNLI",
+    ],
+    check=True,
+  )
   with zipfile.ZipFile(path) as archive:
     assert archive.namelist() == [f"{name}.tsv" for name in sorted(_ROWS)]
     for name, rows in _ROWS.items():

@@ -17,12 +17,11 @@ def _ask(rule, step, *adjacent, groups=_WHOLE):
 
 
 class UntieByCorrelationTest(tf.test.TestCase):
-
   def test_looks_every_interval(self):
     rule = adaptive.UntieByCorrelation(interval=10)
     self.assertEqual(rule.cosine_interval, 10)
     self.assertEqual(
-        [rule.next_decision(s) for s in (0, 9, 10, 15)], [10, 10, 20, 20]
+      [rule.next_decision(s) for s in (0, 9, 10, 15)], [10, 10, 20, 20]
     )
     for step in (0, 5, 11):  # Not its steps: nothing is decided.
       self.assertEqual(_ask(rule, step, _LOW, _LOW, _LOW), _WHOLE)
@@ -36,8 +35,8 @@ class UntieByCorrelationTest(tf.test.TestCase):
       seen.append(_ask(rule, 10 * i, *cosines))
     self.assertEqual(seen, [_WHOLE] * 5 + [schedule.UNTIED])
     self.assertEqual(
-        [d["times_low"] for d in rule.decisions],
-        [[1], [2], [0], [1], [2], [3]],
+      [d["times_low"] for d in rule.decisions],
+      [[1], [2], [0], [1], [2], [3]],
     )
 
   def test_half_is_not_most(self):
@@ -69,27 +68,26 @@ class UntieByCorrelationTest(tf.test.TestCase):
 
 
 class SplitTest(tf.test.TestCase):
-
   def test_cuts_where_the_units_disagree(self):
     rule = adaptive.UntieByCorrelation(interval=1, patience=2, split=True)
     groups, seen = _WHOLE, []
     for step, cosines in enumerate(
-        (
-            (_HIGH, _LOW, _LOW),
-            (_LOW, _LOW, _HIGH),  # The second pair: twice.
-            (_LOW, _HIGH, _LOW),  # The first: twice. A cut stays a cut.
-            (_HIGH, _HIGH, _LOW),  # The third: twice. All are alone.
-        ),
-        start=1,
+      (
+        (_HIGH, _LOW, _LOW),
+        (_LOW, _LOW, _HIGH),  # The second pair: twice.
+        (_LOW, _HIGH, _LOW),  # The first: twice. A cut stays a cut.
+        (_HIGH, _HIGH, _LOW),  # The third: twice. All are alone.
+      ),
+      start=1,
     ):
       groups = _ask(rule, step, *cosines, groups=groups)
       seen.append(groups)
     self.assertEqual(
-        seen, [_WHOLE, (0, 0, 2, 2), (0, 1, 2, 2), schedule.UNTIED]
+      seen, [_WHOLE, (0, 0, 2, 2), (0, 1, 2, 2), schedule.UNTIED]
     )
     self.assertEqual(
-        [d["times_low"] for d in rule.decisions],
-        [[0, 1, 1], [1, 2, 0], [2, 0, 1], [0, 0, 2]],
+      [d["times_low"] for d in rule.decisions],
+      [[0, 1, 1], [1, 2, 0], [2, 0, 1], [0, 0, 2]],
     )
 
   def test_goes_on_from_a_checkpoint(self):
@@ -100,7 +98,7 @@ class SplitTest(tf.test.TestCase):
     for step in (1, 2):
       _ask(rule, step, _LOW, _HIGH, _HIGH)
     path = tf.train.Checkpoint(untie_rule=rule).save(
-        os.path.join(self.get_temp_dir(), "rule")
+      os.path.join(self.get_temp_dir(), "rule")
     )
     restored = make()
     tf.train.Checkpoint(untie_rule=restored).restore(path)

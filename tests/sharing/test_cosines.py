@@ -7,7 +7,6 @@ from swe_tf.sharing import cosines
 
 
 class CosinesTest(tf.test.TestCase):
-
   def test_the_mean_over_all_pairs(self):
     rng = np.random.default_rng(0)
     kernels, biases = rng.normal(size=[2, 5, 3]).astype(np.float32)
@@ -15,9 +14,11 @@ class CosinesTest(tf.test.TestCase):
     units = whole / np.linalg.norm(whole, axis=1, keepdims=True)
     above = np.triu_indices(5, k=1)
     self.assertAllClose(
-        cosines.mean_pairwise([list(map(tf.constant, kernels)),
-                               list(map(tf.constant, biases))]),
-        np.mean((units @ units.T)[above]))
+      cosines.mean_pairwise(
+        [list(map(tf.constant, kernels)), list(map(tf.constant, biases))]
+      ),
+      np.mean((units @ units.T)[above]),
+    )
 
   def test_a_gradient_that_is_zero_or_absent_has_no_direction(self):
     one, minus = tf.constant([1.0, 0.0]), tf.constant([-2.0, 0.0])

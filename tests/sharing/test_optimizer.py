@@ -19,13 +19,13 @@ _UNITS = (1, 2, toy.NUM_LAYERS)
 
 
 def _train_shared_then_unshared(
-    make_optimizer,
-    unit_size,
-    num_replicas,
-    compiled=False,
-    wrap=None,
-    untie_after=toy.TAU,
-    splits=None,
+  make_optimizer,
+  unit_size,
+  num_replicas,
+  compiled=False,
+  wrap=None,
+  untie_after=toy.TAU,
+  splits=None,
 ):
   """Trains across tau; returns the state and what was seen while shared."""
   strategy = toy.strategy_of(num_replicas)
@@ -48,23 +48,22 @@ def _train_shared_then_unshared(
       sharing.split(splits[i])
     toy.run_steps(strategy, tf.function(step) if compiled else step, [batch])
     identical += [
-        np.array_equal(tie[0].numpy(), branch.numpy())
-        for tie in sharing.plan.ties
-        for branch in tie[1:]
+      np.array_equal(tie[0].numpy(), branch.numpy())
+      for tie in sharing.plan.ties
+      for branch in tie[1:]
     ]
   sharing.untie()
   toy.run_steps(
-      strategy, tf.function(step) if compiled else step, data[untie_after:]
+    strategy, tf.function(step) if compiled else step, data[untie_after:]
   )
   return toy.state_of(model, inner), identical
 
 
 class OracleTest(tf.test.TestCase, parameterized.TestCase):
-
   @parameterized.product(
-      optimizer=list(toy.OPTIMIZERS),
-      unit_size=_UNITS,
-      num_replicas=(1, 2, 4),
+    optimizer=list(toy.OPTIMIZERS),
+    unit_size=_UNITS,
+    num_replicas=(1, 2, 4),
   )
   def test_equals_algorithm_1(self, optimizer, unit_size, num_replicas):
     make = toy.OPTIMIZERS[optimizer]
@@ -81,18 +80,18 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
 
   @parameterized.product(
-      optimizer=("momentum", "adamw_clip", "lamb_global_clipnorm"),
-      splits=(
-          {1: (0, 1, 0, 1)},  # Every second unit: 1x4, then 2x2.
-          {1: (0, 0, 0, 3)},
-          {1: (0, 0, 2, 2), 2: (0, 0, 2, 3)},
-      ),
-      num_replicas=(1, 2),
+    optimizer=("momentum", "adamw_clip", "lamb_global_clipnorm"),
+    splits=(
+      {1: (0, 1, 0, 1)},  # Every second unit: 1x4, then 2x2.
+      {1: (0, 0, 0, 3)},
+      {1: (0, 0, 2, 2), 2: (0, 0, 2, 3)},
+    ),
+    num_replicas=(1, 2),
   )
   def test_split_equals_algorithm_1(self, optimizer, splits, num_replicas):
     make = toy.OPTIMIZERS[optimizer]
     ours, identical = _train_shared_then_unshared(
-        make, 1, num_replicas, splits=splits
+      make, 1, num_replicas, splits=splits
     )
     oracle = toy.run_algorithm_1(make, 1, num_replicas, splits)
     self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
@@ -105,7 +104,7 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     # Model Garden's AdamW silently does not clip there.
     make = toy.OPTIMIZERS["adamw_clip"]
     ours, _ = _train_shared_then_unshared(
-        make, 1, num_replicas, wrap=tf_keras.mixed_precision.LossScaleOptimizer
+      make, 1, num_replicas, wrap=tf_keras.mixed_precision.LossScaleOptimizer
     )
     oracle = toy.run_algorithm_1(make, 1, num_replicas)
     self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
@@ -126,8 +125,8 @@ class MutationTest(tf.test.TestCase):
     def total(grads_and_vars, plan):
       stems = {id(stem) for stem in plan.stems}
       return [
-          (g * plan.num_units if id(v) in stems else g, v)
-          for g, v in mean(grads_and_vars, plan)
+        (g * plan.num_units if id(v) in stems else g, v)
+        for g, v in mean(grads_and_vars, plan)
       ]
 
     with mock.patch.object(gradients, "mean_over_ties", total):
@@ -159,7 +158,7 @@ class MutationTest(tf.test.TestCase):
     make = toy.OPTIMIZERS["adamw_clip"]
     oracle = toy.run_algorithm_1(make, 1, 1, splits)
     with mock.patch.object(
-        swe_tf.SharedWeightsOptimizer, "_copy_slots_to", lambda self, v: None
+      swe_tf.SharedWeightsOptimizer, "_copy_slots_to", lambda self, v: None
     ):
       ours, _ = _train_shared_then_unshared(make, 1, 1, splits=splits)
     self.assertGreater(toy.max_relative_difference(ours, oracle), 1e-3)
@@ -169,14 +168,13 @@ class MutationTest(tf.test.TestCase):
 
 
 class PhaseTest(tf.test.TestCase):
-
   def _optimizer(self, inner, untie_step=None, **kwargs):
     self.model = toy.make_stack()
     plan = swe_tf.SharingPlan.from_layers(self.model.blocks)
     return swe_tf.SharedWeightsOptimizer(inner, plan, untie_step, **kwargs)
 
   def _step(self, optimizer):
-    (x, y), = toy.batches(1)
+    ((x, y),) = toy.batches(1)
     grads = toy.gradients_of(self.model, x, y)
     optimizer.apply_gradients(zip(grads, self.model.trainable_variables))
     return dict(zip([v.name for v in self.model.trainable_variables], grads))
@@ -207,37 +205,32 @@ class PhaseTest(tf.test.TestCase):
     self.assertLen(inner.weights, 1 + 2 * everything)
 
   def test_gradient_cosines_are_those_of_whole_gradients(self):
-    optimizer = self._optimizer(
-        tf_keras.optimizers.SGD(0.1), cosine_interval=1
-    )
+    optimizer = self._optimizer(tf_keras.optimizers.SGD(0.1), cosine_interval=1)
     self.assertTrue(np.isnan(optimizer.gradient_cosine))
     self.assertTrue(np.all(np.isnan(optimizer.gradient_cosines.adjacent)))
     grads = self._step(optimizer)
     flat = [
-        np.concatenate([
-            grads[v.name].numpy().ravel()
-            for v in block.trainable_variables
-        ])
-        for block in self.model.blocks
+      np.concatenate(
+        [grads[v.name].numpy().ravel() for v in block.trainable_variables]
+      )
+      for block in self.model.blocks
     ]
     pairs = [
-        a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-        for i, a in enumerate(flat)
-        for b in flat[:i]
+      a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+      for i, a in enumerate(flat)
+      for b in flat[:i]
     ]
     self.assertAllClose(optimizer.gradient_cosine, np.mean(pairs), rtol=1e-5)
     cosines = optimizer.gradient_cosines
     self.assertEqual(cosines.mean, optimizer.gradient_cosine)
     adjacent = [
-        a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-        for a, b in zip(flat, flat[1:])
+      a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+      for a, b in zip(flat, flat[1:])
     ]
     self.assertAllClose(cosines.adjacent, adjacent, rtol=1e-5)
 
   def test_the_cosines_are_of_all_units_after_a_split(self):
-    optimizer = self._optimizer(
-        tf_keras.optimizers.SGD(0.1), cosine_interval=1
-    )
+    optimizer = self._optimizer(tf_keras.optimizers.SGD(0.1), cosine_interval=1)
     optimizer.split((0, 0, 2, 2))
     self._step(optimizer)
     cosines = optimizer.gradient_cosines.adjacent
@@ -249,7 +242,7 @@ class PhaseTest(tf.test.TestCase):
     self._step(optimizer)
     optimizer.split((0, 0, 0, 3))
     path = tf.train.Checkpoint(optimizer=optimizer).save(
-        os.path.join(self.get_temp_dir(), "split")
+      os.path.join(self.get_temp_dir(), "split")
     )
     restored = self._optimizer(toy.OPTIMIZERS["momentum"]())
     self.assertEqual(str(restored.plan), "1x4")
@@ -268,20 +261,17 @@ class PhaseTest(tf.test.TestCase):
       wrap(keras.optimizers.SGD(), plan)
     with self.assertRaisesRegex(TypeError, "the other way round"):
       wrap(
-          tf_keras.mixed_precision.LossScaleOptimizer(
-              tf_keras.optimizers.SGD()
-          ),
-          plan,
+        tf_keras.mixed_precision.LossScaleOptimizer(tf_keras.optimizers.SGD()),
+        plan,
       )
     with self.assertRaisesRegex(errors.UsageError, "gradient_transformers"):
       wrap(
-          tf_keras.optimizers.legacy.SGD(gradient_transformers=[lambda x: x]),
-          plan,
+        tf_keras.optimizers.legacy.SGD(gradient_transformers=[lambda x: x]),
+        plan,
       )
 
 
 class CompiledStepTest(tf.test.TestCase):
-
   def test_unshared_step_has_the_ops_of_the_stock_step(self):
     def histogram(wrap):
       model = toy.make_stack()
@@ -314,7 +304,7 @@ class CompiledStepTest(tf.test.TestCase):
       model = toy.make_stack()
       plan = swe_tf.SharingPlan.from_layers(model.blocks)
       optimizer = swe_tf.SharedWeightsOptimizer(
-          toy.OPTIMIZERS["adamw_clip"](), plan
+        toy.OPTIMIZERS["adamw_clip"](), plan
       )
 
     def step(x, y):
@@ -325,9 +315,9 @@ class CompiledStepTest(tf.test.TestCase):
       compiled = tf.function(lambda x, y: strategy.run(step, args=(x, y)))
       graph = compiled.get_concrete_function(*toy.batches(1)[0]).graph
       reduced = [
-          op.inputs[0]
-          for op in graph.get_operations()
-          if op.type == "CollectiveReduceV2"
+        op.inputs[0]
+        for op in graph.get_operations()
+        if op.type == "CollectiveReduceV2"
       ]
       total = sum(t.dtype.size * int(np.prod(t.shape)) for t in reduced)
       return total // strategy.num_replicas_in_sync
@@ -342,7 +332,6 @@ class CompiledStepTest(tf.test.TestCase):
 
 
 class SlotsTest(tf.test.TestCase):
-
   def test_dropped_slots_are_gone_and_the_others_stay(self):
     model = toy.make_stack()
     first, *rest = model.trainable_variables
@@ -359,7 +348,6 @@ class SlotsTest(tf.test.TestCase):
 
   def test_an_optimizer_that_hides_a_slot_is_refused(self):
     class Hides(tf_keras.optimizers.SGD):
-
       def build(self, var_list):
         super().build(var_list)
         self.hidden = self.add_variable([3], name="hidden")

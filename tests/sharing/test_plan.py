@@ -21,7 +21,6 @@ def _dense(units=3, name=None, use_bias=True):
 
 
 class PlanTest(tf.test.TestCase, parameterized.TestCase):
-
   @parameterized.parameters((1, "1x6"), (2, "2x3"), (3, "3x2"), (6, "6x1"))
   def test_layers_share_iff_equal_modulo_the_unit_size(self, unit_size, text):
     layers = [_dense() for _ in range(6)]
@@ -35,8 +34,8 @@ class PlanTest(tf.test.TestCase, parameterized.TestCase):
     for i, a in enumerate(layers):
       for j, b in enumerate(layers):
         self.assertEqual(
-            tied_with[id(a.kernel)] is tied_with[id(b.kernel)],
-            i % unit_size == j % unit_size,
+          tied_with[id(a.kernel)] is tied_with[id(b.kernel)],
+          i % unit_size == j % unit_size,
         )
     self.assertIs(plan.ties[0][0], layers[0].kernel)
     self.assertEqual(plan.parameters_per_unit, unit_size * 12)
@@ -53,7 +52,7 @@ class PlanTest(tf.test.TestCase, parameterized.TestCase):
 
     make = swe_tf.SharingPlan.from_layers
     with self.assertRaisesRegex(
-        errors.UsageError, r"unit_size \(4\) .* \(6\).*1, 2, 3, 6"
+      errors.UsageError, r"unit_size \(4\) .* \(6\).*1, 2, 3, 6"
     ):
       make([_dense() for _ in range(6)], 4)
     with self.assertRaisesRegex(errors.UsageError, "must be an integer"):
@@ -63,8 +62,8 @@ class PlanTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(errors.UsageError, "'raw' has no trainable"):
       make([tf_keras.layers.Dense(3, name="raw")])
     with self.assertRaisesRegex(
-        errors.UsageError,
-        r"'a' and 'b'.*variable 0 is kernel:0 .*\(3, 3\).*but kernel:0 .*3, 5",
+      errors.UsageError,
+      r"'a' and 'b'.*variable 0 is kernel:0 .*\(3, 3\).*but kernel:0 .*3, 5",
     ):
       make([_dense(3, "a"), _dense(5, "b")])
     with self.assertRaisesRegex(errors.UsageError, "only one.*bias:0"):
@@ -77,14 +76,13 @@ class PlanTest(tf.test.TestCase, parameterized.TestCase):
 
 
 class SplitTest(tf.test.TestCase, parameterized.TestCase):
-
   @parameterized.parameters(
-      ((0, 0, 0, 0), "1x4"),
-      ((0, 1, 0, 1), "2x2"),
-      ((0, 1, 2, 3), "4x1"),
-      ((0, 0, 0, 3), "1x4 in groups 0-2, 3"),
-      ((0, 1, 1, 0), "1x4 in groups 0+3, 1-2"),
-      ((0, 0, 2, 0), "1x4 in groups 0+1+3, 2"),
+    ((0, 0, 0, 0), "1x4"),
+    ((0, 1, 0, 1), "2x2"),
+    ((0, 1, 2, 3), "4x1"),
+    ((0, 0, 0, 3), "1x4 in groups 0-2, 3"),
+    ((0, 1, 1, 0), "1x4 in groups 0+3, 1-2"),
+    ((0, 0, 2, 0), "1x4 in groups 0+1+3, 2"),
   )
   def test_ties_are_those_of_the_groups(self, groups, text):
     layers = [_dense() for _ in range(4)]
@@ -93,19 +91,20 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(str(plan), text)
     self.assertEqual(plan.whole_ties, whole.ties)
     tied = {frozenset(map(id, tie)) for tie in plan.ties}
-    self.assertEqual(tied, {
+    self.assertEqual(
+      tied,
+      {
         frozenset(
-            id(getattr(layers[u], name))
-            for u in range(4)
-            if groups[u] == first
+          id(getattr(layers[u], name)) for u in range(4) if groups[u] == first
         )
         for first in set(groups)
         for name in ("kernel", "bias")
-    })
+      },
+    )
     stems = {
-        id(getattr(layers[first], name))
-        for first in groups
-        for name in ("kernel", "bias")
+      id(getattr(layers[first], name))
+      for first in groups
+      for name in ("kernel", "bias")
     }
     self.assertEqual(set(map(id, plan.stems)), stems)
 
@@ -126,7 +125,6 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
 
 
 class DoctestTest(parameterized.TestCase):
-
   @parameterized.parameters(plan_lib, schedule)
   def test_examples_run(self, module):
     result = doctest.testmod(module)
@@ -135,20 +133,22 @@ class DoctestTest(parameterized.TestCase):
 
 
 class ScheduleTest(parameterized.TestCase):
-
   @parameterized.parameters(
-      (dict(), 50), (dict(untie_step=7), 7), (dict(untie_step=0), 0),
-      (dict(untie_fraction=1.0), 500), (dict(untie_fraction=0.0), 0),
-      (dict(untie_step=500, untie_fraction=0.2), 500),
+    (dict(), 50),
+    (dict(untie_step=7), 7),
+    (dict(untie_step=0), 0),
+    (dict(untie_fraction=1.0), 500),
+    (dict(untie_fraction=0.0), 0),
+    (dict(untie_step=500, untie_fraction=0.2), 500),
   )
   def test_step_wins_over_fraction(self, kwargs, tau):
     self.assertEqual(schedule.resolve_untie_step(500, **kwargs), tau)
 
   @parameterized.parameters(
-      (dict(untie_step=501), r"untie_step \(501\).*500"),
-      (dict(untie_step=-1), r"untie_step \(-1\)"),
-      (dict(untie_fraction=1.5), r"untie_fraction \(1.5\)"),
-      (dict(untie_fraction=None), "Neither"),
+    (dict(untie_step=501), r"untie_step \(501\).*500"),
+    (dict(untie_step=-1), r"untie_step \(-1\)"),
+    (dict(untie_fraction=1.5), r"untie_fraction \(1.5\)"),
+    (dict(untie_fraction=None), "Neither"),
   )
   def test_outside_of_the_run(self, kwargs, message):
     with self.assertRaisesRegex(errors.UsageError, message):
@@ -156,7 +156,6 @@ class ScheduleTest(parameterized.TestCase):
 
 
 class CallbackTest(tf.test.TestCase):
-
   def test_fit_equals_algorithm_1_across_tau(self):
     model = toy.make_stack()
     inner = toy.OPTIMIZERS["adamw_clip"]()
@@ -165,8 +164,12 @@ class CallbackTest(tf.test.TestCase):
     model.compile(optimizer=optimizer, loss="mse")
     x, y = map(np.concatenate, zip(*toy.batches()))
     model.fit(
-        x, y, batch_size=8, shuffle=False, verbose=0,
-        callbacks=[swe_tf.UntieCallback()],
+      x,
+      y,
+      batch_size=8,
+      shuffle=False,
+      verbose=0,
+      callbacks=[swe_tf.UntieCallback()],
     )
     self.assertEqual(optimizer.untied_at, toy.TAU)
     oracle = toy.run_algorithm_1(toy.OPTIMIZERS["adamw_clip"], 1, 1)
@@ -189,8 +192,8 @@ class CallbackTest(tf.test.TestCase):
       fit(swe_tf.SharedWeightsOptimizer(inner(), plan))
     with self.assertRaisesRegex(errors.UsageError, "steps_per_execution"):
       fit(
-          swe_tf.SharedWeightsOptimizer(inner(), plan, untie_step=3),
-          steps_per_execution=2,
+        swe_tf.SharedWeightsOptimizer(inner(), plan, untie_step=3),
+        steps_per_execution=2,
       )
 
 

@@ -4,11 +4,11 @@ import os
 import pathlib
 
 from absl.testing import parameterized
-import gin
 import numpy as np
 import tensorflow as tf
 import tf_keras
 
+import gin
 from official.core import task_factory
 from official.core import train_utils
 from official.modeling import performance
@@ -22,23 +22,22 @@ from tests.sharing import toy
 
 _ROOT = pathlib.Path(__file__).parent.parent.parent
 _EMA = {"trainer": {"optimizer_config": {"ema": {"average_decay": 0.9}}}}
-_FLOAT16 = {"runtime": {"mixed_precision_dtype": "float16", "loss_scale": 512.}}
+_FLOAT16 = {
+  "runtime": {"mixed_precision_dtype": "float16", "loss_scale": 512.0}
+}
 _BFLOAT16 = {"runtime": {"mixed_precision_dtype": "bfloat16"}}
 _UNITS_OF_TWO = {
-    "task": {
-        "sharing": {"unit_size": 2},
-        "model": {"encoder": {"any": {"num_layers": 4}}},
-    }
+  "task": {
+    "sharing": {"unit_size": 2},
+    "model": {"encoder": {"any": {"num_layers": 4}}},
+  }
 }
 _NEW_ADAM = {
-    "trainer": {
-        "optimizer_config": {"optimizer": {"type": "adam_experimental"}}
-    }
+  "trainer": {"optimizer_config": {"optimizer": {"type": "adam_experimental"}}}
 }
 
 
 class TrainerTest(tf.test.TestCase, parameterized.TestCase):
-
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
@@ -63,10 +62,10 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     config = tiny.config_of(self.base, *layers)
     if config.runtime.mixed_precision_dtype:
       performance.set_mixed_precision_policy(
-          config.runtime.mixed_precision_dtype
+        config.runtime.mixed_precision_dtype
       )
     return tiny.make_runner(
-        config, os.path.join(self.create_tempdir().full_path, name), **kwargs
+      config, os.path.join(self.create_tempdir().full_path, name), **kwargs
     )
 
   def assert_same_state(self, ours, theirs):
@@ -78,10 +77,12 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     states = []
     for steps_per_loop in (1, 5, tiny.STEPS):
       runner = self._runner(
-          {"trainer": {
-              "steps_per_loop": steps_per_loop,
-              "summary_interval": steps_per_loop,
-          }}
+        {
+          "trainer": {
+            "steps_per_loop": steps_per_loop,
+            "summary_interval": steps_per_loop,
+          }
+        }
       )
       runner.controller.train(tiny.STEPS)
       self.assertEqual(runner.trainer._sharing.untied_at, tiny.TAU)  # pylint: disable=protected-access
@@ -90,13 +91,13 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     self.assert_same_state(states[2], states[0])
 
   @parameterized.named_parameters(
-      ("adamw", {}, 1),
-      ("two_replicas", {}, 2),
-      ("units_of_two", _UNITS_OF_TWO, 1),
-      ("new_optimizer", _NEW_ADAM, 1),
-      ("ema", _EMA, 1),
-      ("bfloat16", _BFLOAT16, 1),
-      ("float16_and_ema", {**_EMA, **_FLOAT16}, 1),
+    ("adamw", {}, 1),
+    ("two_replicas", {}, 2),
+    ("units_of_two", _UNITS_OF_TWO, 1),
+    ("new_optimizer", _NEW_ADAM, 1),
+    ("ema", _EMA, 1),
+    ("bfloat16", _BFLOAT16, 1),
+    ("float16_and_ema", {**_EMA, **_FLOAT16}, 1),
   )
   def test_resumed_equals_straight(self, override, num_replicas):
     strategy = toy.strategy_of(num_replicas)
@@ -113,8 +114,8 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
       with strategy.scope():
         resumed.controller.train(stop)
     self.assertEqual(
-        resumed.trainer._sharing.untied_at,  # pylint: disable=protected-access
-        tiny.TAU,
+      resumed.trainer._sharing.untied_at,  # pylint: disable=protected-access
+      tiny.TAU,
     )
     self.assert_same_state(tiny.final_state(resumed.trainer), expected)
 
@@ -181,16 +182,16 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
   def test_gin_binds_what_a_config_cannot_express(self):
     config = tiny.config_of(self.base)
     gin.external_configurable(
-        lambda model: model.encoder_network.transformer_layers[:1], "first_only"
+      lambda model: model.encoder_network.transformer_layers[:1], "first_only"
     )
     bindings = [
-        "SharedWeightsTrainer.untie_rule = @UntieAtStep()",
-        "UntieAtStep.untie_step = 3",
-        "find_repeated_blocks.finder = @first_only",
+      "SharedWeightsTrainer.untie_rule = @UntieAtStep()",
+      "UntieAtStep.untie_step = 3",
+      "find_repeated_blocks.finder = @first_only",
     ]
     with gin.unlock_config():
       gin.parse_config_files_and_bindings(
-          [os.path.join(_ROOT, "gin", "swe.gin")], bindings
+        [os.path.join(_ROOT, "gin", "swe.gin")], bindings
       )
     try:
       task = task_factory.get_task(config.task)
@@ -208,7 +209,7 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     runner.controller.train(1)
     wider = {"task": {"model": {"encoder": {"any": {"hidden_size": 12}}}}}
     with self.assertRaisesRegex(
-        errors.UsageError, r"(?s)another architecture.*shapes that differ"
+      errors.UsageError, r"(?s)another architecture.*shapes that differ"
     ):
       tiny.make_runner(tiny.config_of(self.base, wider), directory)
     for layers, says in ((1, "only in the checkpoint"), (3, "only in the mod")):

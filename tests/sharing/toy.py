@@ -7,7 +7,6 @@ by the mean over its tie.
 
 import dataclasses
 import functools
-from typing import Dict, List
 
 import numpy as np
 import tensorflow as tf
@@ -25,22 +24,22 @@ STEPS, TAU = 5, 3
 _EPSILON = 1e-3
 
 OPTIMIZERS = {
-    "sgd": lambda: tf_keras.optimizers.legacy.SGD(0.01),
-    "momentum": lambda: tf_keras.optimizers.SGD(0.01, momentum=0.9),
-    "adamw_clip": lambda: legacy_adamw.AdamWeightDecay(
-        0.02,
-        epsilon=_EPSILON,
-        weight_decay_rate=0.01,
-        exclude_from_weight_decay=["bias"],
-        gradient_clip_norm=0.3,
-    ),
-    "adam_global_clipnorm": lambda: tf_keras.optimizers.Adam(
-        0.02, epsilon=_EPSILON, global_clipnorm=0.3
-    ),
-    "lamb_global_clipnorm": lambda: lamb.LAMB(
-        0.02, epsilon=_EPSILON, weight_decay_rate=0.01, global_clipnorm=0.3
-    ),
-    "adafactor": lambda: tf_keras.optimizers.Adafactor(0.02),
+  "sgd": lambda: tf_keras.optimizers.legacy.SGD(0.01),
+  "momentum": lambda: tf_keras.optimizers.SGD(0.01, momentum=0.9),
+  "adamw_clip": lambda: legacy_adamw.AdamWeightDecay(
+    0.02,
+    epsilon=_EPSILON,
+    weight_decay_rate=0.01,
+    exclude_from_weight_decay=["bias"],
+    gradient_clip_norm=0.3,
+  ),
+  "adam_global_clipnorm": lambda: tf_keras.optimizers.Adam(
+    0.02, epsilon=_EPSILON, global_clipnorm=0.3
+  ),
+  "lamb_global_clipnorm": lambda: lamb.LAMB(
+    0.02, epsilon=_EPSILON, weight_decay_rate=0.01, global_clipnorm=0.3
+  ),
+  "adafactor": lambda: tf_keras.optimizers.Adafactor(0.02),
 }
 
 
@@ -51,15 +50,15 @@ class Stack(tf_keras.Model):
     super().__init__()
     # No weight near zero: differences are measured relative to the weights.
     dense = functools.partial(
-        tf_keras.layers.Dense,
-        bias_initializer=lambda shape, dtype: tf.random.uniform(
-            shape, 0.2, 0.8, dtype
-        ),
+      tf_keras.layers.Dense,
+      bias_initializer=lambda shape, dtype: tf.random.uniform(
+        shape, 0.2, 0.8, dtype
+      ),
     )
     self.first = dense(width, name="first")
     self.blocks = [
-        dense(width, activation="tanh", name=f"block_{i}")
-        for i in range(num_layers)
+      dense(width, activation="tanh", name=f"block_{i}")
+      for i in range(num_layers)
     ]
     self.last = dense(1, name="last")
     self.build([None, width])
@@ -77,10 +76,10 @@ def strategy_of(num_replicas: int) -> tf.distribute.Strategy:
   if num_replicas == 1:
     return tf.distribute.get_strategy()
   return tf.distribute.MirroredStrategy(
-      [f"/cpu:{i}" for i in range(num_replicas)],
-      cross_device_ops=(
-          tf.distribute.ReductionToOneDevice() if num_replicas == 4 else None
-      ),
+    [f"/cpu:{i}" for i in range(num_replicas)],
+    cross_device_ops=(
+      tf.distribute.ReductionToOneDevice() if num_replicas == 4 else None
+    ),
   )
 
 
@@ -88,8 +87,8 @@ def strategy_of(num_replicas: int) -> tf.distribute.Strategy:
 class State:
   """Weights and slots after training, in the order of the variables."""
 
-  weights: List[np.ndarray]
-  slots: List[Dict[str, np.ndarray]]
+  weights: list[np.ndarray]
+  slots: list[dict[str, np.ndarray]]
 
 
 def batches(num_steps=STEPS, seed=0):
@@ -115,28 +114,28 @@ def run_steps(strategy, step_fn, data):
   n = strategy.num_replicas_in_sync
   for x, y in data:
     x, y = (
-        strategy.experimental_distribute_values_from_function(
-            lambda ctx, value=value: tf.constant(
-                value[ctx.replica_id_in_sync_group::n]
-            )
+      strategy.experimental_distribute_values_from_function(
+        lambda ctx, value=value: tf.constant(
+          value[ctx.replica_id_in_sync_group :: n]
         )
-        for value in (x, y)
+      )
+      for value in (x, y)
     )
     strategy.run(step_fn, args=(x, y))
 
 
 def state_of(model, optimizer) -> State:
   return State(
-      [v.numpy() for v in model.trainable_variables],
-      [
-          {k: s.numpy() for k, s in slots.slots_of(optimizer, v).items()}
-          for v in model.trainable_variables
-      ],
+    [v.numpy() for v in model.trainable_variables],
+    [
+      {k: s.numpy() for k, s in slots.slots_of(optimizer, v).items()}
+      for v in model.trainable_variables
+    ],
   )
 
 
 def run_algorithm_1(
-    make_optimizer, unit_size, num_replicas, splits=None
+  make_optimizer, unit_size, num_replicas, splits=None
 ) -> State:
   """Runs the oracle; `splits` are the groups from a step on, by that step."""
   splits = splits or {}
@@ -154,7 +153,7 @@ def run_algorithm_1(
       mean = tf.reduce_mean(tf.stack([by_name[v.name] for v in tie]), axis=0)
       by_name.update({v.name: mean for v in tie})
     optimizer.apply_gradients(
-        [(by_name[v.name], v) for v in model.trainable_variables]
+      [(by_name[v.name], v) for v in model.trainable_variables]
     )
 
   def unshared_step(x, y):

@@ -14,29 +14,47 @@ def _names(table):
 
 def test_runs_are_all_combinations():
   assert _names({"method": ["baseline", "swe"], "seed": [0, 1]}) == [
-      "baseline-seed0", "baseline-seed1", "swe-seed0", "swe-seed1"]
+    "baseline-seed0",
+    "baseline-seed1",
+    "swe-seed0",
+    "swe-seed1",
+  ]
 
 
 def test_an_axis_that_does_not_matter_to_a_method_makes_no_runs():
-  runs = plan.plan_runs({
-      "method": ["baseline", "swe", "net2net"], "units": ["1x24", "2x12"],
-      "tau": ["10%", 0.2]})
+  runs = plan.plan_runs(
+    {
+      "method": ["baseline", "swe", "net2net"],
+      "units": ["1x24", "2x12"],
+      "tau": ["10%", 0.2],
+    }
+  )
   assert [run.name for run in runs] == [
-      "baseline", "swe-1x24-tau10", "swe-1x24-tau20", "swe-2x12-tau10",
-      "swe-2x12-tau20", "net2net"]
+    "baseline",
+    "swe-1x24-tau10",
+    "swe-1x24-tau20",
+    "swe-2x12-tau10",
+    "swe-2x12-tau20",
+    "net2net",
+  ]
   assert runs[0].point == {"method": "baseline"}
 
 
 def test_sharing_never_is_the_baseline_and_sharing_always_is_albert():
   assert _names({"method": ["swe"], "tau": [0, "5%", "100%"]}) == [
-      "baseline", "swe-tau5", "albert"]
+    "baseline",
+    "swe-tau5",
+    "albert",
+  ]
 
 
 def test_tables_are_joined_and_a_run_that_comes_twice_is_one():
-  assert _names([
+  assert _names(
+    [
       {"method": ["swe"], "learning_rate": [1e-3, 3e-3], "seed": [0]},
       {"method": ["swe"], "learning_rate": [3e-3], "seed": [0, 1]},
-  ]) == ["swe-lr0.001-seed0", "swe-lr0.003-seed0", "swe-lr0.003-seed1"]
+    ]
+  ) == ["swe-lr0.001-seed0", "swe-lr0.003-seed0", "swe-lr0.003-seed1"]
 
 
 def test_an_axis_of_ones_own():
@@ -46,7 +64,9 @@ def test_an_axis_of_ones_own():
   assert run.own == (staged,)
 
 
-@pytest.mark.parametrize("table, says", [
+@pytest.mark.parametrize(
+  "table, says",
+  [
     ({"method": ["sew"]}, "'sew' is none of baseline, swe"),
     ({"tau": ["150%"]}, "1.5 is not a number between 0 and 1"),
     ({"tau": [True]}, "True is not a number"),
@@ -55,7 +75,8 @@ def test_an_axis_of_ones_own():
     ({"seed": 3}, "axes.seed must be a list"),
     ({"depth": [3]}, "axes.depth is none of .* must be a table"),
     ([], "axes"),
-])
+  ],
+)
 def test_a_wrong_axis_is_named(table, says, tmp_path):
   path = tmp_path / "study.yaml"
   path.write_text(yaml.safe_dump({"experiment": "swe/x", "axes": table}))
@@ -63,13 +84,16 @@ def test_a_wrong_axis_is_named(table, says, tmp_path):
     plan.read_study(str(path))
 
 
-@pytest.mark.parametrize("content, says", [
+@pytest.mark.parametrize(
+  "content, says",
+  [
     ("axes: {seed: [0]}", "'experiment' is missing"),
     ("experiment: x\naxis: {seed: [0]}", "unknown key 'axis'"),
     ("- a list", "must be a table"),
     ("a: [", "is not YAML"),
     ("experiment: x\naxes: {seed: [0]}\nconfig_files: [no.yaml]", "no file"),
-])
+  ],
+)
 def test_a_wrong_file_is_told(content, says, tmp_path):
   path = tmp_path / "study.yaml"
   path.write_text(content)
@@ -86,6 +110,9 @@ class _Encoder:
 def test_a_wider_model_has_more_heads_of_the_same_size():
   changed = axes.overrides_of("width", 96, _Encoder)
   assert changed["task"]["model"]["encoder"]["any"] == {
-      "hidden_size": 96, "num_attention_heads": 6, "intermediate_size": 192}
+    "hidden_size": 96,
+    "num_attention_heads": 6,
+    "intermediate_size": 192,
+  }
   with pytest.raises(errors.UsageError, match=r"size of a head \(16\)"):
     axes.overrides_of("width", 100, _Encoder)

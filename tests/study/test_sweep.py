@@ -32,21 +32,35 @@ def _study(tmp_path_factory):
   base = tiny.overrides(tiny.write_records(str(folder / "records")))
   (folder / "base.yaml").write_text(yaml.safe_dump(base))
   path = folder / "study.yaml"
-  path.write_text(yaml.safe_dump({
-      "experiment": "swe/bert_pretraining",
-      "config_files": ["base.yaml"],
-      "overrides": {"runtime": {"distribution_strategy": "off"}},
-      "axes": {"method": ["baseline", "swe"], "seed": [1]},
-  }))
+  path.write_text(
+    yaml.safe_dump(
+      {
+        "experiment": "swe/bert_pretraining",
+        "config_files": ["base.yaml"],
+        "overrides": {"runtime": {"distribution_strategy": "off"}},
+        "axes": {"method": ["baseline", "swe"], "seed": [1]},
+      }
+    )
+  )
   return path
 
 
 def _sweep(study, output_dir, *arguments):
   return subprocess.Popen(
-      [sys.executable, "-m", "swe_tf.cli", "sweep", str(study),
-       f"--output_dir={output_dir}", *arguments],
-      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-      env=dict(os.environ, COLUMNS="120"))
+    [
+      sys.executable,
+      "-m",
+      "swe_tf.cli",
+      "sweep",
+      str(study),
+      f"--output_dir={output_dir}",
+      *arguments,
+    ],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+    text=True,
+    env=dict(os.environ, COLUMNS="120"),
+  )
 
 
 def _finish(process):
@@ -59,9 +73,15 @@ def _planned(path):
   runs = []
   for run in study.runs:
     config = configs.make_config(study, run)
-    runs.append(sweep_lib.PlannedRun(
-        run=run, config=config.as_dict(), steps=config.trainer.train_steps,
-        tokens=configs.tokens(config), flops=configs.training_flops(config)))
+    runs.append(
+      sweep_lib.PlannedRun(
+        run=run,
+        config=config.as_dict(),
+        steps=config.trainer.train_steps,
+        tokens=configs.tokens(config),
+        flops=configs.training_flops(config),
+      )
+    )
   return study, runs
 
 
@@ -101,7 +121,8 @@ def test_runs_of_another_configuration_are_refused(study, tmp_path):
   other["trainer"]["train_steps"] = 99
   (folder / "overrides.yaml").write_text(yaml.safe_dump(other))
   with pytest.raises(
-      errors.UsageError, match="has trainer.train_steps 99, but now it is 12"):
+    errors.UsageError, match="has trainer.train_steps 99, but now it is 12"
+  ):
     sweep_lib.Sweep(known.experiment, known.metrics, runs, tmp_path)
 
 
@@ -121,7 +142,8 @@ def test_cores_are_divided(monkeypatch):
 
 
 def test_a_study_runs_and_its_results_are_those_of_the_event_files(
-    study, tmp_path):
+  study, tmp_path
+):
   status, output = _finish(_sweep(study, tmp_path / "runs", "--dry_run"))
   assert status == 0, output
   assert "baseline-seed1" in output and "time unknown" in output
@@ -141,7 +163,8 @@ def test_a_study_runs_and_its_results_are_those_of_the_event_files(
   assert [run["name"] for run in together] == ["baseline-seed1", "swe-seed1"]
   assert together[1]["metrics"] == result["metrics"]
   config = yaml.unsafe_load(
-      (tmp_path / "runs" / "swe-seed1" / "params.yaml").read_text())
+    (tmp_path / "runs" / "swe-seed1" / "params.yaml").read_text()
+  )
   assert config["task"]["sharing"]["untie_step"] == tiny.TAU
   status, output = _finish(_sweep(study, tmp_path / "runs", "--dry_run"))
   assert output.count("finished") >= 2 and "left: 0.00e+00 FLOPs" in output
@@ -173,5 +196,6 @@ def test_a_killed_sweep_goes_on(study, tmp_path):
 
 def _signal_training(directory: pathlib.Path, name: str) -> None:
   subprocess.run(
-      ["pkill", f"-{name}", "-f", f"model_dir={directory}"], check=True)
+    ["pkill", f"-{name}", "-f", f"model_dir={directory}"], check=True
+  )
   time.sleep(1)

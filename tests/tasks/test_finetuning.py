@@ -3,14 +3,14 @@
 import pathlib
 
 import numpy as np
-from official.core import exp_factory
-from official.core import task_factory
-from official.core import train_utils
-from official.modeling import hyperparams
 import pytest
 import tensorflow as tf
 import yaml
 
+from official.core import exp_factory
+from official.core import task_factory
+from official.core import train_utils
+from official.modeling import hyperparams
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.tasks import prepared_data
@@ -25,16 +25,18 @@ def fixture_pretrained(tmp_path_factory):
   """A pre-training run with a checkpoint of each phase: steps 3 and 12."""
   folder = tmp_path_factory.mktemp("pretrained")
   config = tiny.config_of(
-      tiny.overrides(tiny.write_records(str(folder))),
-      {"trainer": {"max_to_keep": 9}})
+    tiny.overrides(tiny.write_records(str(folder))),
+    {"trainer": {"max_to_keep": 9}},
+  )
   runner = tiny.make_runner(config, str(folder / "run"))
   train_utils.serialize_config(config, str(folder / "run"))
   encoders = {}
   for step in (3, tiny.STEPS):
     runner.controller.train(step)
     encoders[step] = [
-        variable.numpy()
-        for variable in runner.trainer.model.encoder_network.variables]
+      variable.numpy()
+      for variable in runner.trainer.model.encoder_network.variables
+    ]
   return folder / "run", encoders
 
 
@@ -42,8 +44,12 @@ def fixture_pretrained(tmp_path_factory):
 def fixture_data_dir(tmp_path_factory):
   """Made sentences with the vocabulary size of the pre-trained model."""
   return samples.write_data(
-      "SST-2", tmp_path_factory.mktemp("sst"), real=False,
-      max_seq_length=tiny.LENGTH, vocab_size=tiny.VOCAB)
+    "SST-2",
+    tmp_path_factory.mktemp("sst"),
+    real=False,
+    max_seq_length=tiny.LENGTH,
+    vocab_size=tiny.VOCAB,
+  )
 
 
 def _config(data_dir, experiment="swe/glue", *overrides, **task):
@@ -79,28 +85,33 @@ def test_fine_tuning_unties_what_was_shared(pretrained, data_dir):
   assert not hasattr(config.task, "sharing")
   runner = tiny.make_runner(config, str(run.parent / "tuned"))
   first, second = runner.trainer.model.checkpoint_items[
-      "encoder"].transformer_layers
+    "encoder"
+  ].transformer_layers
   pairs = list(zip(first.trainable_variables, second.trainable_variables))
   assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in pairs)
   runner.controller.train(config.trainer.train_steps)
-  assert not any(np.array_equal(a.numpy(), b.numpy())
-                 for a, b in pairs if "kernel" in a.name)
+  assert not any(
+    np.array_equal(a.numpy(), b.numpy()) for a, b in pairs if "kernel" in a.name
+  )
 
 
-def test_steps_and_schedule_follow_the_number_of_examples(
-    pretrained, data_dir):
+def test_steps_and_schedule_follow_the_number_of_examples(pretrained, data_dir):
   run, _ = pretrained
   config = _config(
-      data_dir, "swe/glue",
-      {"task": {"train_data": {"global_batch_size": 2}}},
-      init_checkpoint=str(run))
+    data_dir,
+    "swe/glue",
+    {"task": {"train_data": {"global_batch_size": 2}}},
+    init_checkpoint=str(run),
+  )
   assert config.trainer.train_steps == 3 * samples.COUNT // 2 == 96
   optimizer = train_utils.create_optimizer(
-      task_factory.get_task(config.task), config)
+    task_factory.get_task(config.task), config
+  )
   rates = [float(optimizer.learning_rate(step)) for step in range(97)]
   peak, warmup = 3e-5, 10
-  expected = [peak * min(step / warmup, (96 - step) / (96 - warmup))
-              for step in range(97)]
+  expected = [
+    peak * min(step / warmup, (96 - step) / (96 - warmup)) for step in range(97)
+  ]
   # Model Garden takes step 1's rate for step 0, which does no harm.
   np.testing.assert_allclose(rates[1:], expected[1:], rtol=1e-4, atol=1e-12)
   config.validate()  # What is set stays.
@@ -110,21 +121,25 @@ def test_steps_and_schedule_follow_the_number_of_examples(
 
 
 def _ids(dataset, count):
-  return np.concatenate([
-      batch["input_word_ids"].numpy() for batch in dataset.take(count)])
+  return np.concatenate(
+    [batch["input_word_ids"].numpy() for batch in dataset.take(count)]
+  )
 
 
 def test_input_starts_at_any_step_and_honours_the_limit(pretrained, data_dir):
   run, _ = pretrained
   config = _config(
-      data_dir, "swe/glue",
-      {"task": {"train_data": {"global_batch_size": 8}}},
-      init_checkpoint=str(run), max_train_examples=24)
+    data_dir,
+    "swe/glue",
+    {"task": {"train_data": {"global_batch_size": 8}}},
+    init_checkpoint=str(run),
+    max_train_examples=24,
+  )
   task = task_factory.get_task(config.task)
   params = config.task.train_data
   straight = _ids(task.build_inputs(params), 9)
   resumed = _ids(task.build_inputs(params, start_step=4), 5)
-  np.testing.assert_array_equal(straight[4 * 8:], resumed)
+  np.testing.assert_array_equal(straight[4 * 8 :], resumed)
   passes = straight.reshape([3, 24, -1])
   assert len(np.unique(passes[0], axis=0)) == 24
   assert len(np.unique(straight, axis=0)) == 24
@@ -134,7 +149,8 @@ def test_input_starts_at_any_step_and_honours_the_limit(pretrained, data_dir):
 def test_another_vocabulary_is_refused(pretrained, data_dir, tmp_path):
   run, _ = pretrained
   other = samples.write_data(
-      "SST-2", tmp_path, real=False, max_seq_length=tiny.LENGTH)
+    "SST-2", tmp_path, real=False, max_seq_length=tiny.LENGTH
+  )
   with pytest.raises(errors.UsageError, match="vocabulary of 45 tokens.* 50"):
     _config(other, init_checkpoint=str(run))
   # With the vocabulary at hand, its tokens count and not only their number.
@@ -149,7 +165,8 @@ def test_another_vocabulary_is_refused(pretrained, data_dir, tmp_path):
 def test_too_long_sequences_are_refused(pretrained, tmp_path):
   run, _ = pretrained
   data_dir = samples.write_data(
-      "SST-2", tmp_path, real=False, max_seq_length=17, vocab_size=tiny.VOCAB)
+    "SST-2", tmp_path, real=False, max_seq_length=17, vocab_size=tiny.VOCAB
+  )
   with pytest.raises(errors.UsageError, match="17, but .* only 16 positions"):
     _config(data_dir, init_checkpoint=str(run))
 
@@ -178,14 +195,22 @@ def test_data_that_is_not_there_is_told(tmp_path, data_dir):
 
 
 @pytest.mark.parametrize(
-    "path", sorted(_YAMLS.glob("*.yaml")), ids=lambda path: path.stem)
+  "path", sorted(_YAMLS.glob("*.yaml")), ids=lambda path: path.stem
+)
 def test_every_yaml_is_a_whole_experiment(path, tmp_path):
   name = yaml.safe_load(path.read_text())["task"]["data_dir"].split("/")[-1]
   is_squad = name.startswith("squad")
   config = exp_factory.get_exp_config("swe/squad" if is_squad else "swe/glue")
   config = hyperparams.override_params_dict(config, str(path), is_strict=True)
-  config.override({"task": {"data_dir": samples.write_data(
-      name, tmp_path, count=8, real=False, max_seq_length=64)}})
+  config.override(
+    {
+      "task": {
+        "data_dir": samples.write_data(
+          name, tmp_path, count=8, real=False, max_seq_length=64
+        )
+      }
+    }
+  )
   config.validate()
   data = prepared_data.read_prepared_data(config.task.data_dir)
   assert data.task == name

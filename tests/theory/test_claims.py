@@ -10,7 +10,6 @@ from swe_tf.theory import claims
 
 
 class ClaimsTest(absltest.TestCase):
-
   def test_bounds_can_fail(self):
     self.assertTrue(claims.at_most("paper", "", "", 1.0, 1.0).holds)
     self.assertFalse(claims.at_most("paper", "", "", 1.0, 1.01).holds)
@@ -27,25 +26,41 @@ class ClaimsTest(absltest.TestCase):
     self.assertFalse(claims.close("paper", "", "", 1.0, math.nan, 1.0).holds)
 
   def test_only_what_is_observed_may_fail(self):
-    proved = {kind: claims.at_most(kind, "", "", 1, 0).proved
-              for kind in ("paper", "derived", "slip", "observed")}
-    self.assertEqual(proved, {"paper": True, "derived": True, "slip": True,
-                              "observed": False})
+    proved = {
+      kind: claims.at_most(kind, "", "", 1, 0).proved
+      for kind in ("paper", "derived", "slip", "observed")
+    }
+    self.assertEqual(
+      proved, {"paper": True, "derived": True, "slip": True, "observed": False}
+    )
 
   def test_files(self):
-    rows = [claims.at_most("paper", "Lemma", "|W|", 1.0, 0.5),
-            claims.close("observed", "Figure 2", "ratio", 0.5, 0.1, math.inf)]
+    rows = [
+      claims.at_most("paper", "Lemma", "|W|", 1.0, 0.5),
+      claims.close("observed", "Figure 2", "ratio", 0.5, 0.1, math.inf),
+    ]
     directory = pathlib.Path(self.create_tempdir().full_path)
     claims.write(rows, directory)
 
     def refuse(constant):
       raise ValueError(f"{constant} is not JSON")
 
-    read = json.loads((directory / "claims.json").read_text(encoding="utf-8"),
-                      parse_constant=refuse)
-    self.assertEqual(read[0], {
-        "source": "Lemma", "claim": "|W|", "predicted": "<= 1",
-        "measured": 0.5, "holds": True, "kind": "paper", "proved": True})
+    read = json.loads(
+      (directory / "claims.json").read_text(encoding="utf-8"),
+      parse_constant=refuse,
+    )
+    self.assertEqual(
+      read[0],
+      {
+        "source": "Lemma",
+        "claim": "|W|",
+        "predicted": "<= 1",
+        "measured": 0.5,
+        "holds": True,
+        "kind": "paper",
+        "proved": True,
+      },
+    )
     self.assertEqual((read[1]["measured"], read[1]["holds"]), ("inf", False))
     table = (directory / "claims.md").read_text(encoding="utf-8").splitlines()
     self.assertLen(table, 4)

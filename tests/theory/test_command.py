@@ -13,13 +13,16 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 def _run(*arguments):
   return subprocess.run(
-      [sys.executable, "-m", "swe_tf.theory.command", *arguments], cwd=_ROOT,
-      env=os.environ | {"COLUMNS": "160"}, capture_output=True, text=True,
-      check=False)
+    [sys.executable, "-m", "swe_tf.theory.command", *arguments],
+    cwd=_ROOT,
+    env=os.environ | {"COLUMNS": "160"},
+    capture_output=True,
+    text=True,
+    check=False,
+  )
 
 
 class CommandTest(absltest.TestCase):
-
   def _assert_refused(self, result, *words):
     self.assertEqual(result.returncode, 2)
     self.assertLen(result.stderr.strip().splitlines(), 1)
@@ -32,8 +35,9 @@ class CommandTest(absltest.TestCase):
     self.assertEqual(result.returncode, 1)
     self.assertIn("5 of 6 claims hold", result.stdout)
     rows = json.loads((output_dir / "claims.json").read_text(encoding="utf-8"))
-    self.assertEqual([row["source"] for row in rows if not row["holds"]],
-                     ["Lemma"])
+    self.assertEqual(
+      [row["source"] for row in rows if not row["holds"]], ["Lemma"]
+    )
     self.assertTrue((output_dir / "claims.md").exists())
     self.assertTrue((output_dir / "theorem3.png").exists())
 
@@ -45,17 +49,20 @@ class CommandTest(absltest.TestCase):
     self.assertEmpty(result.stderr)
 
   def test_misuse_is_refused_in_one_line(self):
-    self._assert_refused(_run("theorem9", "--output_dir=/tmp/x"), "'theorem9'",
-                         "theorem3")
+    self._assert_refused(
+      _run("theorem9", "--output_dir=/tmp/x"), "'theorem9'", "theorem3"
+    )
     self._assert_refused(_run("all"), "--output_dir", "missing")
     self._assert_refused(_run("--output_dir=/tmp/x"), "no experiment", "all")
     self._assert_refused(_run("all", f"--output_dir={__file__}"), __file__)
 
   def test_starts_without_tensorflow(self):
-    code = ("import sys, swe_tf.theory.command\n"
-            "sys.exit('tensorflow' in sys.modules)")
-    result = subprocess.run([sys.executable, "-c", code], cwd=_ROOT,
-                            check=False)
+    code = (
+      "import sys, swe_tf.theory.command\nsys.exit('tensorflow' in sys.modules)"
+    )
+    result = subprocess.run(
+      [sys.executable, "-c", code], cwd=_ROOT, check=False
+    )
     self.assertEqual(result.returncode, 0)
 
 

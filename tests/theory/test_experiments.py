@@ -26,8 +26,7 @@ def _small(module, **constants):
 
 def _failed(claims):
   """The sources of proved claims that do not hold."""
-  return {claim.source for claim in claims
-          if claim.proved and not claim.holds}
+  return {claim.source for claim in claims if claim.proved and not claim.holds}
 
 
 def _panel():
@@ -35,15 +34,14 @@ def _panel():
 
 
 class ExperimentsTest(parameterized.TestCase):
-
   @parameterized.parameters(
-      name for name in experiment.EXPERIMENTS if name != "optimizer")
+    name for name in experiment.EXPERIMENTS if name != "optimizer"
+  )
   def test_claims_hold_and_are_documented(self, name):
     module = importlib.import_module(experiment.EXPERIMENTS[name])
     with _small(figure2, RATIO_SEEDS=100), _small(theorem2, TARGETS=3):
       outcome = module.run(_OPTIONS)
-    self.assertEqual([claim for claim in outcome.claims if not claim.holds],
-                     [])
+    self.assertEqual([claim for claim in outcome.claims if not claim.holds], [])
     self.assertEqual(list(outcome.figures), [name])
     documented = _DOCS.read_text(encoding="utf-8")
     for claim in outcome.claims:
@@ -59,38 +57,48 @@ class BrokenTest(parameterized.TestCase):
   """A claim is worth something only if it can turn red."""
 
   @parameterized.parameters(
-      # The sum is L times the mean: regression diverges,
-      ({"aggregate": np.sum}, {"Figure 2"}),
-      # and above 2 / lambda_max, so does plain gradient descent.
-      ({"step_scale": 2.0}, {"Figure 2"}))
+    # The sum is L times the mean: regression diverges,
+    ({"aggregate": np.sum}, {"Figure 2"}),
+    # and above 2 / lambda_max, so does plain gradient descent.
+    ({"step_scale": 2.0}, {"Figure 2"}),
+  )
   def test_regression(self, broken, sources):
     with _small(figure2, SEEDS=4, RATIO_SEEDS=40), np.errstate(all="ignore"):
       outcome = figure2.run(dataclasses.replace(_OPTIONS, **broken))
     self.assertEqual(_failed(outcome.claims), sources)
 
   @parameterized.parameters(
-      ({}, set()),
-      ({"aggregate": np.sum}, {"Lemma", "Theorem 3, stronger"}),
-      ({"step_scale": 2.0}, {"Lemma"}),
-      ({"step_scale": 4.0}, {"Lemma", "Theorem 3, stronger"}))
+    ({}, set()),
+    ({"aggregate": np.sum}, {"Lemma", "Theorem 3, stronger"}),
+    ({"step_scale": 2.0}, {"Lemma"}),
+    ({"step_scale": 4.0}, {"Lemma", "Theorem 3, stronger"}),
+  )
   def test_lemma(self, broken, sources):
     with np.errstate(all="ignore"):
-      claims = theorem3.lemma(np.random.default_rng(0), dataclasses.replace(
-          _OPTIONS, **broken), _panel())
+      claims = theorem3.lemma(
+        np.random.default_rng(0),
+        dataclasses.replace(_OPTIONS, **broken),
+        _panel(),
+      )
     self.assertEqual(_failed(claims), sources)
 
   @parameterized.parameters((1.0, set()), (600.0, {"Theorem 3"}))
   def test_theorem3(self, step_scale, sources):
     with _small(theorem3, DEPTHS=(4,)), np.errstate(all="ignore"):
-      claims = theorem3.theorem3(np.random.default_rng(0), dataclasses.replace(
-          _OPTIONS, step_scale=step_scale), _panel())
+      claims = theorem3.theorem3(
+        np.random.default_rng(0),
+        dataclasses.replace(_OPTIONS, step_scale=step_scale),
+        _panel(),
+      )
     self.assertEqual(_failed(claims), sources)
 
   @parameterized.parameters((1.0, set()), (5e4, {"Fact 3"}))
   def test_fact3(self, step_scale, sources):
     with np.errstate(all="ignore"), _small(theorem3, FACT3_STEPS=200):
-      claims = theorem3.fact3(np.random.default_rng(0), dataclasses.replace(
-          _OPTIONS, step_scale=step_scale))
+      claims = theorem3.fact3(
+        np.random.default_rng(0),
+        dataclasses.replace(_OPTIONS, step_scale=step_scale),
+      )
     self.assertEqual(_failed(claims), sources)
 
   @parameterized.parameters((np.mean, set()), (np.sum, {"Remark"}))
@@ -111,8 +119,9 @@ class BrokenTest(parameterized.TestCase):
       _, stem = theorem2.train(near, theorem2.UNTIE_STEP, aggregate)
     to_symmetric = theorem2.norm(stem - theorem2.symmetric_part(near))
     to_target = theorem2.norm(stem - near)
-    reached, missed = ((to_symmetric, to_target) if symmetric
-                       else (to_target, to_symmetric))
+    reached, missed = (
+      (to_symmetric, to_target) if symmetric else (to_target, to_symmetric)
+    )
     self.assertLess(reached.max(), 1e-6)
     self.assertGreater(missed.min(), 1e-2)
 

@@ -12,14 +12,19 @@ from swe_tf.theory import figure2
 from swe_tf.theory import optimizer_check
 
 _OPTIONS = experiment.Options(seed=1)
-_SMALL = {"NUM_LAYERS": 12, "NUM_SAMPLES": 8, "NUM_STEPS": 40,
-          "UNTIE_STEP": 15, "STEP_SIZE": 0.05}
+_SMALL = {
+  "NUM_LAYERS": 12,
+  "NUM_SAMPLES": 8,
+  "NUM_STEPS": 40,
+  "UNTIE_STEP": 15,
+  "STEP_SIZE": 0.05,
+}
 
 
 class OptimizerCheckTest(parameterized.TestCase):
-
   @parameterized.parameters(
-      optimizer_check.regression_gap, optimizer_check.deep_linear_gap)
+    optimizer_check.regression_gap, optimizer_check.deep_linear_gap
+  )
   def test_equals_algorithm_1_and_not_its_sum(self, gap):
     with mock.patch.multiple(figure2, **_SMALL):
       self.assertLess(gap(_OPTIONS), 1e-9)
@@ -33,8 +38,10 @@ class OptimizerCheckTest(parameterized.TestCase):
     def off_by_one(*args, **kwargs):
       return train(*args, **kwargs | {"untie_step": untie_step})
 
-    with mock.patch.multiple(figure2, **_SMALL), mock.patch.object(
-        optimizer_check, "train", off_by_one):
+    with (
+      mock.patch.multiple(figure2, **_SMALL),
+      mock.patch.object(optimizer_check, "train", off_by_one),
+    ):
       self.assertGreater(optimizer_check.regression_gap(_OPTIONS), 1e-3)
 
 

@@ -12,12 +12,14 @@ from swe_tf.theory import regression
 
 def _problem(seeds, num_layers, num_samples):
   return regression.Problem.draw(
-      np.random.default_rng(0), seeds=seeds, num_layers=num_layers,
-      num_samples=num_samples)
+    np.random.default_rng(0),
+    seeds=seeds,
+    num_layers=num_layers,
+    num_samples=num_samples,
+  )
 
 
 class RegressionTest(parameterized.TestCase):
-
   def test_gradient_is_that_of_the_training_loss(self):
     problem = _problem(1, 6, 4)
     weights = np.linspace(-1, 1, 6)
@@ -26,50 +28,68 @@ class RegressionTest(parameterized.TestCase):
       residual = problem.inputs[0] @ (w - problem.weights[0])
       return np.mean(residual**2) / 2
 
-    numeric = [(loss(weights + h) - loss(weights - h)) / 2e-6
-               for h in 1e-6 * np.eye(6)]
+    numeric = [
+      (loss(weights + h) - loss(weights - h)) / 2e-6 for h in 1e-6 * np.eye(6)
+    ]
     np.testing.assert_allclose(
-        regression.gradient(problem.covariance(),
-                            weights - problem.weights)[0], numeric, atol=1e-8)
+      regression.gradient(problem.covariance(), weights - problem.weights)[0],
+      numeric,
+      atol=1e-8,
+    )
 
   def test_shared_solution_is_least_squares(self):
     problem = _problem(3, 7, 5)
     for i, solution in enumerate(regression.shared_solution(problem)):
       expected, *_ = np.linalg.lstsq(
-          problem.inputs[i].sum(axis=1, keepdims=True),
-          problem.inputs[i] @ problem.weights[i])
+        problem.inputs[i].sum(axis=1, keepdims=True),
+        problem.inputs[i] @ problem.weights[i],
+      )
       np.testing.assert_allclose(solution, expected, rtol=1e-10)
 
   def test_training_ends_at_the_shared_solution_and_the_interpolant(self):
     problem = _problem(2, 12, 6)
     covariance = problem.covariance()
-    path = np.array(list(algorithm1.iterates(
-        np.zeros_like(problem.weights),
-        lambda w: regression.gradient(covariance, w - problem.weights),
-        step_size=0.2, num_steps=6000, layer_axis=-1, untie_step=500)))
+    path = np.array(
+      list(
+        algorithm1.iterates(
+          np.zeros_like(problem.weights),
+          lambda w: regression.gradient(covariance, w - problem.weights),
+          step_size=0.2,
+          num_steps=6000,
+          layer_axis=-1,
+          untie_step=500,
+        )
+      )
+    )
     shared = regression.shared_solution(problem)
     np.testing.assert_allclose(path[500], shared + np.zeros(12), rtol=1e-9)
     np.testing.assert_allclose(
-        path[-1], regression.interpolant(problem, path[500]), atol=1e-8)
+      path[-1], regression.interpolant(problem, path[500]), atol=1e-8
+    )
 
   @parameterized.parameters((8, 5), (20, 6), (7, 6))
   def test_expected_errors_are_exact(self, num_layers, num_samples):
     problem = _problem(40_000, num_layers, num_samples)
     zero = np.zeros_like(problem.weights)
     for start, expected in (
-        (zero, regression.expected_error_gd(num_layers, num_samples)),
-        (zero + regression.shared_solution(problem),
-         regression.expected_error_swe(num_layers, num_samples))):
+      (zero, regression.expected_error_gd(num_layers, num_samples)),
+      (
+        zero + regression.shared_solution(problem),
+        regression.expected_error_swe(num_layers, num_samples),
+      ),
+    ):
       errors = regression.test_error(
-          regression.interpolant(problem, start), problem)
-      self.assertLess(abs(errors.mean() - expected),
-                      4 * errors.std() / np.sqrt(errors.size))
+        regression.interpolant(problem, start), problem
+      )
+      self.assertLess(
+        abs(errors.mean() - expected), 4 * errors.std() / np.sqrt(errors.size)
+      )
 
   def test_ratio_tends_to_one_half(self):
     self.assertAlmostEqual(
-        figure2.predicted_ratio(200, 120), 199 * 119 / (2 * 198 * 118))
-    self.assertAlmostEqual(figure2.predicted_ratio(10**6, 10**5), 0.5,
-                           places=4)
+      figure2.predicted_ratio(200, 120), 199 * 119 / (2 * 198 * 118)
+    )
+    self.assertAlmostEqual(figure2.predicted_ratio(10**6, 10**5), 0.5, places=4)
 
   def test_distance_is_that_of_the_projection(self):
     problem = _problem(3, 9, 4)
