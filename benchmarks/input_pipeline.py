@@ -23,8 +23,8 @@ from absl import flags
 import tensorflow as tf
 
 from official.nlp.data import pretrain_text_dataloader
-from swe_tf import data
-from swe_tf.data import pretrain_text
+from swe_tf.data.text import loaders
+from swe_tf.data.text import pretrain_text
 
 _TEXT = flags.DEFINE_string("text", None, "Text file.", required=True)
 _VOCAB = flags.DEFINE_string("vocab", None, "WordPieces.", required=True)
@@ -47,7 +47,7 @@ def _write_records(path: str) -> None:
 
 
 def _ours():
-  return data.build_dataset(
+  return loaders.build_dataset(
     pretrain_text.PretrainTextDataConfig(
       input_path=_TEXT.value,
       vocab_file_path=_VOCAB.value,

@@ -25,8 +25,8 @@ import tensorflow as tf
 from benchmarks import model
 from official.core import train_utils
 from swe_tf.doctor import steps
-from swe_tf.sharing import trainer as trainer_lib
 from swe_tf.tasks import masked_lm
+from swe_tf.training import trainer as trainer_lib
 
 _LAYERS = flags.DEFINE_list("layers", ["6", "12", "24", "48"], "Depths.")
 _WIDTH = flags.DEFINE_integer("width", 256, "The width of the model.")

@@ -24,10 +24,10 @@ import tensorflow as tf
 
 from official.nlp.data import create_pretraining_data
 from official.nlp.tools import tokenization
-from swe_tf.data import docstrings
-from swe_tf.data import manifest
-from swe_tf.data import records
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.prepare import manifest
+from swe_tf.data.prepare import shards as records
+from swe_tf.data.text import docstrings
+from swe_tf.data.text import vocab as vocab_lib
 
 _TEXT = flags.DEFINE_string("text", None, "Text file; default: docstrings.")
 _VOCAB = flags.DEFINE_string("vocab", None, "WordPiece vocabulary.")

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
   "SharingPlan": "swe_tf.sharing.plan",
   "SharedWeightsOptimizer": "swe_tf.sharing.optimizer",
-  "SharedWeightsTrainer": "swe_tf.sharing.trainer",
+  "SharedWeightsTrainer": "swe_tf.training.trainer",
   "UntieCallback": "swe_tf.sharing.callback",
   "UntieRule": "swe_tf.sharing.schedule",
   "UntieAtStep": "swe_tf.sharing.schedule",

@@ -19,43 +19,43 @@ COMMANDS: dict[str, tuple[str, str]] = {
   "demo": ("swe_tf.demo", "pre-train a small BERT on this machine's text"),
   "train": ("swe_tf.train", "official.nlp.train with the swe experiments"),
   "doctor": (
-    "swe_tf.doctor.command",
+    "swe_tf.commands.doctor",
     "check a command line of swe train before it is run",
   ),
-  "doctor cost": ("swe_tf.doctor.cost_command", "what a run will cost"),
+  "doctor cost": ("swe_tf.commands.doctor_cost", "what a run will cost"),
   "doctor tpu": (
-    "swe_tf.doctor.tpu_command",
+    "swe_tf.commands.doctor_tpu",
     "compile the steps for a TPU, without a TPU",
   ),
   "prepare pretraining": (
-    "swe_tf.data.prepare_pretraining",
+    "swe_tf.commands.prepare_pretraining",
     "text files to masked TFRecords",
   ),
-  "prepare squad": ("swe_tf.data.prepare_squad", "SQuAD JSON to TFRecords"),
-  "prepare glue": ("swe_tf.data.prepare_glue", "GLUE files to TFRecords"),
+  "prepare squad": ("swe_tf.commands.prepare_squad", "SQuAD JSON to TFRecords"),
+  "prepare glue": ("swe_tf.commands.prepare_glue", "GLUE files to TFRecords"),
   "finetune": (
-    "swe_tf.finetune.command",
+    "swe_tf.commands.finetune",
     "fine-tune on SQuAD or GLUE as the paper does",
   ),
-  "sweep": ("swe_tf.study.command", "run a study: many runs, one file"),
-  "score": ("swe_tf.scoring.score_command", "score predictions"),
+  "sweep": ("swe_tf.commands.sweep", "run a study: many runs, one file"),
+  "score": ("swe_tf.commands.score", "score predictions"),
   "submission": (
-    "swe_tf.scoring.submission_command",
+    "swe_tf.commands.submission",
     "predictions to the GLUE benchmark's zip",
   ),
   "import": (
-    "swe_tf.convert.import_command",
+    "swe_tf.commands.import_",
     "a Hugging Face BERT to a Model Garden checkpoint",
   ),
   "export": (
-    "swe_tf.convert.export_command",
+    "swe_tf.commands.export",
     "a checkpoint to a SavedModel or to Hugging Face's layout",
   ),
   "report": (
-    "swe_tf.report.command",
+    "swe_tf.commands.report",
     "tables and figures of runs, beside the paper's",
   ),
-  "theory": ("swe_tf.theory.command", "the paper's theory, computed"),
+  "theory": ("swe_tf.commands.theory", "the paper's theory, computed"),
 }
 
 

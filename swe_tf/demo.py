@@ -17,7 +17,7 @@ from absl import flags
 from absl import logging
 
 from swe_tf import errors
-from swe_tf.data import docstrings
+from swe_tf.data.text import docstrings
 
 OVERRIDES = {
   "task": {
@@ -143,7 +143,7 @@ def _train_and_evaluate(config, model_dir: str, console) -> None:
   from official.core import task_factory
   from official.core import train_lib
   from official.core import train_utils
-  from swe_tf.sharing import trainer as trainer_lib
+  from swe_tf.training import trainer as trainer_lib
 
   strategy = tf.distribute.get_strategy()
   task = task_factory.get_task(config.task, logging_dir=model_dir)
@@ -187,7 +187,7 @@ def _train_and_evaluate(config, model_dir: str, console) -> None:
 
 def _report(config, model_dir: str, entropy: float, console) -> None:
   """Prints the end of the run and draws its curve."""
-  from swe_tf.report import curves
+  from swe_tf.runs import scalars as curves
 
   train = curves.read_scalars(os.path.join(model_dir, "train"))
   validation = curves.read_scalars(os.path.join(model_dir, "validation"))

@@ -6,5 +6,5 @@ A gin file does it for the stock driver: `import swe_tf.registry`.
 # ruff: noqa: F401
 from swe_tf.configs import bert_pretraining
 from swe_tf.configs import finetuning
-from swe_tf.convert import activations
-from swe_tf.sharing import trainer
+from swe_tf.modeling import activations
+from swe_tf.training import trainer

@@ -19,7 +19,7 @@ from official.nlp import train as stock_driver
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import parsing
-from swe_tf.sharing import trainer
+from swe_tf.training import trainer
 
 
 def define_flags() -> None:

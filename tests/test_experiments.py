@@ -17,11 +17,11 @@ from experiments import index
 from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
-from swe_tf.data import manifest
-from swe_tf.data import prepare_job
-from swe_tf.data import vocab
+from swe_tf.data.prepare import job as prepare_job
+from swe_tf.data.prepare import manifest
+from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
-from swe_tf.sharing import trainer as trainer_lib
+from swe_tf.training import trainer as trainer_lib
 from tests import tiny
 
 EXPERIMENTS = pathlib.Path(index.ROOT) / "experiments"

@@ -10,11 +10,11 @@ from official.core import task_factory
 from official.core import train_lib
 from official.core import train_utils
 from swe_tf import registry  # noqa: F401 (registers)
-from swe_tf.baselines import stem_branch
+from swe_tf.methods import stem_branch
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import slots
-from swe_tf.sharing import stack
-from swe_tf.sharing import trainer as trainer_lib
+from swe_tf.training import optimizer_stack as stack
+from swe_tf.training import trainer as trainer_lib
 
 VOCAB, LENGTH, PREDICTIONS = 50, 16, 3
 LAYERS, TAU, STEPS = 2, 7, 12

@@ -13,7 +13,7 @@ from official.nlp.configs import bert
 from official.nlp.configs import encoders
 from official.nlp.data import pretrain_dataloader
 from swe_tf.configs import experiment
-from swe_tf.data import pretrain_text
+from swe_tf.data.text import pretrain_text
 from swe_tf.modeling import encoder
 from swe_tf.modeling import sizes
 from swe_tf.tasks import masked_lm

@@ -10,7 +10,7 @@ from absl import logging
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
-from swe_tf.baselines import growth
+from swe_tf.methods import growth
 from swe_tf.sharing import plan
 from swe_tf.tasks import sharing
 

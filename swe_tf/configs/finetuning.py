@@ -17,10 +17,10 @@ from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
 from swe_tf.configs import bert_pretraining
 from swe_tf.configs import experiment
+from swe_tf.data.prepare import prepared_data
 from swe_tf.modeling import encoder
 from swe_tf.tasks import encoder_source
 from swe_tf.tasks import finetuning
-from swe_tf.tasks import prepared_data
 
 _WARMUP_FRACTION = 0.1
 # Whole data sets for all but the largest: records are in the order of the

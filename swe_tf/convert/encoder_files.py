@@ -18,8 +18,8 @@ import yaml
 
 from official.nlp.configs import encoders
 from swe_tf import errors
-from swe_tf.convert import activations  # noqa: F401  Makes its name known.
-from swe_tf.data import glue_squad_files as files
+from swe_tf import files
+from swe_tf.modeling import activations  # noqa: F401  Makes its name known.
 from swe_tf.modeling import encoder as encoder_lib
 
 # The configs that Model Garden and `swe finetune` leave beside a checkpoint.

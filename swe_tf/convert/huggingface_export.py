@@ -11,10 +11,10 @@ from typing import Any
 from safetensors import numpy as safetensors_numpy
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.convert import encoder_files
 from swe_tf.convert import huggingface_import
 from swe_tf.convert import huggingface_names
-from swe_tf.data import glue_squad_files as files
 
 # What Model Garden takes if a config does not say.
 _DEFAULT_ACTIVATION = "gelu"

@@ -12,11 +12,11 @@ import safetensors
 import tf_keras
 
 from swe_tf import errors
-from swe_tf.convert import activations
+from swe_tf import files
 from swe_tf.convert import encoder_files
 from swe_tf.convert import huggingface_names
-from swe_tf.data import glue_squad_files as files
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import activations
 
 # Hugging Face's names of what Model Garden calls `gelu`, and of others.
 ACTIVATIONS = {

@@ -15,7 +15,7 @@ import tf_keras
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from official.nlp.tasks import masked_lm as stock_masked_lm
-from swe_tf.data import manifest
+from swe_tf.data.prepare import manifest
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.tasks import masked_lm

@@ -163,7 +163,7 @@ def _compile(path: pathlib.Path, topology: topologies.Topology, say: Say):
       [
         sys.executable,
         "-m",
-        "swe_tf.doctor.aot",
+        "swe_tf.doctor.tpu_compiler",
         str(path),
         topology.name,
         str(topology.replicas),

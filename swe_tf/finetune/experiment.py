@@ -5,9 +5,9 @@ from official.core import exp_factory
 from official.modeling import hyperparams
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import plan
 from swe_tf.tasks import encoder_source
-from swe_tf.tasks import prepared_data
 
 
 def build_config(

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import dataclasses
 
 from swe_tf import errors
-from swe_tf.data import glue_tasks
-from swe_tf.tasks import prepared_data
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import prepared_data
 
 LEARNING_RATES = (1e-5, 1.5e-5, 2e-5, 3e-5, 4e-5, 5e-5, 7.5e-5, 10e-5, 12e-5)
 SQUAD_SEEDS = 5

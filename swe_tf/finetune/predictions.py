@@ -10,12 +10,12 @@ import orbit
 import tensorflow as tf
 
 from official.nlp.tasks import utils
-from swe_tf.data import glue_tasks
-from swe_tf.data import squad_predictions
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import prepared_data
+from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.finetune import plan
 from swe_tf.scoring import glue
 from swe_tf.scoring import glue_predictions
-from swe_tf.tasks import prepared_data
 
 Scores = dict[str, float | None]
 

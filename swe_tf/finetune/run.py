@@ -17,14 +17,14 @@ from official.core import task_factory
 from official.core import train_lib
 from official.core import train_utils
 from official.modeling import performance
-from swe_tf.data import glue_squad_files as files
-from swe_tf.data import glue_tasks
+from swe_tf import files
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import experiment
 from swe_tf.finetune import plan
 from swe_tf.finetune import predictions
 from swe_tf.finetune import trainer as trainer_lib
 from swe_tf.tasks import encoder_source
-from swe_tf.tasks import prepared_data
 
 RESULT = "result.json"
 

@@ -12,7 +12,7 @@ import pathlib
 from typing import Any
 
 from swe_tf import errors
-from swe_tf.data import glue_squad_files as files
+from swe_tf import files
 from swe_tf.finetune import plan
 from swe_tf.finetune import progress as progress_lib
 from swe_tf.finetune import worker_process

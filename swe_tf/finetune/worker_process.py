@@ -1,6 +1,7 @@
 """The sweep's end of a worker: starts it, gives it jobs, survives its death."""
 
 from collections.abc import Callable
+import contextlib
 import json
 import os
 import signal
@@ -91,10 +92,8 @@ class WorkerProcess:
   def _stop(self):
     if self._process is None:
       return
-    try:
+    with contextlib.suppress(BrokenPipeError):
       self._process.stdin.close()
-    except BrokenPipeError:
-      pass
     try:
       self._process.wait(timeout=10)
     except subprocess.TimeoutExpired:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from swe_tf import errors
-from swe_tf.data import glue_squad_files as files
+from swe_tf import files
 
 BASELINE, ALBERT, SWE = "baseline", "albert", "swe"
 FIXED, STAGED = "fixed", "staged"

@@ -13,7 +13,7 @@ import json
 import pathlib
 import re
 
-from swe_tf.data import glue_squad_files as files
+from swe_tf import files
 from swe_tf.report import runs as runs_lib
 from swe_tf.scoring import averages
 

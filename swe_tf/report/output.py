@@ -5,7 +5,7 @@ import os
 import pathlib
 
 from swe_tf import errors
-from swe_tf.data import glue_squad_files as files
+from swe_tf import files
 
 # Names the files of the report, so that the next one may replace them.
 MANIFEST = "report.json"

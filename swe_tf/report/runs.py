@@ -9,9 +9,9 @@ import os
 import pathlib
 
 from swe_tf import errors
-from swe_tf.data import glue_squad_files as files
-from swe_tf.report import curves
+from swe_tf import files
 from swe_tf.report import facts as facts_lib
+from swe_tf.runs import scalars as curves
 
 FINISHED, UNFINISHED, DIVERGED, NOT_EVALUATED, REPEATED = (
   "finished",

@@ -9,9 +9,9 @@ there would do better. Imports no TensorFlow.
 import dataclasses
 import math
 
-from swe_tf.report import curves
 from swe_tf.report import groups as groups_lib
 from swe_tf.report import runs as runs_lib
+from swe_tf.runs import scalars as curves
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 from sklearn import metrics
 
-from swe_tf.data import glue_tasks
+from swe_tf.data.glue import tasks as glue_tasks
 
 Label = int | float
 

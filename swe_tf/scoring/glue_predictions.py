@@ -10,9 +10,9 @@ import math
 import pathlib
 
 from swe_tf import errors
-from swe_tf.data import glue_examples
-from swe_tf.data import glue_squad_files as files
-from swe_tf.data import glue_tasks
+from swe_tf import files
+from swe_tf.data.glue import examples as glue_examples
+from swe_tf.data.glue import tasks as glue_tasks
 
 HEADER = "index\tprediction"
 

@@ -13,8 +13,8 @@ import string
 from typing import Any
 
 from swe_tf import errors
-from swe_tf.data import glue_squad_files as files
-from swe_tf.data import squad_questions
+from swe_tf import files
+from swe_tf.data.squad import questions as squad_questions
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 # In composed names, such as HasAns_exact, the official scripts say "exact".

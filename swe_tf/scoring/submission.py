@@ -16,8 +16,8 @@ import pathlib
 import zipfile
 
 from swe_tf import errors
-from swe_tf.data import glue_squad_files as files
-from swe_tf.data import glue_tasks
+from swe_tf import files
+from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.scoring import glue_predictions
 
 # Answered by the model of another task.

@@ -23,8 +23,8 @@ from typing import Any
 import yaml
 
 from swe_tf import errors
-from swe_tf.data import glue_squad_files as files
-from swe_tf.report import curves
+from swe_tf import files
+from swe_tf.runs import scalars as curves
 from swe_tf.study import plan
 from swe_tf.study import progress as progress_lib
 from swe_tf.study import run_process

@@ -14,11 +14,11 @@ import yaml
 
 from official.nlp.configs import encoders
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.convert import encoder_files
-from swe_tf.data import glue_squad_files as files
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.prepare import prepared_data
+from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import encoder as encoder_lib
-from swe_tf.tasks import prepared_data
 
 
 class EncoderSource(NamedTuple):

@@ -19,13 +19,13 @@ from official.nlp.data import data_loader_factory
 from official.nlp.tasks import question_answering
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
-from swe_tf.data import glue_squad_tokenizer
-from swe_tf.data import resumable
-from swe_tf.data import squad_predictions
-from swe_tf.data import squad_questions
-from swe_tf.data import squad_records
+from swe_tf.data.squad import predictions as squad_predictions
+from swe_tf.data.squad import questions as squad_questions
+from swe_tf.data.squad import records as squad_records
+from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.text import resumable
 from swe_tf.scoring import squad as squad_scores
-from swe_tf.sharing import checkpoint
+from swe_tf.training import checkpoint
 
 
 @dataclasses.dataclass

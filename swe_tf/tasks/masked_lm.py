@@ -9,14 +9,15 @@ import tensorflow as tf
 
 from official.core import task_factory
 from official.nlp.tasks import masked_lm
-from swe_tf import data
 from swe_tf import errors
-from swe_tf.baselines import growth as growth_lib
-from swe_tf.baselines import net2net
-from swe_tf.baselines import stacking
+from swe_tf.data.text import checks
+from swe_tf.data.text import loaders
+from swe_tf.methods import growth as growth_lib
+from swe_tf.methods import net2net
+from swe_tf.methods import stacking
 from swe_tf.sharing import optimizer as optimizer_lib
-from swe_tf.sharing import stack
 from swe_tf.tasks import sharing as sharing_lib
+from swe_tf.training import optimizer_stack as stack
 
 
 @dataclasses.dataclass
@@ -51,7 +52,7 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
   def check_data(self) -> None:
     """Raises unless the data is there, sound, and fits the model."""
     encoder = self.task_config.model.encoder.get()
-    data.check_input(
+    checks.check_input(
       self.task_config.train_data,
       self.task_config.validation_data,
       vocab_size=getattr(encoder, "vocab_size", None),
@@ -61,7 +62,7 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
     """Returns the batches from global step `start_step` on."""
     if params.input_path == "dummy":
       return super().build_inputs(params, input_context)
-    return data.build_dataset(params, input_context, start_step=start_step)
+    return loaders.build_dataset(params, input_context, start_step=start_step)
 
   def build_phases(self, model, optimizer, rule, config):
     """See base class; a model that grows has phases of its own."""

@@ -15,14 +15,14 @@ from official.core import base_task
 from official.modeling import optimization
 from official.modeling.hyperparams import base_config
 from swe_tf import errors
-from swe_tf.baselines import reparameterization
-from swe_tf.baselines import stem_branch
+from swe_tf.methods import reparameterize as reparameterization
+from swe_tf.methods import stem_branch
 from swe_tf.sharing import adaptive
-from swe_tf.sharing import checkpoint
 from swe_tf.sharing import optimizer as optimizer_lib
-from swe_tf.sharing import phases
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
+from swe_tf.training import checkpoint
+from swe_tf.training import phases
 
 SWE, NONE, REPARAMETERIZE, STEM_BRANCH = MODES = (
   "swe",

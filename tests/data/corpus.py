@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.text import vocab as vocab_lib
 
 _SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su")
 

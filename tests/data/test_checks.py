@@ -8,10 +8,11 @@ from rich import console as rich_console
 import tensorflow as tf
 
 from official.nlp.data import pretrain_dataloader
-from swe_tf import data
 from swe_tf import errors
-from swe_tf.data import manifest
-from swe_tf.data import prepare_job
+from swe_tf.data.prepare import job as prepare_job
+from swe_tf.data.prepare import manifest
+from swe_tf.data.text import checks
+from swe_tf.data.text import pretrain_text
 from tests.data import corpus
 
 _VOCAB_SIZE = len(corpus.tokens())
@@ -64,19 +65,19 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
       vocab_file_path=str(self.folder / "vocab.txt"),
       seq_length=32,
     )
-    return data.PretrainTextDataConfig(**(fields | changes))
+    return pretrain_text.PretrainTextDataConfig(**(fields | changes))
 
   def test_sound_input(self):
-    data.check_input(self._records(), self._text(), vocab_size=_VOCAB_SIZE)
-    data.check_input(self._records("bare"), vocab_size=_VOCAB_SIZE)
-    data.check_input(
+    checks.check_input(self._records(), self._text(), vocab_size=_VOCAB_SIZE)
+    checks.check_input(self._records("bare"), vocab_size=_VOCAB_SIZE)
+    checks.check_input(
       pretrain_dataloader.BertPretrainDataConfig(input_path="dummy"),
       pretrain_dataloader.BertPretrainDataConfig(),
     )
 
   def _assert_refused(self, message, *configs, vocab_size=_VOCAB_SIZE):
     with self.assertRaisesRegex(errors.UsageError, message) as caught:
-      data.check_input(*configs, vocab_size=vocab_size)
+      checks.check_input(*configs, vocab_size=vocab_size)
     self.assertNotIn("\n", str(caught.exception))
 
   @parameterized.parameters("shards", "bare")

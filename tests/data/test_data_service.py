@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from swe_tf import data
+from swe_tf.data.text import loaders
+from swe_tf.data.text import pretrain_text
 from tests.data import corpus
 
 
@@ -30,7 +31,7 @@ def fixture_address():
 
 def test_every_worker_sends_text_in_an_order_of_its_own(tmp_path, address):
   vocab = corpus.write(str(tmp_path), text=corpus.text(20000))
-  params = data.PretrainTextDataConfig(
+  params = pretrain_text.PretrainTextDataConfig(
     input_path=os.path.join(tmp_path, "text*"),
     vocab_file_path=vocab,
     seq_length=32,
@@ -43,11 +44,11 @@ def test_every_worker_sends_text_in_an_order_of_its_own(tmp_path, address):
   )
   # As a task seeds its weights: the workers must not all draw from it.
   tf_keras.utils.set_random_seed(0)
-  stream = data.build_dataset(params, tf.distribute.InputContext())
+  stream = loaders.build_dataset(params, tf.distribute.InputContext())
   batches = list(stream.take(60).as_numpy_iterator())
 
-  plain = data.build_dataset(
-    data.PretrainTextDataConfig(
+  plain = loaders.build_dataset(
+    pretrain_text.PretrainTextDataConfig(
       **{**params.as_dict(), "enable_tf_data_service": False}
     )
   )

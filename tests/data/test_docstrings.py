@@ -5,9 +5,9 @@ import sys
 
 import tensorflow as tf
 
-from swe_tf.data import docstrings
-from swe_tf.data import tokenizers
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.text import docstrings
+from swe_tf.data.text import tokenizers
+from swe_tf.data.text import vocab as vocab_lib
 
 
 class DocstringsTest(tf.test.TestCase):

@@ -3,8 +3,8 @@
 import pytest
 
 from swe_tf import errors
-from swe_tf.data import glue_examples
-from swe_tf.data import glue_tasks
+from swe_tf.data.glue import examples as glue_examples
+from swe_tf.data.glue import tasks as glue_tasks
 
 
 def _read(tmp_path, task, content, name="dev.tsv", **kwargs):

@@ -9,10 +9,10 @@ import pytest
 from official.nlp.data import sentence_prediction_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
-from swe_tf.data import glue_examples
-from swe_tf.data import glue_records
-from swe_tf.data import glue_squad_tokenizer
-from swe_tf.data import glue_tasks
+from swe_tf.data.glue import examples as glue_examples
+from swe_tf.data.glue import records as glue_records
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
 
 _TOKENS = [
   "[PAD]",
@@ -189,7 +189,7 @@ def _prepare(tmp_path, vocab, **kwargs):
     [
       sys.executable,
       "-m",
-      "swe_tf.data.prepare_glue",
+      "swe_tf.commands.prepare_glue",
       *(f"--{name}={value}" for name, value in flags.items()),
     ],
     capture_output=True,

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from swe_tf import errors
-from swe_tf.data import glue_squad_files as files
+from swe_tf import files
 
 
 def test_complete_or_absent(tmp_path):

@@ -4,9 +4,9 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from swe_tf.data import packing
-from swe_tf.data import tokenizers
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.text import packing
+from swe_tf.data.text import tokenizers
+from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
 
 _VOCABULARY = vocab_lib.Vocabulary.from_tokens(corpus.tokens())

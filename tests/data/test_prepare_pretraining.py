@@ -16,10 +16,10 @@ import tensorflow as tf
 from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
-from swe_tf.data import journal as journal_lib
-from swe_tf.data import manifest
-from swe_tf.data import prepare_job
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.prepare import job as prepare_job
+from swe_tf.data.prepare import journal as journal_lib
+from swe_tf.data.prepare import manifest
+from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def _command(**flags):
   return [
     sys.executable,
     "-m",
-    "swe_tf.data.prepare_pretraining",
+    "swe_tf.commands.prepare_pretraining",
     *(f"--{name}={value}" for name, value in flags.items()),
   ]
 

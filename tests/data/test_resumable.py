@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from official.nlp.data import pretrain_dataloader
-from swe_tf import data
-from swe_tf.data import loaders
-from swe_tf.data import segments
+from swe_tf.data.text import loaders
+from swe_tf.data.text import pretrain_text
+from swe_tf.data.text import segments
 
 _RECORDS_PER_FILE = (7, 3, 11, 5, 9)
 _TEXT = """The cat sat on the mat. It was warm there. It slept.
@@ -33,7 +33,7 @@ def _contexts(num_pipelines, num_replicas):
 
 def _batches(params, count, context=None, start_step=0):
   """Returns batches as bytes, so that all features are compared."""
-  dataset = data.build_dataset(params, context, start_step)
+  dataset = loaders.build_dataset(params, context, start_step)
   return [
     b"".join(batch[name].numpy().tobytes() for name in sorted(batch))
     for batch in dataset.take(count)
@@ -91,7 +91,7 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
           ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + _WORDS.split()
         )
       )
-    return data.PretrainTextDataConfig(
+    return pretrain_text.PretrainTextDataConfig(
       input_path=os.path.join(folder, "*.txt"),
       vocab_file_path=vocab,
       seq_length=16,
@@ -125,7 +125,7 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
 
   def _numbers(self, params, count, context=None, start_step=0):
     """Returns the numbers of `count` records, in the order of the stream."""
-    dataset = data.build_dataset(params, context, start_step).unbatch()
+    dataset = loaders.build_dataset(params, context, start_step).unbatch()
     return [int(x["masked_lm_ids"][0]) for x in dataset.take(count)]
 
   @parameterized.parameters("*", "2.tfrecord")
@@ -225,7 +225,7 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
 
     def masks(batch_size, start_step=0):
       params.global_batch_size = batch_size
-      dataset = data.build_dataset(params, start_step=start_step).unbatch()
+      dataset = loaders.build_dataset(params, start_step=start_step).unbatch()
       return [x["input_word_ids"].numpy().tolist() for x in dataset]
 
     expected = masks(4)
@@ -239,11 +239,11 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     params.input_path = params.input_path.replace("*", "2")
     params.is_training = False
     params.drop_remainder = False
-    size = len(list(data.build_dataset(params).unbatch()))
+    size = len(list(loaders.build_dataset(params).unbatch()))
     params.is_training = True
     masked = [
       tuple(x["masked_lm_positions"].numpy())
-      for x in data.build_dataset(params).unbatch().take(2 * size)
+      for x in loaders.build_dataset(params).unbatch().take(2 * size)
     ]
     self.assertNotEqual(masked[:size], masked[size:])
 
@@ -251,7 +251,7 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     params = self._write_records()
     params.cache = True
     with self.assertLogs(level="WARNING") as logs:
-      data.build_dataset(params, start_step=3)
+      loaders.build_dataset(params, start_step=3)
     self.assertIn("starts from the beginning", logs.output[0])
 
 

@@ -12,10 +12,10 @@ import pytest
 from official.nlp.data import question_answering_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
-from swe_tf.data import glue_squad_tokenizer
-from swe_tf.data import squad_predictions
-from swe_tf.data import squad_questions
-from swe_tf.data import squad_records
+from swe_tf.data.squad import predictions as squad_predictions
+from swe_tf.data.squad import questions as squad_questions
+from swe_tf.data.squad import records as squad_records
+from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
 from swe_tf.scoring import squad as squad_scores
 
 _WORDS = [
@@ -296,7 +296,7 @@ def test_command_tells_a_fault_in_one_line(tmp_path, tokenizer):
     [
       sys.executable,
       "-m",
-      "swe_tf.data.prepare_squad",
+      "swe_tf.commands.prepare_squad",
       f"--input={path}",
       "--version=1.1",
       f"--vocab={tokenizer.vocab_file}",

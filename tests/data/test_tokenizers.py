@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from official.nlp.tools import tokenization
 from swe_tf import errors
-from swe_tf.data import docstrings
-from swe_tf.data import tokenizers
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.text import docstrings
+from swe_tf.data.text import tokenizers
+from swe_tf.data.text import vocab as vocab_lib
 
 _HARD = [
   "The Café Müller's naïve façade — “quoted” isn't it?",

@@ -6,7 +6,7 @@ from absl.testing import parameterized
 import tensorflow as tf
 
 from swe_tf import errors
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.text import vocab as vocab_lib
 
 _SPECIALS = "\n".join(vocab_lib.SPECIAL_TOKENS)
 

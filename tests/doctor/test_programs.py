@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.compiler.xla.service import hlo_pb2
 
-from swe_tf.doctor import cost as cost_lib
+from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import lowering
 from swe_tf.doctor import steps
 from tests import tiny

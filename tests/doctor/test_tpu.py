@@ -6,11 +6,11 @@ import pathlib
 import pytest
 
 from swe_tf import errors
-from swe_tf.doctor import cost as cost_lib
+from swe_tf.commands import doctor_tpu as tpu_command
+from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import lowering
 from swe_tf.doctor import topologies
 from swe_tf.doctor import tpu
-from swe_tf.doctor import tpu_command
 from tests import tiny
 
 

@@ -11,13 +11,13 @@ import random
 
 from official.nlp.tools import tokenization
 from swe_tf.convert import encoder_files
-from swe_tf.data import glue_examples
-from swe_tf.data import glue_records
-from swe_tf.data import glue_squad_tokenizer
-from swe_tf.data import glue_tasks
-from swe_tf.data import squad_questions
-from swe_tf.data import squad_records
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.glue import examples as glue_examples
+from swe_tf.data.glue import records as glue_records
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.squad import questions as squad_questions
+from swe_tf.data.squad import records as squad_records
+from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.text import vocab as vocab_lib
 
 SHARED = pathlib.Path(
   os.environ.get(

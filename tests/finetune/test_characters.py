@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from swe_tf.data import docstrings
-from swe_tf.data import glue_squad_tokenizer
-from swe_tf.data import squad_predictions
-from swe_tf.data import squad_records
-from swe_tf.data import tokenizers
-from swe_tf.data import vocab as vocab_lib
+from swe_tf.data.squad import predictions as squad_predictions
+from swe_tf.data.squad import records as squad_records
+from swe_tf.data.text import docstrings
+from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.text import tokenizers
+from swe_tf.data.text import vocab as vocab_lib
 from tests.finetune import samples
 
 _TEXT = "A  film,\tas  good as\xa0any: 10 of 10!\nTruly ÉTRANGE ☃"

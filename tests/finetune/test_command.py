@@ -120,7 +120,8 @@ def test_wrong_task_is_told_at_once(tmp_path, inputs):
     [
       sys.executable,
       "-c",
-      "import sys, swe_tf.finetune.command; print('tensorflow' in sys.modules)",
+      "import sys, swe_tf.commands.finetune\n"
+      "print('tensorflow' in sys.modules)",
     ],
     cwd=_ROOT,
     capture_output=True,

@@ -8,11 +8,11 @@ import pathlib
 
 import pytest
 
-from swe_tf.data import squad_questions
+from swe_tf.data.prepare import prepared_data
+from swe_tf.data.squad import questions as squad_questions
 from swe_tf.finetune import plan
 from swe_tf.finetune import run as run_lib
 from swe_tf.scoring import squad as squad_scores
-from swe_tf.tasks import prepared_data
 from tests.finetune import samples
 
 _EPOCHS = {"squad_v1.1": 60, "squad_v2.0": 40, "STS-B": 60}

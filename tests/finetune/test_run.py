@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from swe_tf.data import glue_tasks
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import experiment
 from swe_tf.finetune import plan
 from swe_tf.finetune import run as run_lib
 from swe_tf.scoring import glue_predictions
 from swe_tf.scoring import submission
-from swe_tf.tasks import prepared_data
 from tests.finetune import samples
 
 pytestmark = pytest.mark.slow  # Each trains, for a minute or so.

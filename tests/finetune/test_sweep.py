@@ -7,12 +7,12 @@ import pytest
 from rich import console as rich_console
 
 from swe_tf import errors
+from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import plan
 from swe_tf.finetune import progress as progress_lib
 from swe_tf.finetune import sweep as sweep_lib
 from swe_tf.finetune import table as table_lib
 from swe_tf.finetune import worker_process
-from swe_tf.tasks import prepared_data
 
 _SETTINGS = plan.Settings(data_dir="data", checkpoint="pretrained")
 

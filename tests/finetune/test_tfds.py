@@ -7,10 +7,10 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from swe_tf import errors
-from swe_tf.data import glue_examples
-from swe_tf.data import glue_squad_tfds
-from swe_tf.data import glue_tasks
-from swe_tf.data import squad_questions
+from swe_tf.data.glue import examples as glue_examples
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import tfds_files as glue_squad_tfds
+from swe_tf.data.squad import questions as squad_questions
 
 
 @pytest.fixture(name="offer")

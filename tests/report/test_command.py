@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from swe_tf import errors
-from swe_tf.report import command
+from swe_tf.commands import report as command
 from tests.report.fake_runs import config
 from tests.report.fake_runs import swe
 from tests.report.fake_runs import write_run

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from official.core import train_utils
-from swe_tf.report import command
+from swe_tf.commands import report as command
 from swe_tf.report import output
 from tests import tiny
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from swe_tf.report import command
+from swe_tf.commands import report as command
 from swe_tf.report import figures
 from swe_tf.report import groups
 from swe_tf.report import render

@@ -8,8 +8,8 @@ from scipy import stats
 from sklearn import metrics
 
 from swe_tf import errors
-from swe_tf.data import glue_examples
-from swe_tf.data import glue_tasks
+from swe_tf.data.glue import examples as glue_examples
+from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.scoring import glue
 from swe_tf.scoring import glue_predictions
 

@@ -9,7 +9,7 @@ import pytest
 
 def _run(*args):
   return subprocess.run(
-    [sys.executable, "-m", "swe_tf.scoring.score_command", *map(str, args)],
+    [sys.executable, "-m", "swe_tf.commands.score", *map(str, args)],
     capture_output=True,
     text=True,
     check=False,
@@ -103,8 +103,8 @@ def test_faults_are_one_line(squad_files):
 
 def test_starts_without_tensorflow():
   code = (
-    "import sys, swe_tf.scoring.score_command, "
-    "swe_tf.scoring.submission_command, swe_tf.scoring.glue; "
+    "import sys, swe_tf.commands.score, "
+    "swe_tf.commands.submission, swe_tf.scoring.glue; "
     "sys.exit('tensorflow' in sys.modules)"
   )
   # The two commands share no flag, so that one process can hold both.

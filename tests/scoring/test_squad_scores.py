@@ -8,7 +8,7 @@ import pytest
 from official.nlp.tools import squad_evaluate_v1_1
 from official.nlp.tools import squad_evaluate_v2_0
 from swe_tf import errors
-from swe_tf.data import squad_questions
+from swe_tf.data.squad import questions as squad_questions
 from swe_tf.scoring import squad
 
 _WORDS = [

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from swe_tf import errors
-from swe_tf.data import glue_tasks
+from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.scoring import glue_predictions
 from swe_tf.scoring import submission
 
@@ -70,7 +70,7 @@ def test_zip_has_what_the_site_takes(runs, tmp_path):
     [
       sys.executable,
       "-m",
-      "swe_tf.scoring.submission_command",
+      "swe_tf.commands.submission",
       f"--runs={runs}",
       f"--output={path}",
       "--majority_for=WNLI",

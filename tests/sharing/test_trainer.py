@@ -15,8 +15,8 @@ from official.modeling import performance
 from swe_tf import errors
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
-from swe_tf.sharing import stack
-from swe_tf.sharing import trainer as trainer_lib
+from swe_tf.training import optimizer_stack as stack
+from swe_tf.training import trainer as trainer_lib
 from tests import tiny
 from tests.sharing import toy
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from swe_tf import errors
-from swe_tf.report import curves
+from swe_tf.runs import scalars as curves
 from swe_tf.study import configs
 from swe_tf.study import plan
 from swe_tf.study import run_process

@@ -13,7 +13,7 @@ from official.core import train_utils
 from official.modeling import hyperparams
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
-from swe_tf.tasks import prepared_data
+from swe_tf.data.prepare import prepared_data
 from tests import tiny
 from tests.finetune import samples
 

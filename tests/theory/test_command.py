@@ -13,7 +13,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 def _run(*arguments):
   return subprocess.run(
-    [sys.executable, "-m", "swe_tf.theory.command", *arguments],
+    [sys.executable, "-m", "swe_tf.commands.theory", *arguments],
     cwd=_ROOT,
     env=os.environ | {"COLUMNS": "160"},
     capture_output=True,
@@ -58,7 +58,8 @@ class CommandTest(absltest.TestCase):
 
   def test_starts_without_tensorflow(self):
     code = (
-      "import sys, swe_tf.theory.command\nsys.exit('tensorflow' in sys.modules)"
+      "import sys, swe_tf.commands.theory\n"
+      "sys.exit('tensorflow' in sys.modules)"
     )
     result = subprocess.run(
       [sys.executable, "-c", code], cwd=_ROOT, check=False

@@ -1,0 +1,1 @@
+"""The GLUE tasks: their facts, their files, their records."""

@@ -1,0 +1,263 @@
+"""Reads GLUE files into examples, and tells their faults by file and line.
+
+Takes what is really around: the TSV files of the GLUE download (quotes are
+text, MRPC starts with a byte order mark, CoLA and some QQP files have no
+header, QQP has broken rows), test files without labels, SST-2 as
+`label, content`, and MNLI and others as JSON lines. Imports no TensorFlow.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import json
+import math
+import pathlib
+from typing import NamedTuple
+
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.data.glue import tasks as glue_tasks
+
+# Line numbers with the cells of the line; None for a row to be left out.
+_Rows = Iterator[tuple[int, list[str | None] | None]]
+
+
+class GlueExample(NamedTuple):
+  """One row of a GLUE file.
+
+  Attributes:
+    index: The row, from 0, header not counted: the `index` of GLUE's
+      prediction files.
+    texts: One or two texts.
+    label: The id of a class, a score, or None in an unlabelled file.
+  """
+
+  index: int
+  texts: tuple[str, ...]
+  label: int | float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueFile:
+  """The examples of one file.
+
+  Attributes:
+    path: The file.
+    examples: Its usable rows, in order.
+    dropped: How many rows were left out; see `GlueTask` for the reasons.
+    labelled: Whether the examples have labels.
+  """
+
+  path: pathlib.Path
+  examples: tuple[GlueExample, ...]
+  dropped: int
+  labelled: bool
+
+
+def read_glue_file(
+  path: files.PathLike,
+  task: glue_tasks.GlueTask,
+  *,
+  needs_labels: bool = True,
+) -> GlueFile:
+  """Reads a TSV file, or JSON lines if the name ends in `.jsonl`.
+
+  Args:
+    path: The file.
+    task: The task that it belongs to.
+    needs_labels: Whether a file without labels is a fault.
+
+  Returns:
+    The examples.
+
+  Raises:
+    UsageError: If a column is not there, a label is not in the set, a row is
+      broken, or no example is left.
+  """
+  path = pathlib.Path(path)
+  lines = files.read_text(path).split("\n")
+  if not lines[-1]:
+    lines.pop()
+  if not lines:
+    raise errors.UsageError(f"{path} is empty.")
+  read = _json_lines if path.suffix == ".jsonl" else _tsv
+  columns, rows = read(path, lines, task)
+  places = _places(path, columns, task, needs_labels)
+  labelled = len(places) > len(task.texts)
+
+  examples = []
+  dropped = 0
+  for index, (line, cells) in enumerate(rows):
+    if cells is None:
+      dropped += 1
+      continue
+    values = [cells[place] for place in places]
+    if None in values:
+      raise errors.UsageError(
+        f"{path}:{line}: no {columns[places[values.index(None)]]!r}."
+      )
+    label = None
+    if labelled:
+      label = values.pop()
+      if label in task.ignored_labels:
+        dropped += 1
+        continue
+      try:
+        label = parse_label(label, task)
+      except ValueError as error:
+        raise errors.UsageError(f"{path}:{line}: {error}") from error
+    examples.append(GlueExample(index, tuple(values), label))
+  if not examples:
+    raise errors.UsageError(
+      f"{path} has no usable example among its {len(lines)} lines."
+    )
+  return GlueFile(path, tuple(examples), dropped, labelled)
+
+
+def read_glue_directory(
+  input_dir: files.PathLike, task: glue_tasks.GlueTask
+) -> list[GlueFile]:
+  """Reads every data file of a task's directory, train files first.
+
+  Args:
+    input_dir: Where files `train*`, `dev*`, `test*` or `diagnostic*` are, that
+      end in `.tsv` or `.jsonl`. Train and dev files must have labels.
+    task: The task.
+
+  Raises:
+    UsageError: If there is none, or one has a fault.
+  """
+  paths = [
+    path
+    for role in ("train", "dev", "test", "diagnostic")
+    for path in sorted(pathlib.Path(input_dir).glob(f"{role}*"))
+    # MRPC's download has dev_ids.tsv, which has no texts.
+    if path.suffix in (".tsv", ".jsonl") and not path.stem.endswith("_ids")
+  ]
+  if not paths:
+    raise errors.UsageError(
+      f"{input_dir} has no train, dev, test or diagnostic file that ends in "
+      ".tsv or .jsonl."
+    )
+  stems = [path.stem for path in paths]
+  for stem in stems:
+    if stems.count(stem) > 1:
+      raise errors.UsageError(
+        f"{input_dir} has both {stem}.tsv and {stem}.jsonl; keep one."
+      )
+  return [
+    read_glue_file(
+      path, task, needs_labels=path.stem.startswith(("train", "dev"))
+    )
+    for path in paths
+  ]
+
+
+def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
+  """Returns the id of a class, or the score of a regression.
+
+  Args:
+    text: The label as it stands in a GLUE file.
+    task: The task.
+
+  Raises:
+    ValueError: If it is none of the task's.
+  """
+  if not task.is_regression:
+    if text not in task.labels:
+      raise ValueError(
+        f"label {text!r} is not one of {', '.join(task.labels)}, the labels "
+        f"of {task.name}."
+      )
+    return task.labels.index(text)
+  low, high = glue_tasks.SCORE_RANGE
+  try:
+    score = float(text)
+  except ValueError:
+    score = math.nan
+  if not low <= score <= high:
+    raise ValueError(
+      f"label {text!r} is not a number from {low:g} to {high:g}, the scores "
+      f"of {task.name}."
+    )
+  return score
+
+
+def _places(
+  path: pathlib.Path,
+  columns: Sequence[str],
+  task: glue_tasks.GlueTask,
+  needs_labels: bool,
+) -> list[int]:
+  """Returns where the texts stand, and then the label if there is one."""
+  places = []
+  for names in (*task.texts, task.label):
+    place = next(
+      (columns.index(name) for name in names if name in columns), None
+    )
+    if place is not None:
+      places.append(place)
+    elif names is not task.label or needs_labels:
+      raise errors.UsageError(
+        f"{path}:1: no column {' or '.join(map(repr, names))}, which "
+        f"{task.name} needs; found {', '.join(map(repr, columns))}."
+      )
+  return places
+
+
+def _tsv(
+  path: pathlib.Path, lines: Sequence[str], task: glue_tasks.GlueTask
+) -> tuple[list[str], _Rows]:
+  """Returns the columns of a TSV file, with or without header, and its rows."""
+  known = {name for names in (*task.texts, task.label) for name in names}
+  columns = lines[0].rstrip("\r").split("\t")
+  has_header = not known.isdisjoint(columns)
+  if task.bare_columns and not has_header:
+    columns = list(task.bare_columns)
+
+  def rows():
+    for number, line in enumerate(lines, start=1):
+      if number == 1 and has_header:
+        continue
+      # Not the csv module: in these files a quote is a character like others.
+      cells = line.rstrip("\r").split("\t")
+      if len(cells) == len(columns):
+        yield number, cells
+      elif task.drops_malformed:
+        yield number, None
+      else:
+        raise errors.UsageError(
+          f"{path}:{number}: {len(cells)} tab-separated columns where "
+          f"{len(columns)} are expected ({', '.join(columns)})."
+        )
+
+  return columns, rows()
+
+
+def _json_lines(
+  path: pathlib.Path, lines: Sequence[str], task: glue_tasks.GlueTask
+) -> tuple[list[str], _Rows]:
+  """Returns the keys of the first line, and the values of every line."""
+  del task  # JSON lines look the same for all.
+
+  def parse(number, line):
+    try:
+      row = json.loads(line)
+    except json.JSONDecodeError as error:
+      raise errors.UsageError(
+        f"{path}:{number}: not JSON ({error.msg})."
+      ) from error
+    if not isinstance(row, dict):
+      raise errors.UsageError(f"{path}:{number}: not a JSON object.")
+    return {
+      name: None if value is None else str(value) for name, value in row.items()
+    }
+
+  columns = list(parse(1, lines[0]))
+
+  def rows():
+    for number, line in enumerate(lines, start=1):
+      row = parse(number, line)
+      yield number, [row.get(name) for name in columns]
+
+  return columns, rows()

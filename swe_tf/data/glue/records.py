@@ -1,0 +1,149 @@
+"""GLUE examples to TFRecords for Model Garden's sentence prediction task.
+
+Through Model Garden's converter, so that the records are what it would write.
+Its GLUE processors are not used: they read from TFDS alone, put the hypothesis
+before the premise, and give MNLI's class ids names in another order than TFDS.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import pathlib
+import shutil
+import time
+from typing import Any
+
+from official.nlp.data import classifier_data_lib
+from swe_tf import files
+from swe_tf.data.glue import examples as glue_examples
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+
+# What TFDS gives as the label of a test example. A loss or a score over it
+# fails or is absurd, where a class id would pass unseen.
+UNLABELLED = -1
+
+
+def write_glue_directory(
+  glue_files: Sequence[glue_examples.GlueFile],
+  task: glue_tasks.GlueTask,
+  output_dir: files.PathLike,
+  *,
+  tokenizer: glue_squad_tokenizer.Tokenizer,
+  max_seq_length: int = 128,
+  report: Callable[[str], Any] = print,
+) -> dict[str, Any]:
+  """Writes a TFRecord file for each GLUE file, `vocab.txt` and `meta.json`.
+
+  Args:
+    glue_files: What to write. `train.tsv` becomes `train.tf_record`.
+    task: The task of the files.
+    output_dir: The directory to write to.
+    tokenizer: Makes the tokens.
+    max_seq_length: The length of every sequence.
+    report: Is told a line for every finished file.
+
+  Returns:
+    The content of `meta.json`.
+
+  Raises:
+    UsageError: If one of the outputs is already there.
+  """
+  output_dir = pathlib.Path(output_dir)
+  meta_path, vocab_path = output_dir / "meta.json", output_dir / "vocab.txt"
+  outputs = [output_dir / f"{file.path.stem}.tf_record" for file in glue_files]
+  files.refuse_existing([*outputs, vocab_path, meta_path])
+
+  splits = {}
+  for glue_file, output in zip(glue_files, outputs):
+    start = time.monotonic()
+    write_glue_records(
+      glue_file,
+      task,
+      output,
+      tokenizer=tokenizer,
+      max_seq_length=max_seq_length,
+    )
+    splits[glue_file.path.stem] = {
+      "file": output.name,
+      "size": len(glue_file.examples),
+      "dropped_rows": glue_file.dropped,
+      "labelled": glue_file.labelled,
+    }
+    report(
+      f"{output}: {len(glue_file.examples):,} examples, "
+      f"{glue_file.dropped:,} rows dropped "
+      f"({time.monotonic() - start:.1f} s)"
+    )
+  with files.complete_or_absent(vocab_path) as scratch:
+    shutil.copyfile(tokenizer.vocab_file, scratch)
+
+  meta = {
+    "task": task.name,
+    "task_type": (
+      "bert_regression" if task.is_regression else "bert_classification"
+    ),
+    "num_labels": len(task.labels) or 1,
+    "labels": list(task.labels),
+    "label_type": "float" if task.is_regression else "int",
+    "metric_type": task.model_garden_metric,
+    "max_seq_length": max_seq_length,
+    **tokenizer.meta(),
+    **_sizes(splits),
+    "splits": splits,
+  }
+  files.write_json(meta_path, meta)
+  return meta
+
+
+def _sizes(splits) -> dict[str, int]:
+  """Returns the sizes by Model Garden's names; MNLI's matched parts count."""
+  sizes = {}
+  for key, roles in (
+    ("train_data_size", ("train",)),
+    ("eval_data_size", ("dev",)),
+    ("test_data_size", ("test", "diagnostic")),
+  ):
+    for name, split in splits.items():
+      if name.startswith(roles):
+        sizes.setdefault(key, split["size"])
+  return sizes
+
+
+def write_glue_records(
+  glue_file: glue_examples.GlueFile,
+  task: glue_tasks.GlueTask,
+  output: files.PathLike,
+  *,
+  tokenizer: glue_squad_tokenizer.Tokenizer,
+  max_seq_length: int = 128,
+) -> None:
+  """Writes one TFRecord file; `example_id` is the row in the GLUE file.
+
+  Args:
+    glue_file: The examples.
+    task: Their task.
+    output: The TFRecord file.
+    tokenizer: Makes the tokens.
+    max_seq_length: The length of every sequence. Of a pair that is too long,
+      the longer text is cut first.
+  """
+  label_type = float if task.is_regression else int
+  examples = [
+    classifier_data_lib.InputExample(
+      guid=None,
+      text_a=example.texts[0],
+      text_b=example.texts[1] if len(example.texts) > 1 else None,
+      label=label_type(UNLABELLED if example.label is None else example.label),
+      example_id=example.index,
+    )
+    for example in glue_file.examples
+  ]
+  with files.complete_or_absent(output) as scratch:
+    classifier_data_lib.file_based_convert_examples_to_features(
+      examples,
+      label_list=None,  # The labels are ids already.
+      max_seq_length=max_seq_length,
+      tokenizer=tokenizer,
+      output_file=scratch,
+      label_type=label_type,
+    )

@@ -1,0 +1,1 @@
+"""`swe prepare`: jobs that write shards, and the manifest beside them."""

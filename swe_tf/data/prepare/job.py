@@ -1,0 +1,246 @@
+"""The job of `swe prepare pretraining`, from checked text to the manifest.
+
+Everything is read and checked before anything is written. What was written is
+never overwritten: shards of the same job are kept, those of another refused.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import os
+from typing import Any
+
+from rich import console as rich_console
+from rich import progress as rich_progress
+
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.data.prepare import journal as journal_lib
+from swe_tf.data.prepare import manifest
+from swe_tf.data.prepare import workers as prepare_workers
+from swe_tf.data.text import text_files
+from swe_tf.data.text import vocab as vocab_lib
+
+_BYTES_PER_SHARD = 16 << 20
+# A process takes seconds to start, in which another one does as much as this.
+_BYTES_PER_JOB = 32 << 20
+_VOCAB_SAMPLE_BYTES = 16 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What the user asks for; the flags of the command have the same names.
+
+  Attributes:
+    input: Text files: paths or globs, separated by commas.
+    output_dir: The folder of the shards, of `vocab.txt` and `manifest.json`.
+    vocab: The vocabulary file.
+    learn_vocab: The size of the vocabulary to learn from the text instead. It
+      is written to `vocab.txt`, and to `vocab` if that is given.
+    num_shards: The number of shards; None for one in 16 MB of text.
+    max_predictions_per_seq: None stands for `seq_length * masking_rate`,
+      rounded up.
+    jobs: The number of processes; None for as many as there are cores, if
+      the text is worth it.
+    seq_length, masking, masking_rate, lower_case, next_sentence, dupe_factor,
+      seed: As in `manifest.Settings`.
+  """
+
+  input: str
+  output_dir: str
+  vocab: str | None = None
+  learn_vocab: int | None = None
+  num_shards: int | None = None
+  max_predictions_per_seq: int | None = None
+  jobs: int | None = None
+  seq_length: int = 512
+  masking: str = "random"
+  masking_rate: float = 0.15
+  lower_case: bool = True
+  next_sentence: bool = False
+  dupe_factor: int = 1
+  seed: int = 0
+
+  def path(self, name: str) -> str:
+    return os.path.join(self.output_dir, name)
+
+
+def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
+  """Makes the shards, or those that an earlier call has left to make.
+
+  Args:
+    options: What to do.
+    console: Where the progress is shown.
+
+  Returns:
+    The manifest.
+
+  Raises:
+    UsageError: Before anything is written, if it cannot be done.
+  """
+  if not options.learn_vocab:
+    vocab_lib.Vocabulary.load(options.vocab)
+  texts = _check_texts(options, console)
+  vocabulary = _vocabulary(options, texts, console)
+  settings = _settings(options, texts, vocabulary)
+  job = {
+    "settings": dataclasses.asdict(settings),
+    "inputs": [
+      {"name": os.path.basename(t.path), "bytes": t.size, "crc32": t.crc32}
+      for t in texts
+    ],
+  }
+  finished = _finished(options, job)
+  if finished:
+    console.print(f"{options.output_dir} is finished; there is nothing to do.")
+    return finished
+  _refuse_strangers(options, settings, vocabulary)
+  _write_vocabulary(vocabulary, options.path("vocab.txt"))
+  journal = journal_lib.Journal(options.path(manifest.JOURNAL_NAME), job)
+  _write_shards(options, texts, settings, vocabulary, journal, console)
+  content = manifest.build(job, journal.done)
+  files.write_json(options.path(manifest.FILE_NAME), content)
+  journal.remove()
+  return content
+
+
+def _check_texts(options, console) -> list[text_files.TextFile]:
+  """Reads every input to its end."""
+  paths = text_files.match(options.input)
+  with rich_progress.Progress(console=console, transient=True) as progress:
+    return [
+      text_files.check(path)
+      for path in progress.track(paths, description="checking the text")
+    ]
+
+
+def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
+  """Returns the vocabulary: the given one, or one learned from the text."""
+  if not options.learn_vocab:
+    return vocab_lib.Vocabulary.load(options.vocab)
+  learned = options.path("vocab.txt")
+  known = (manifest.JOURNAL_NAME, manifest.FILE_NAME)
+  if any(os.path.exists(options.path(name)) for name in known):
+    return vocab_lib.Vocabulary.load(learned)  # An earlier call learned it.
+  files.refuse_existing(filter(None, [learned, options.vocab]))
+  with console.status("learning the vocabulary"):
+    vocabulary = vocab_lib.learn_wordpieces(
+      _sample_lines(texts), options.learn_vocab, options.lower_case
+    )
+  if options.vocab:
+    _write_vocabulary(vocabulary, options.vocab)
+  return vocabulary
+
+
+def _sample_lines(texts: Sequence[text_files.TextFile]) -> Iterator[bytes]:
+  """Yields every n-th line, so that the whole text is represented."""
+  count = -(-sum(text.size for text in texts) // _VOCAB_SAMPLE_BYTES)
+  for block in text_files.read_blocks(texts, count):
+    yield from block.split(b"\n")[::count]
+
+
+def _write_vocabulary(vocabulary, path):
+  with files.complete_or_absent(path) as scratch:
+    with open(scratch, "w", encoding="utf-8", newline="\n") as f:
+      f.writelines(f"{token}\n" for token in vocabulary.tokens)
+
+
+def _settings(options, texts, vocabulary) -> manifest.Settings:
+  """Fills in what the options leave open."""
+  num_lines = sum(text.lines for text in texts)
+  if (options.num_shards or 1) > num_lines:
+    raise errors.UsageError(
+      f"--num_shards={options.num_shards}, but the text has {num_lines} "
+      "lines; ask for fewer."
+    )
+  max_predictions = (
+    options.max_predictions_per_seq
+    or manifest.default_max_predictions(
+      options.seq_length, options.masking_rate
+    )
+  )
+  if max_predictions > options.seq_length:
+    raise errors.UsageError(
+      f"--max_predictions_per_seq={max_predictions} is more than "
+      f"--seq_length={options.seq_length}."
+    )
+  size = sum(text.size for text in texts)
+  return manifest.Settings(
+    seq_length=options.seq_length,
+    max_predictions_per_seq=max_predictions,
+    masking=options.masking,
+    masking_rate=options.masking_rate,
+    lower_case=options.lower_case,
+    next_sentence=options.next_sentence,
+    dupe_factor=options.dupe_factor,
+    num_shards=options.num_shards or -(-size // _BYTES_PER_SHARD),
+    seed=options.seed,
+    vocab_size=len(vocabulary),
+    vocab_sha256=vocabulary.sha256,
+  )
+
+
+def _finished(options, job) -> dict[str, Any] | None:
+  """Returns the manifest if this job is done; raises if another one is."""
+  path = options.path(manifest.FILE_NAME)
+  if not os.path.exists(path):
+    return None
+  found = files.read_json(path)
+  if any(found.get(name) != value for name, value in job.items()):
+    raise errors.UsageError(
+      f"{options.output_dir} holds shards with other settings or inputs; "
+      "choose another --output_dir."
+    )
+  return found
+
+
+def _refuse_strangers(options, settings, vocabulary):
+  """Raises if a file that is not of this job would be overwritten."""
+  if os.path.exists(options.path(manifest.JOURNAL_NAME)):
+    return  # The journal knows whose files these are.
+  names = map(settings.shard_name, range(settings.num_shards))
+  files.refuse_existing(map(options.path, names))
+  path = options.path("vocab.txt")
+  if (
+    os.path.exists(path)
+    and vocab_lib.Vocabulary.load(path).sha256 != vocabulary.sha256
+  ):
+    files.refuse_existing([path])
+
+
+def _write_shards(options, texts, settings, vocabulary, journal, console):
+  """Writes the shards that are missing, with a progress bar."""
+  todo = {
+    index
+    for index in range(settings.num_shards)
+    if settings.shard_name(index) not in journal.done
+  }
+  size = sum(text.size for text in texts)
+  jobs = options.jobs or min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
+  jobs = min(jobs, len(todo))
+  blocks = enumerate(text_files.read_blocks(texts, settings.num_shards))
+  shards = prepare_workers.write_shards(
+    (block for block in blocks if block[0] in todo),
+    settings,
+    vocabulary,
+    options.output_dir,
+    jobs,
+  )
+  columns = (
+    *rich_progress.Progress.get_default_columns(),
+    rich_progress.TextColumn("{task.fields[rate]}"),
+  )
+  with rich_progress.Progress(*columns, console=console) as progress:
+    bar = progress.add_task(
+      "writing shards",
+      total=settings.num_shards,
+      completed=settings.num_shards - len(todo),
+      rate="",
+    )
+    tokens = work = 0
+    for index, counts, seconds in shards:
+      journal.add(settings.shard_name(index), counts)
+      tokens += counts["tokens"]
+      work += seconds
+      rate = jobs * tokens / work
+      progress.update(bar, advance=1, rate=f"{rate:,.0f} tokens/s")

@@ -1,0 +1,105 @@
+"""The processes of `swe prepare pretraining`: each writes whole shards.
+
+Which process writes a shard makes no difference to it. A shard has its final
+name only when it is complete.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from concurrent import futures
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+from swe_tf.data.prepare import manifest
+from swe_tf.data.text import vocab as vocab_lib
+
+_write = None  # The function of this process that writes a shard.
+
+
+def write_shards(
+  blocks: Iterable[tuple[int, bytes]],
+  settings: manifest.Settings,
+  vocabulary: vocab_lib.Vocabulary,
+  output_dir: str,
+  jobs: int,
+) -> Iterator[tuple[int, dict[str, int], float]]:
+  """Writes a shard for every block of text.
+
+  Args:
+    blocks: The numbers of the shards and their text.
+    settings: What the shards are made with.
+    vocabulary: The vocabulary.
+    output_dir: The folder of the shards.
+    jobs: The number of processes. With 1, this one does the work.
+
+  Yields:
+    The number of a shard, its counts and the seconds that it took, as soon as
+    it is complete.
+  """
+  arguments = (settings, vocabulary, output_dir)
+  if jobs == 1:
+    write = _make_writer(*arguments)
+    for index, text in blocks:
+      yield write(index, text)
+    return
+  # TensorFlow's threads do not survive a fork.
+  context = multiprocessing.get_context("spawn")
+  pool = futures.ProcessPoolExecutor(jobs, context, _start, arguments)
+  try:
+    running = set()
+    for index, text in blocks:
+      running.add(pool.submit(_run, index, text))
+      # Blocks are large: read ahead just enough to keep everyone busy.
+      while len(running) >= 2 * jobs:
+        done, running = futures.wait(
+          running, return_when=futures.FIRST_COMPLETED
+        )
+        yield from (future.result() for future in done)
+    for future in futures.as_completed(running):
+      yield future.result()
+  finally:
+    pool.shutdown(cancel_futures=True)
+
+
+def _start(*arguments):
+  """Sets up a process of the pool."""
+  import tensorflow as tf
+
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
+  threading.Thread(target=_end_with_parent, daemon=True).start()
+  # The processes share the cores already.
+  tf.config.threading.set_intra_op_parallelism_threads(1)
+  tf.config.threading.set_inter_op_parallelism_threads(1)
+  global _write
+  _write = _make_writer(*arguments)
+
+
+def _end_with_parent():
+  # A parent that is killed leaves the processes of a pool waiting for ever.
+  multiprocessing.parent_process().join()
+  os._exit(1)
+
+
+def _run(index, text):
+  return _write(index, text)
+
+
+def _make_writer(settings, vocabulary, output_dir):
+  """Returns a function that writes one shard, whole or not at all."""
+  from swe_tf.data.prepare import (
+    shards as records,  # TensorFlow takes seconds to import.
+  )
+
+  writer = records.ShardWriter(settings, vocabulary)
+
+  def write(index, text):
+    start = time.monotonic()
+    path = os.path.join(output_dir, settings.shard_name(index))
+    counts = writer.write(index, text, path + ".partial")
+    os.replace(path + ".partial", path)
+    return index, counts, time.monotonic() - start
+
+  return write

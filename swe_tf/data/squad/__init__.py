@@ -1,0 +1,1 @@
+"""SQuAD: its files, its records, answers from logits."""

@@ -1,0 +1,100 @@
+"""From the logits of a span model to the answers that SQuAD scores.
+
+The search for the best span is Model Garden's. What is different: an answer is
+kept for every question, also where "no answer" scores higher, so that the
+no-answer threshold can be chosen afterwards (`best_f1` of the official script)
+and not only lowered.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import Any
+
+from official.nlp.data import squad_lib
+from swe_tf import files
+from swe_tf.data.squad import records as squad_records
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+  """What a model answers, before it is decided which questions have none.
+
+  Attributes:
+    texts: The best answer to each question, by question id.
+    null_odds: The score of "no answer" minus the score of that answer; empty
+      for v1.1. The scorer takes it as `na_probs`.
+  """
+
+  texts: Mapping[str, str]
+  null_odds: Mapping[str, float]
+
+  def decide(self, threshold: float = 0.0) -> dict[str, str]:
+    """Returns the predictions: empty where `null_odds` exceed the threshold."""
+    return {
+      question: ""
+      if self.null_odds.get(question, -math.inf) > threshold
+      else text
+      for question, text in self.texts.items()
+    }
+
+
+def answers_from_logits(
+  built: squad_records.EvalFeatures,
+  results: Sequence[Any],
+  *,
+  version: str,
+  do_lower_case: bool = True,
+  n_best_size: int = 20,
+  max_answer_length: int = 30,
+) -> Answers:
+  """Reads the best answer to each question off the logits.
+
+  Args:
+    built: The windows that the logits belong to.
+    results: For each window an object with `unique_id`, `start_logits` and
+      `end_logits`, such as Model Garden's `RawAggregatedResult`.
+    version: `1.1` or `2.0`.
+    do_lower_case: Whether the tokenizer lowered the case.
+    n_best_size: How many starts and ends are combined.
+    max_answer_length: The longest answer in tokens.
+
+  Raises:
+    ValueError: If a window has no logits: Model Garden would make up an answer.
+  """
+  known = {result.unique_id for result in results}
+  missing = [
+    feature.unique_id
+    for feature in built.features
+    if feature.unique_id not in known
+  ]
+  if missing:
+    raise ValueError(
+      f"There are no logits for {len(missing)} of {len(built.features)} "
+      f"windows, such as {missing[0]}; set drop_remainder to False so that "
+      "the last batch is not dropped."
+    )
+  texts, _, null_odds = squad_lib.postprocess_output(
+    built.examples,
+    built.features,
+    results,
+    n_best_size=n_best_size,
+    max_answer_length=max_answer_length,
+    do_lower_case=do_lower_case,
+    version_2_with_negative=version == "2.0",
+    null_score_diff_threshold=math.inf,
+  )
+  return Answers(
+    dict(texts), {question: float(odds) for question, odds in null_odds.items()}
+  )
+
+
+def write_predictions(path: files.PathLike, predictions: Mapping[str, str]):
+  """Writes predictions as the official script and `swe score squad` read them.
+
+  Args:
+    path: The JSON file.
+    predictions: Answers by question id, as `Answers.decide` returns them.
+  """
+  files.write_json(path, dict(predictions))

@@ -1,0 +1,177 @@
+"""Reads SQuAD files and tells their faults by file, line and question.
+
+For scoring, which needs ids and answers (`read_squad_file`), and for training,
+which needs every answer to stand where it says (`check_convertible`). Imports
+no TensorFlow.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+from swe_tf import errors
+from swe_tf import files
+
+VERSIONS = ("1.1", "2.0")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+  """An answer by one annotator, and where it starts in the context."""
+
+  text: str
+  start: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+  """A question about a paragraph.
+
+  Attributes:
+    id: What predictions are keyed by.
+    text: The question; None if the file has only what scoring needs.
+    context: The paragraph; None likewise.
+    answers: The answers; none if the paragraph does not have one (v2.0).
+    is_impossible: What v2.0 says beside that.
+  """
+
+  id: str
+  text: str | None
+  context: str | None
+  answers: tuple[Answer, ...]
+  is_impossible: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadFile:
+  """The questions of one file.
+
+  Attributes:
+    path: The file.
+    version: `1.1` or `2.0`.
+    questions: All of them, in order.
+  """
+
+  path: pathlib.Path
+  version: str
+  questions: tuple[Question, ...]
+
+  @property
+  def looks_like_training(self) -> bool:
+    """Whether no question has two answers; published dev files have more."""
+    return all(len(question.answers) <= 1 for question in self.questions)
+
+
+def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
+  """Reads a SQuAD JSON file.
+
+  Args:
+    path: The file.
+    version: `1.1`, where every question has an answer, or `2.0`.
+
+  Raises:
+    UsageError: If something that scoring needs is not there, or an id is used
+      twice.
+  """
+  path = pathlib.Path(path)
+  questions = {}
+  for question in _questions(path, files.read_json(path)):
+    if question.id in questions:
+      raise errors.UsageError(
+        f"{_place(path, question.id)}: the id is used twice."
+      )
+    if version == "1.1" and not question.answers:
+      raise errors.UsageError(
+        f"{_place(path, question.id)}: no answers, but in v1.1 every "
+        "question has one; is this a file of --version=2.0?"
+      )
+    questions[question.id] = question
+  if not questions:
+    raise errors.UsageError(f"{path} has no questions.")
+  return SquadFile(path, version, tuple(questions.values()))
+
+
+def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
+  """Checks what conversion to records relies on.
+
+  Args:
+    squad: The questions.
+    for_training: Whether a question may have only one answer.
+
+  Raises:
+    UsageError: If an answer is not in its context where `answer_start` says, a
+      text is missing, `is_impossible` does not agree with the answers, or there
+      are several answers to learn.
+  """
+  for question in squad.questions:
+    fault = _fault(question, squad.version, for_training)
+    if fault:
+      raise errors.UsageError(f"{_place(squad.path, question.id)}: {fault}")
+
+
+def _fault(question: Question, version: str, for_training: bool) -> str | None:
+  """Returns what is wrong with a question, if anything."""
+  if question.text is None or question.context is None:
+    missing = "question" if question.text is None else "context"
+    return f'no "{missing}".'
+  if version == "2.0" and question.is_impossible is not (not question.answers):
+    return (
+      f"{len(question.answers)} answers, but is_impossible is "
+      f"{question.is_impossible}; is this a file of --version=1.1?"
+    )
+  if for_training and len(question.answers) > 1:
+    return (
+      f"{len(question.answers)} answers, but a training question has "
+      "one; prepare the file with --split=eval."
+    )
+  for answer in question.answers:
+    if answer.start is None or answer.start < 0:
+      return f"the answer {answer.text!r} has no valid answer_start."
+    found = question.context[answer.start : answer.start + len(answer.text)]
+    if found != answer.text:
+      return (
+        f"the answer {answer.text!r} is not in its context at "
+        f"answer_start {answer.start}, where {found!r} stands; correct "
+        "answer_start or remove the question."
+      )
+  return None
+
+
+def _questions(path: pathlib.Path, content: Any) -> Iterator[Question]:
+  """Yields the questions of a file's content, or raises at the first fault."""
+
+  def get(holder, key, kind, place):
+    value = holder.get(key) if isinstance(holder, dict) else None
+    if not isinstance(value, kind):
+      raise errors.UsageError(
+        f"{_place(path, place)}: no {kind.__name__} {key!r}; is this a SQuAD "
+        "file?"
+      )
+    return value
+
+  for article in get(content, "data", list, "top level"):
+    title = article.get("title") if isinstance(article, dict) else None
+    for paragraph in get(article, "paragraphs", list, title):
+      for qa in get(paragraph, "qas", list, title):
+        question_id = get(qa, "id", str, title)
+        yield Question(
+          id=question_id,
+          text=qa.get("question"),
+          context=paragraph.get("context"),
+          answers=tuple(
+            Answer(
+              get(answer, "text", str, question_id), answer.get("answer_start")
+            )
+            for answer in get(qa, "answers", list, question_id)
+          ),
+          is_impossible=qa.get("is_impossible"),
+        )
+
+
+def _place(path: pathlib.Path, name: Any) -> str:
+  """Returns `file:line: name`, by a search for the name in quotes."""
+  text = files.read_text(path)
+  line = text.count("\n", 0, max(0, text.find(json.dumps(name)))) + 1
+  return f"{path}:{line}: {name}"

@@ -1,0 +1,1 @@
+"""Text to masked batches: read, tokenize, pack, mask, resume."""

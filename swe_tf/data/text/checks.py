@@ -1,0 +1,191 @@
+"""Checks the input of a run before the first step.
+
+Every fault is one line that says what to do. Nothing is written.
+"""
+
+import os
+
+from absl import logging
+import tensorflow as tf
+
+from official.common import dataset_fn
+from official.core import config_definitions as cfg
+from official.core import input_reader
+from official.nlp.data import pretrain_dataloader
+from swe_tf import errors
+from swe_tf.data.prepare import manifest
+from swe_tf.data.text import pretrain_text
+from swe_tf.data.text import text_files
+
+
+def check_input(
+  *configs: cfg.DataConfig, vocab_size: int | None = None
+) -> None:
+  """Checks the data of a run: that it is there, sound, and fits the model.
+
+  Args:
+    *configs: The data configs, for instance of training and of validation.
+      Those without `input_path`, with dummy data and of other tasks are not
+      looked at.
+    vocab_size: The size of the model's vocabulary.
+
+  Raises:
+    UsageError: If the run cannot work.
+  """
+  digests = {}
+  for params in configs:
+    if not params.input_path or params.input_path == "dummy":
+      continue
+    if isinstance(params, pretrain_text.PretrainTextDataConfig):
+      digest = check_text(params, vocab_size)
+    elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
+      digest = check_manifest(params, vocab_size)
+    else:
+      continue
+    if digest:
+      digests[digest] = params.input_path
+  if len(digests) > 1:
+    first, second, *_ = digests.values()
+    raise errors.UsageError(
+      f"{second} was made with another vocabulary than {first}; prepare "
+      "both with one."
+    )
+
+
+def check_text(
+  params: pretrain_text.PretrainTextDataConfig,
+  vocab_size: int | None = None,
+) -> str:
+  """Checks raw text: the vocabulary, and the beginning of every file.
+
+  Args:
+    params: The data config.
+    vocab_size: The size of the model's vocabulary.
+
+  Returns:
+    The digest of the vocabulary.
+
+  Raises:
+    UsageError: If training on the text cannot work.
+  """
+  loader = pretrain_text.PretrainTextDataLoader(params)
+  vocabulary = loader.tokenizer.vocabulary
+  _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
+  for path in _matched(params):
+    text_files.check(path, text_files.PEEK_BYTES)
+  return vocabulary.sha256
+
+
+def check_manifest(
+  params: pretrain_dataloader.BertPretrainDataConfig,
+  vocab_size: int | None = None,
+) -> str | None:
+  """Checks that shards are whole and fit the config and the model.
+
+  Shards without a manifest, as Model Garden's own script makes them, are
+  accepted if their first record fits.
+
+  Args:
+    params: The data config.
+    vocab_size: The size of the model's vocabulary.
+
+  Returns:
+    The digest of the vocabulary that the shards were made with, if known.
+
+  Raises:
+    UsageError: If training on the shards cannot work.
+  """
+  digests = {}
+  for shard in _matched(params):
+    folder = os.path.dirname(shard)
+    found = manifest.find(shard)
+    if found:
+      _check_settings(params, shard, found, vocab_size)
+      digests[found["settings"]["vocab_sha256"]] = folder
+    elif tf.io.gfile.exists(os.path.join(folder, manifest.JOURNAL_NAME)):
+      raise errors.UsageError(
+        f"the shards in {folder} are not finished; run the same `swe prepare "
+        "pretraining` again, it goes on where it stopped."
+      )
+    elif folder not in digests.values():
+      logging.info("No manifest in %s: one record is checked.", folder)
+      _check_record(params, shard, vocab_size)
+      digests[None] = folder
+  digests.pop(None, None)
+  if len(digests) > 1:
+    first, second, *_ = digests.values()
+    raise errors.UsageError(
+      f"the shards in {second} were made with another vocabulary than those "
+      f"in {first}; prepare both with one."
+    )
+  return next(iter(digests), None)
+
+
+def _matched(params):
+  """Returns the files of a config; raises if one is not there."""
+  try:
+    paths = input_reader.match_files(params.input_path)
+  except ValueError as error:
+    raise errors.UsageError(f"input_path: {error}") from error
+  for path in paths:
+    if not tf.io.gfile.exists(path):
+      raise errors.UsageError(f"{path} is not there; check input_path.")
+  return paths
+
+
+def _check_size(source, size, vocab_size):
+  if vocab_size is not None and size > vocab_size:
+    raise errors.UsageError(
+      f"{source} has a vocabulary of {size} tokens, but the model has room "
+      f"for {vocab_size}; set the encoder's vocab_size to {size}, or use the "
+      "model's vocabulary."
+    )
+
+
+def _check_settings(params, shard, found, vocab_size):
+  """Raises if the manifest `found` beside a shard does not fit `params`."""
+  settings = found["settings"]
+  if os.path.basename(shard) not in found["shards"]:
+    raise errors.UsageError(
+      f"{shard} is not a shard of its manifest; set input_path to "
+      f"{os.path.join(os.path.dirname(shard), '*.tfrecord')}."
+    )
+  for name in ("seq_length", "max_predictions_per_seq"):
+    if getattr(params, name) != settings[name]:
+      raise errors.UsageError(
+        f"{name} is {getattr(params, name)}, but {shard} was made with "
+        f"{settings[name]}; set {name} to {settings[name]}, or prepare the "
+        "text again."
+      )
+  if params.use_next_sentence_label and not settings["next_sentence"]:
+    raise errors.UsageError(
+      f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
+      "or prepare the text again with --next_sentence."
+    )
+  _check_size(shard, settings["vocab_size"], vocab_size)
+
+
+def _check_record(params, shard, vocab_size):
+  """Raises if the first record of a shard does not fit `params`."""
+  records = dataset_fn.pick_dataset_fn(params.file_type)(shard)
+  try:
+    record = next(iter(records)).numpy()
+    features = tf.train.Example.FromString(record).features.feature
+  except Exception as error:  # Whatever a broken file raises.
+    raise errors.UsageError(
+      f"cannot read a record of {shard}; check file_type "
+      f"({params.file_type}), and that the file is whole."
+    ) from error
+  loader = pretrain_dataloader.BertPretrainDataLoader(params)
+  for name, spec in loader._name_to_features().items():
+    feature = features[name]
+    size = len(feature.int64_list.value) + len(feature.float_list.value)
+    if size != spec.shape[0]:
+      raise errors.UsageError(
+        f"{shard} has {size} values of {name}, but the config says "
+        f"{spec.shape[0]}; set seq_length, max_predictions_per_seq, "
+        "use_next_sentence_label and use_v2_feature_names as the shards "
+        "were made."
+      )
+  ids = "input_word_ids" if params.use_v2_feature_names else "input_ids"
+  _check_size(shard, max(features[ids].int64_list.value) + 1, vocab_size)

@@ -1,0 +1,66 @@
+"""Builds the dataset of a data config, from any training step on."""
+
+from absl import logging
+import tensorflow as tf
+
+from official.common import dataset_fn
+from official.core import config_definitions as cfg
+from official.nlp.data import data_loader_factory
+from official.nlp.data import pretrain_dataloader
+from swe_tf.data.prepare import manifest
+from swe_tf.data.text import pretrain_text
+from swe_tf.data.text import resumable
+
+
+class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
+  """Model Garden's loader of masked TFRecords, with a `start_step`."""
+
+  def load(
+    self,
+    input_context: tf.distribute.InputContext | None = None,
+    start_step: int = 0,
+  ) -> tf.data.Dataset:
+    """Returns one input pipeline's batches from `start_step` on."""
+    reader = resumable.ResumableInputReader(
+      self._params,
+      dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
+      count_fn=manifest.count_examples,
+      decoder_fn=self._decode,
+      parser_fn=self._parse,
+    )
+    return reader.read(input_context, start_step=start_step)
+
+
+def build_dataset(
+  params: cfg.DataConfig,
+  input_context: tf.distribute.InputContext | None = None,
+  start_step: int = 0,
+) -> tf.data.Dataset:
+  """Returns the batches of `params` that a run sees from `start_step` on.
+
+  Args:
+    params: A `PretrainTextDataConfig` or Model Garden's
+      `BertPretrainDataConfig`. The data of any other config is loaded by its
+      registered loader and starts from the beginning.
+    input_context: The input pipeline, given by `tf.distribute`.
+    start_step: The number of training steps taken already.
+
+  Returns:
+    A dataset of per-replica batches.
+  """
+  if type(params) is pretrain_dataloader.BertPretrainDataConfig:  # pylint: disable=unidiomatic-typecheck
+    loader = ResumablePretrainDataLoader(params)
+  else:
+    loader = data_loader_factory.get_data_loader(params)
+  if isinstance(
+    loader,
+    (ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader),
+  ):
+    return loader.load(input_context, start_step)
+  if start_step:
+    logging.warning(
+      "%s starts from the beginning of its data, not from step %d.",
+      type(loader).__name__,
+      start_step,
+    )
+  return loader.load(input_context)

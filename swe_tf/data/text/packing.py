@@ -1,0 +1,239 @@
+"""Lines of text to sequences of token ids, inside a TensorFlow graph.
+
+Documents follow each other in a sequence, with [SEP] between them, and each
+sequence holds whole sentences: [CLS] sentence sentence [SEP] sentence [SEP].
+A sentence is cut, between two words, only where it is longer than a whole
+sequence. Choosing what to predict in a sequence is `masking`.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+from swe_tf import errors
+from swe_tf.data.text import tokenizers
+
+# WikiText marks titles as "= Title =" and sections as "= = Section = =".
+_HEADING = r"(= )+[^=]+( =)+"
+_TITLE = r"= [^=]+ ="
+
+# Lines to pack in one call. The last sequence of a call is padded, so half a
+# sequence is lost in a thousand lines; more lines leave the processor's cache.
+LINES_PER_CHUNK = 1024
+
+# Three special tokens, and something between them.
+_MIN_SEQ_LENGTH = 8
+
+
+def split_documents(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Drops the blank lines and finds where documents start.
+
+  A document starts after a blank line and at a WikiText title. The blank lines
+  around WikiText's headings are layout: they end no document.
+
+  Args:
+    lines: A vector of strings.
+
+  Returns:
+    The lines that are not blank, stripped, and for each whether a document
+    starts there. It says nothing about the first line, which needs no [SEP].
+  """
+  lines = tf.strings.strip(lines)
+  blank = tf.equal(lines, "")
+  after_blank = tf.concat([[False], blank], 0)[:-1]
+  # Runs of blank lines count as one, so only the line before matters.
+  lines, after_blank = (
+    tf.boolean_mask(lines, ~blank),
+    tf.boolean_mask(after_blank, ~blank),
+  )
+  heading = tf.strings.regex_full_match(lines, _HEADING)
+  title = tf.strings.regex_full_match(lines, _TITLE)
+  after_heading = tf.concat([[True], heading], 0)[:-1]
+  return lines, title | (after_blank & ~heading & ~after_heading)
+
+
+@dataclasses.dataclass(frozen=True)
+class Packer:
+  """Packs text lines into sequences of `seq_length` ids.
+
+  Attributes:
+    tokenizer: The tokenizer of the lines.
+    seq_length: The length of a sequence, with its special tokens and padding.
+  """
+
+  tokenizer: tokenizers.Tokenizer
+  seq_length: int
+
+  def __post_init__(self):
+    if self.seq_length < _MIN_SEQ_LENGTH:
+      raise errors.UsageError(
+        f"`seq_length` ({self.seq_length}) must be at least {_MIN_SEQ_LENGTH}."
+      )
+
+  def pack(self, lines: tf.Tensor) -> tf.Tensor:
+    """Packs lines into sequences, with [SEP] between documents.
+
+    Args:
+      lines: A vector of strings. The last sequence is padded, so many lines
+        in one call waste less.
+
+    Returns:
+      `int32[sequences, seq_length]`: a function of the lines alone.
+    """
+    cls, sep, pad = map(
+      self.tokenizer.vocabulary.id_of, ("[CLS]", "[SEP]", "[PAD]")
+    )
+    units, starts_document = self._units(lines, room=self.seq_length - 2)
+    lengths = units.row_lengths()
+    starts_sequence = _cut(lengths, starts_document, self.seq_length - 2)
+    separated = starts_document & ~starts_sequence
+
+    # Where a unit's first id goes in the flat array of all sequences.
+    sequence = tf.cumsum(tf.cast(starts_sequence, tf.int32)) - 1
+    count = tf.math.count_nonzero(starts_sequence, dtype=tf.int32)
+    rows = tf.range(count) * self.seq_length
+    begins = tf.cumsum(lengths + tf.cast(separated, tf.int32)) - lengths
+    begins += tf.gather(
+      rows + 1 - tf.boolean_mask(begins, starts_sequence), sequence
+    )
+    ends = tf.math.segment_max(begins + lengths, sequence)
+    shifts = tf.repeat(begins - units.row_starts(), lengths)
+
+    flat = tf.fill([count * self.seq_length], pad)
+    for index, token in (
+      (shifts + tf.range(tf.size(shifts)), units.values),
+      (rows, cls),
+      (ends, sep),
+      (tf.boolean_mask(begins, separated) - 1, sep),
+    ):
+      token = tf.broadcast_to(token, tf.shape(index))
+      flat = tf.tensor_scatter_nd_update(flat, index[:, tf.newaxis], token)
+    return tf.reshape(flat, [count, self.seq_length])
+
+  def pack_documents(
+    self, lines: tf.Tensor, room: int
+  ) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    """Packs each document by itself, without special tokens.
+
+    Args:
+      lines: A vector of strings.
+      room: The most ids of a sequence.
+
+    Returns:
+      The ids `[sequences, (sentences), (ids)]`, and for every sequence the
+      number of its document.
+    """
+    units, starts_document = self._units(lines, room)
+    document = tf.cumsum(tf.cast(starts_document, tf.int32))
+    starts = tf.where(
+      _cut(units.row_lengths(), starts_document, room, document)
+    )
+    starts = tf.cast(starts[:, 0], tf.int32)
+    return (
+      tf.RaggedTensor.from_row_starts(units, starts, validate=False),
+      tf.gather(document, starts),
+    )
+
+  def _units(self, lines, room):
+    """Returns the units that packing keeps whole: at most `room` ids each.
+
+    Args:
+      lines: A vector of strings.
+      room: The most ids of a unit: longer ones are cut into their words, and a
+        word that is longer still into its pieces.
+
+    Returns:
+      The ids `[units, (ids)]`, and for each unit whether it starts a document.
+    """
+    lines, starts_document = split_documents(lines)
+    tokens = self.tokenizer.tokenize_units(lines)
+    tokens = tokens.with_row_splits_dtype(tf.int32)
+    units = tokens.values
+    document_starts = tf.boolean_mask(
+      tf.gather(units.row_splits, tokens.row_starts()), starts_document
+    )
+    starts = tf.boolean_mask(units.row_starts(), units.row_lengths() > 0)
+    starts = self._split_long(starts, units.values, room)
+    opens = tf.scatter_nd(
+      tf.searchsorted(starts, document_starts)[:, tf.newaxis],
+      tf.ones_like(document_starts),
+      [tf.size(starts) + 1],
+    )
+    units = tf.RaggedTensor.from_row_starts(
+      units.values, starts, validate=False
+    )
+    return units, opens[:-1] > 0
+
+  def _split_long(self, starts, ids, room):
+    """Adds starts within the units that are longer than `room`.
+
+    Args:
+      starts: `int32[units]`: where the units start.
+      ids: All ids.
+      room: The most ids of a unit.
+
+    Returns:
+      The starts with those of every word of a long unit, and of every id of
+      a long word.
+    """
+
+    def add(starts, keep):
+      lengths = tf.concat([starts[1:], [tf.size(ids)]], 0) - starts
+      is_long = lengths > room
+      inside = tf.ragged.range(
+        tf.boolean_mask(starts + 1, is_long),
+        tf.boolean_mask(starts + lengths, is_long),
+      ).values
+      inside = tf.boolean_mask(inside, keep(inside))
+      return tf.sort(tf.concat([starts, inside], 0))
+
+    def starts_word(index):
+      left, right = tf.gather(ids, index - 1), tf.gather(ids, index)
+      return ~tokenizers.joins(self.tokenizer, left, right)
+
+    return add(add(starts, starts_word), lambda index: index > 0)
+
+
+def _cut(lengths, starts_document, room, document=None):
+  """Fills sequences with units, one after the other.
+
+  Args:
+    lengths: `int32[units]`: the lengths of the units, none above `room`.
+    starts_document: `bool[units]`: whether a [SEP] stands before the unit,
+      unless it is the first of its sequence.
+    room: The most ids of a sequence.
+    document: `int32[units]`: the number of the unit's document, if sequences
+      end with documents and no [SEP] is needed.
+
+  Returns:
+    `bool[units]`: whether the unit is the first of a sequence.
+  """
+  separator = tf.cast(starts_document, tf.int32)
+  if document is not None:
+    separator = tf.zeros_like(separator)
+  count = tf.size(lengths)
+  before = tf.concat([[0], tf.cumsum(lengths + separator)], 0)
+  # For each unit, the first that does not fit in a sequence that it starts.
+  beyond = (
+    tf.searchsorted(before, before[:-1] + separator + room, side="right") - 1
+  )
+  if document is not None:
+    beyond = tf.minimum(
+      beyond, tf.searchsorted(document, document, side="right")
+    )
+
+  # Sequences start at unit 0, beyond[0], beyond[beyond[0]], ...: after n rounds
+  # the first 2**n of them are marked, and `jump` leads 2**n sequences on.
+  def double(is_start, jump):
+    reached = tf.math.unsorted_segment_max(is_start, jump, count + 1)
+    return tf.maximum(is_start, reached), tf.gather(jump, jump)
+
+  is_start, _ = tf.while_loop(
+    lambda _, jump: jump[0] < count,
+    double,
+    (
+      tf.one_hot(0, count + 1, dtype=tf.int32),
+      tf.concat([beyond, [count]], 0),
+    ),
+  )
+  return is_start[:-1] > 0

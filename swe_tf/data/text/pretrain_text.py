@@ -1,0 +1,146 @@
+"""Masked examples from raw text, made while training.
+
+Text files are tokenized, packed and masked by the input pipeline itself, with
+new masks in every pass; nothing is written. `swe prepare pretraining` is the
+alternative for corpora that are read many times: it writes TFRecords.
+"""
+
+import dataclasses
+import functools
+
+import tensorflow as tf
+
+from official.core import config_definitions as cfg
+from official.nlp.data import data_loader
+from official.nlp.data import data_loader_factory
+from swe_tf import errors
+from swe_tf.data.prepare import manifest
+from swe_tf.data.text import masking
+from swe_tf.data.text import packing
+from swe_tf.data.text import resumable
+from swe_tf.data.text import tokenizers
+from swe_tf.data.text import vocab
+
+
+@dataclasses.dataclass
+class PretrainTextDataConfig(cfg.DataConfig):
+  """Data config for masked language modelling on raw text files.
+
+  The files (UTF-8, plain or .gz) hold documents with blank lines between them,
+  or are in WikiText's format.
+
+  Attributes:
+    seq_length: The length of the sequences.
+    max_predictions_per_seq: The most predictions in a sequence. 0 stands for
+      `seq_length * masking_rate`, rounded up.
+    use_next_sentence_label: Must be False: there are no sentence pairs here.
+    vocab_file_path: The vocabulary, one token a line.
+    tokenizer: `wordpiece`, or `character` with a vocabulary of characters.
+    lower_case: Whether WordPiece lowers the case and strips accents. Character
+      models always lower it.
+    masking: `random` tokens or `whole_word`.
+    masking_rate: The part of the tokens to predict.
+    seed: The seed of the order and of the masks; None stands for 0.
+    shuffle_buffer_size: See base class; here it counts sequences.
+  """
+
+  input_path: str = ""
+  global_batch_size: int = 512
+  is_training: bool = True
+  seq_length: int = 512
+  max_predictions_per_seq: int = 0
+  use_next_sentence_label: bool = False
+  vocab_file_path: str = ""
+  tokenizer: str = "wordpiece"
+  lower_case: bool = True
+  masking: str = "random"
+  masking_rate: float = 0.15
+  shuffle_buffer_size: int = 10000
+
+
+def build_tokenizer(params: PretrainTextDataConfig) -> tokenizers.Tokenizer:
+  """Returns the tokenizer that `params` asks for."""
+  vocabulary = vocab.Vocabulary.load(params.vocab_file_path)
+  if params.tokenizer == "wordpiece":
+    return tokenizers.WordPieceTokenizer(vocabulary, params.lower_case)
+  if params.tokenizer == "character":
+    return tokenizers.CharacterTokenizer(vocabulary)
+  raise errors.UsageError(
+    f"`tokenizer` ({params.tokenizer!r}) must be wordpiece or character."
+  )
+
+
+@data_loader_factory.register_data_loader_cls(PretrainTextDataConfig)
+class PretrainTextDataLoader(data_loader.DataLoader):
+  """Loads raw text, with the features of Model Garden's stock loader."""
+
+  def __init__(self, params: PretrainTextDataConfig):
+    """Initializes the loader.
+
+    Args:
+      params: The data config.
+    """
+    if params.use_next_sentence_label:
+      raise errors.UsageError(
+        "`use_next_sentence_label` must be False for raw text: sentence "
+        "pairs are made by swe prepare pretraining --next_sentence."
+      )
+    self._params = params
+    self.tokenizer = build_tokenizer(params)
+    self._packer = packing.Packer(self.tokenizer, params.seq_length)
+    self._masker = masking.Masker(
+      self.tokenizer,
+      params.masking,
+      params.masking_rate,
+      params.max_predictions_per_seq
+      or manifest.default_max_predictions(
+        params.seq_length, params.masking_rate
+      ),
+    )
+    if self._masker.max_predictions > params.seq_length:
+      raise errors.UsageError(
+        f"`max_predictions_per_seq` ({self._masker.max_predictions}) must "
+        f"not be more than `seq_length` ({params.seq_length})."
+      )
+
+  def load(
+    self,
+    input_context: tf.distribute.InputContext | None = None,
+    start_step: int = 0,
+  ) -> tf.data.Dataset:
+    """Returns one input pipeline's batches from `start_step` on."""
+    pipeline = input_context.input_pipeline_id if input_context else 0
+    reader = resumable.ResumableInputReader(
+      self._params,
+      dataset_fn=self._sequences,
+      with_places=True,
+      postprocess_fn=functools.partial(self._mask, pipeline),
+    )
+    return reader.read(input_context, start_step=start_step)
+
+  def _sequences(self, path: tf.Tensor) -> tf.data.Dataset:
+    """Returns the packed sequences of a file: the same ones in every pass."""
+    compression = tf.where(
+      tf.strings.regex_full_match(path, r".*\.gz"), "GZIP", ""
+    )
+    chunks = tf.data.TextLineDataset(path, compression).batch(
+      packing.LINES_PER_CHUNK
+    )
+    return chunks.map(
+      self._packer.pack,
+      num_parallel_calls=tf.data.AUTOTUNE,
+      deterministic=True,
+    ).unbatch()
+
+  def _mask(self, pipeline: int, places: tf.Tensor, ids: tf.Tensor):
+    """Turns a batch of consecutive sequences into the task's features."""
+    draws = masking.draw(
+      self._params.seed or 0,
+      pipeline,
+      places[0],
+      tf.shape(ids)[0],
+      self._params.seq_length,
+    )
+    features = self._masker.mask(ids, draws)
+    features["input_type_ids"] = tf.zeros_like(ids)
+    return features

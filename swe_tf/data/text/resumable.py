@@ -1,0 +1,211 @@
+"""An input reader that starts at any training step.
+
+Stock Model Garden starts the data from the beginning after a restart. Here
+the batches are a pure function of the files, the seed and the step, and
+`read(start_step=n)` yields what an uninterrupted run sees from step n on.
+
+The stream of examples is made of *segments*: in each pass over the data the
+files are put in a new order and cut into groups of `cycle_length`; a segment
+is the examples of one group, interleaved and shuffled with a buffer. No
+segment depends on another, so whole segments are skipped by arithmetic, and
+only the examples of one group are skipped by reading, before they are decoded.
+Batches are cut from the endless stream: a pass leaves no remainder.
+
+Not resumable: the tf.data service, `cache` and TFDS. They read as in Model
+Garden, from the beginning; with the service, every one of its workers goes
+through all examples in an order of its own.
+"""
+
+from collections.abc import Callable
+import functools
+
+from absl import logging
+import numpy as np
+import tensorflow as tf
+
+from official.core import config_definitions as cfg
+from official.core import input_reader
+from swe_tf import errors
+from swe_tf.data.text import segments as segments_lib
+
+# The files of a segment, if `cycle_length` is not set. Stock Model Garden lets
+# tf.data choose by the machine's cores: then the order would depend on them.
+_CYCLE_LENGTH = 16
+
+
+class ResumableInputReader(input_reader.InputReader):
+  """Model Garden's `InputReader` with a `start_step`.
+
+  It honours the fields of `DataConfig` as the stock reader does, except that
+  the order is always deterministic and that `seed: null` means 0.
+  """
+
+  def __init__(
+    self,
+    params: cfg.DataConfig,
+    dataset_fn=tf.data.TFRecordDataset,
+    count_fn: Callable[[str], int] | None = None,
+    with_places: bool = False,
+    **kwargs,
+  ):
+    """Initializes the reader.
+
+    Args:
+      params: The data config.
+      dataset_fn: A function of a scalar string tensor, the name of a file,
+        that returns the dataset of its examples. It must be deterministic.
+      count_fn: A function of a file's name that returns the number of its
+        examples, if that is known without reading. It may return None.
+      with_places: Whether elements are `(place, example)`, where the place
+        counts the examples of this input pipeline from the beginning of the
+        run: the key to draw random numbers with.
+      **kwargs: The other arguments of `InputReader`.
+    """
+    super().__init__(params, dataset_fn=dataset_fn, **kwargs)
+    self._resumable = not (
+      params.enable_tf_data_service or params.cache or params.tfds_name
+    )
+    self._with_places = with_places
+    if not self._resumable:
+      if with_places and (params.cache or params.tfds_name):
+        raise errors.UsageError(
+          "raw text cannot be read with `cache` or `tfds_name`; unset them."
+        )
+      return
+    self._counts = {}
+    self._count_fn = count_fn
+    self._seed = params.seed or 0
+    self._deterministic = True
+    self._buffer_size = params.shuffle_buffer_size
+    # The base class shuffles what it is given. Segments are shuffled already,
+    # and a buffer of one leaves their order alone.
+    self._shuffle_buffer_size = 1
+
+  def read(
+    self,
+    input_context: tf.distribute.InputContext | None = None,
+    dataset: tf.data.Dataset | None = None,
+    start_step: int = 0,
+  ) -> tf.data.Dataset:
+    """Returns the batches of one input pipeline from `start_step` on.
+
+    Args:
+      input_context: The input pipeline, as in `InputReader.read`. In a step
+        every replica takes one batch from its pipeline.
+      dataset: As in `InputReader.read`: replaces the files, with no resuming.
+      start_step: The number of steps taken already. Evaluation data starts
+        at 0 always.
+    """
+    if not self._resumable or dataset is not None:
+      if start_step:
+        logging.warning(
+          "The input starts from the beginning, not from step %d: the "
+          "tf.data service, `cache` and TFDS cannot be resumed.",
+          start_step,
+        )
+      if dataset is None and self._enable_tf_data_service:
+        dataset = self._stream_of_a_worker()
+      return super().read(input_context, dataset)
+
+    context = input_context or tf.distribute.InputContext()
+    replicas = context.num_replicas_in_sync // context.num_input_pipelines
+    examples_per_step = replicas * context.get_per_replica_batch_size(
+      self._global_batch_size
+    )
+    start = start_step * examples_per_step if self._is_training else 0
+    return super().read(input_context, self._stream(context, start))
+
+  def _stream_of_a_worker(self) -> tf.data.Dataset:
+    """Returns all examples, in an order that each worker draws for itself."""
+
+    def read(_):
+      # With the global seed of the run, all workers of the tf.data service
+      # would send the same examples.
+      tf.compat.v1.set_random_seed(None)
+      dataset = tf.data.Dataset.from_tensor_slices(self._matched_files)
+      if self._is_training:
+        dataset = dataset.shuffle(len(self._matched_files)).repeat()
+      dataset = dataset.interleave(
+        self._dataset_fn,
+        cycle_length=self._cycle_length or _CYCLE_LENGTH,
+        block_length=self._block_length,
+        num_parallel_calls=tf.data.AUTOTUNE,
+      )
+      if self._is_training:
+        dataset = dataset.shuffle(self._shuffle_buffer_size)
+      if self._with_places:
+        dataset = dataset.map(
+          lambda example: (
+            tf.random.uniform([], maxval=2**40, dtype=tf.int64),
+            example,
+          )
+        )
+      return dataset
+
+    return tf.data.Dataset.range(1).flat_map(read)
+
+  def _stream(
+    self, context: tf.distribute.InputContext, start: int
+  ) -> tf.data.Dataset:
+    """Returns one pipeline's examples from its example `start` on."""
+    segments = segments_lib.Segments(
+      files=self._matched_files,
+      cycle_length=self._cycle_length or _CYCLE_LENGTH,
+      seed=self._seed if self._is_training else None,
+      num_pipelines=context.num_input_pipelines if self._sharding else 1,
+      pipeline=context.input_pipeline_id if self._sharding else 0,
+    )
+    first, rest = segments.find(start, self._count) if start else (0, 0)
+    if start:
+      logging.info(
+        "Input pipeline %d starts at example %d: segment %d, %d "
+        "examples skipped by reading.",
+        context.input_pipeline_id,
+        start,
+        first,
+        rest,
+      )
+
+    def read_segment(index):
+      # The order is a function of `train_data.seed` alone: a global seed, set
+      # for the weights, must not reach the shuffle.
+      tf.compat.v1.set_random_seed(None)
+      dataset = tf.data.Dataset.from_tensor_slices(segments.files_of(index))
+      dataset = dataset.interleave(
+        self._dataset_fn,
+        cycle_length=segments.cycle_length,
+        block_length=self._block_length,
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+      )
+      if segments.records_are_sharded:
+        dataset = dataset.shard(segments.num_pipelines, segments.pipeline)
+      if self._is_training:
+        dataset = dataset.shuffle(
+          self._buffer_size, seed=segments.shuffle_seed(index)
+        )
+      return dataset
+
+    last = tf.int64.max if self._is_training else segments.per_pass
+    stream = tf.data.Dataset.range(first, last).flat_map(read_segment)
+    stream = stream.skip(rest)
+    return stream.enumerate(start) if self._with_places else stream
+
+  def _count(self, path: str) -> int:
+    """Returns the number of examples of a file, reading it only once."""
+    if path not in self._counts:
+      count = self._count_fn(path) if self._count_fn else None
+      if count is None:
+        logging.info("Counting the examples of %s.", path)
+        count = int(self._count_by_reading(tf.constant(path)))
+      self._counts[path] = count
+    return self._counts[path]
+
+  @functools.cached_property
+  def _count_by_reading(self):
+    # One graph for all files: building it takes longer than reading one.
+    return tf.function(
+      lambda path: self._dataset_fn(path).reduce(  # pylint: disable=g-long-lambda
+        np.int64(0), lambda count, _: count + 1
+      )
+    )

@@ -1,0 +1,126 @@
+"""Vocabularies: one token a line, with BERT's special tokens.
+
+For reading, checking and learning a vocabulary file. Splitting text into the
+tokens is `tokenizers`.
+"""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+import functools
+import hashlib
+import re
+
+import numpy as np
+
+from swe_tf import errors
+from swe_tf.data.text import text_files
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+# BERT's own vocabularies keep room for tokens that occur in no text.
+_NOT_TEXT = re.compile(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+  """The tokens of a vocabulary file; a token's id is its line number from 0.
+
+  Attributes:
+    tokens: All tokens, in the order of their ids.
+    sha256: Hex digest of the tokens. Two files with the same tokens have the
+      same digest, whatever their line ends are.
+  """
+
+  tokens: tuple[str, ...]
+
+  @classmethod
+  def load(cls, path: str) -> "Vocabulary":
+    """Reads a vocabulary file.
+
+    Args:
+      path: A file with one token a line.
+
+    Returns:
+      The vocabulary.
+
+    Raises:
+      UsageError: If the file is missing, is not UTF-8, lacks a special token
+        or has a token twice.
+    """
+    if not path:
+      raise errors.UsageError("no vocabulary is given; name a vocab.txt.")
+    try:
+      with text_files.open_binary(path) as f:
+        content = f.read()
+    except OSError as error:
+      raise errors.UsageError(
+        f"cannot read the vocabulary {path}: {error.strerror or error}."
+      ) from error
+    try:
+      lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+      raise errors.UsageError(
+        f"the vocabulary {path} is not UTF-8 (byte {error.start}); give a "
+        "text file with one token a line."
+      ) from None
+    while lines and not lines[-1]:
+      lines.pop()
+    return cls.from_tokens([line.rstrip("\r") for line in lines], path)
+
+  @classmethod
+  def from_tokens(
+    cls, tokens: Sequence[str], name: str = "vocabulary"
+  ) -> "Vocabulary":
+    """Makes a vocabulary of `tokens`; `name` is how errors call it."""
+    missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+    if missing:
+      raise errors.UsageError(
+        f"{name} has no {', '.join(missing)} among its {len(tokens)} tokens; "
+        "a BERT vocabulary has one token a line and these five: "
+        f"{' '.join(SPECIAL_TOKENS)}."
+      )
+    if "" in tokens:
+      raise errors.UsageError(
+        f"{name} has an empty line, line {tokens.index('') + 1}; remove it."
+      )
+    if len(set(tokens)) < len(tokens):
+      twice, _ = collections.Counter(tokens).most_common(1)[0]
+      raise errors.UsageError(
+        f"{name} has the token {twice!r} twice; each token has one line."
+      )
+    return cls(tuple(tokens))
+
+  def __len__(self):
+    return len(self.tokens)
+
+  def id_of(self, token: str) -> int:
+    return self.tokens.index(token)
+
+  @functools.cached_property
+  def sha256(self) -> str:
+    return hashlib.sha256("\n".join(self.tokens).encode("utf-8")).hexdigest()
+
+  @functools.cached_property
+  def is_text(self) -> np.ndarray:
+    """Which ids stand for text: `bool[len(self)]`, False for special tokens."""
+    return np.array([not _NOT_TEXT.fullmatch(token) for token in self.tokens])
+
+
+def learn_wordpieces(
+  lines: Iterable[bytes], size: int, lower_case: bool = True
+) -> Vocabulary:
+  """Learns a WordPiece vocabulary of about `size` tokens from text lines."""
+  # Only this function needs TensorFlow, which takes seconds to import.
+  import tensorflow as tf
+  from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset
+
+  dataset = tf.data.Dataset.from_tensor_slices(list(lines)).batch(1000)
+  tokens = bert_vocab_from_dataset.bert_vocab_from_dataset(
+    dataset,
+    vocab_size=size,
+    reserved_tokens=list(SPECIAL_TOKENS),
+    bert_tokenizer_params={"lower_case": lower_case},
+  )
+  return Vocabulary.from_tokens(tokens)

@@ -1,0 +1,221 @@
+"""Methods that train a smaller model first and let it grow.
+
+`net2net.py` doubles the width, `stacking.py` the depth. This file is what they
+have in common: the config, and when a model grows. The weights and the slots of
+the optimizer are carried over, the schedule of the learning rate goes on.
+"""
+
+import abc
+from collections.abc import Sequence
+import dataclasses
+
+import tensorflow as tf
+import tf_keras
+
+from official.modeling.hyperparams import base_config
+from official.nlp.configs import encoders
+from swe_tf import errors
+from swe_tf.sharing import slots
+from swe_tf.training import phases
+
+NONE, NET2NET, STACKING = METHODS = ("none", "net2net", "stacking")
+_DEFAULT_FRACTIONS = {
+  # Appendix B.1: 50k of 500k steps.
+  NET2NET: (0.1,),
+  # Gong et al. 2019: 50k and 120k of 400k steps.
+  STACKING: (0.125, 0.3),
+}
+_NOT_BEGUN = -1
+
+
+@dataclasses.dataclass
+class GrowthConfig(base_config.Config):
+  """How the model grows while it is trained.
+
+  Attributes:
+    method: `none`; `net2net` trains a model of half the width and then doubles
+      it; `stacking` trains a quarter of the layers, then half, then all. Both
+      want `task.sharing.mode=none`.
+    fractions: The fractions of `trainer.train_steps` after which it grows: one
+      for `net2net` (0.1 if unset), two for `stacking` (0.125 and 0.3).
+    noise: For `net2net`, what is added to widened weights so that the copies of
+      a unit go apart: normal, its standard deviation relative to that of each
+      weight. 0 adds none; then only dropout tells the copies apart.
+  """
+
+  method: str = NONE
+  fractions: list[float] | None = None
+  noise: float = 0.01
+
+
+def growth_steps(config: GrowthConfig, train_steps: int) -> list[int]:
+  """Returns the updates after which the model grows."""
+  fractions = config.fractions or _DEFAULT_FRACTIONS[config.method]
+  return [round(fraction * train_steps) for fraction in fractions]
+
+
+def check_growth(
+  config: GrowthConfig, encoder: base_config.Config, optimization
+) -> None:
+  """Raises unless a model of this encoder can grow as configured.
+
+  Args:
+    config: `task.growth`.
+    encoder: The config of the encoder, without the type around it.
+    optimization: `trainer.optimizer_config`.
+  """
+  if config.method not in METHODS:
+    raise errors.UsageError(
+      f"task.growth.method ({config.method!r}) must be one of "
+      f"{', '.join(METHODS)}."
+    )
+  if config.method == NONE:
+    if config.fractions:
+      raise errors.UsageError(
+        "task.growth.fractions is set, but task.growth.method is 'none'."
+      )
+    return
+  _check_fractions(config)
+  if config.noise < 0.0:
+    raise errors.UsageError(
+      f"task.growth.noise ({config.noise}) must not be < 0."
+    )
+  if optimization.ema is not None:
+    raise errors.UsageError(
+      f"task.growth.method is {config.method!r}, but "
+      "trainer.optimizer_config.ema is set: an average over models of "
+      "different sizes does not exist. Unset one of them."
+    )
+  _check_size(config.method, encoder)
+
+
+def _check_fractions(config: GrowthConfig) -> None:
+  default = _DEFAULT_FRACTIONS[config.method]
+  fractions = config.fractions or list(default)
+  if len(fractions) != len(default):
+    raise errors.UsageError(
+      f"task.growth.fractions ({fractions}) must be {len(default)} "
+      f"for {config.method!r}, one each time that the model grows."
+    )
+  if not all(0.0 <= f <= 1.0 for f in fractions):
+    raise errors.UsageError(
+      f"task.growth.fractions ({fractions}) must be between 0.0 and 1.0."
+    )
+  if sorted(fractions) != list(fractions):
+    raise errors.UsageError(
+      f"task.growth.fractions ({fractions}) must be in ascending order."
+    )
+
+
+def _check_size(method: str, encoder: base_config.Config) -> None:
+  if not isinstance(encoder, encoders.BertEncoderConfig):
+    raise errors.UsageError(
+      f"task.growth.method={method} is for BERT, but the encoder's config "
+      f"is a {type(encoder).__name__}. Set task.model.encoder.type to "
+      "'any' or 'bert'."
+    )
+  if method == STACKING:
+    if encoder.num_layers % 4:
+      raise errors.UsageError(
+        f"num_layers ({encoder.num_layers}) must be divisible by 4 for "
+        "'stacking': it trains a quarter of them first."
+      )
+    return
+  for name in (
+    "hidden_size",
+    "num_attention_heads",
+    "intermediate_size",
+    "embedding_size",
+  ):
+    if (getattr(encoder, name) or 0) % 2:
+      raise errors.UsageError(
+        f"{name} ({getattr(encoder, name)}) must be even for 'net2net': it "
+        "trains a model of half the width first."
+      )
+
+
+class GrowthPhases(phases.Phases):
+  """A phase for each size; in the last one the model is the task's own.
+
+  Attributes:
+    stage: How often the model has grown; it is in the checkpoint.
+  """
+
+  def __init__(self, optimizer, steps: Sequence[int], sizes: Sequence[int]):
+    """Initializes the phases.
+
+    Args:
+      optimizer: The bare optimizer of the task: it updates all the models.
+      steps: The updates after which the model grows, in order.
+      sizes: The size in each phase, one more than `steps`.
+    """
+    if not slots.is_legacy(optimizer):
+      raise errors.UsageError(
+        f"{type(optimizer).__name__} makes the slots of all variables at "
+        "once, so it cannot follow a model that grows (task.growth). Use a "
+        "legacy optimizer, as adamw, lamb, adam or sgd are."
+      )
+    self._optimizer = optimizer
+    self._steps = tuple(steps)
+    self._sizes = tuple(sizes)
+    # A module, so that a subclass can have more in the checkpoint, for a time.
+    self._saved = tf.Module()
+    self._saved.stage = tf.Variable(
+      _NOT_BEGUN,
+      dtype=tf.int64,
+      trainable=False,
+      aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+      name="growth_stage",
+    )
+
+  @property
+  @abc.abstractmethod
+  def name(self) -> str:
+    """See base class."""
+
+  @property
+  @abc.abstractmethod
+  def model(self) -> tf_keras.Model | None:
+    """See base class."""
+
+  @abc.abstractmethod
+  def grow(self, stage: int) -> str:
+    """Carries weights and slots over from `stage` to the next; says so."""
+
+  @property
+  def _saved_stage(self) -> int:
+    with tf.init_scope():  # A step asks for its model while it is traced.
+      return int(self._saved.stage.numpy())
+
+  @property
+  def stage(self) -> int:
+    return max(0, self._saved_stage)
+
+  @property
+  def size(self) -> int:
+    return self._sizes[self.stage]
+
+  def begin(self) -> None:
+    self._saved.stage.assign(0)
+
+  def next_decision(self, step: int) -> int | None:
+    return next((s for s in self._steps[self.stage :] if s > step), None)
+
+  def change_if_due(self, step: int) -> str | None:
+    if self._saved_stage == _NOT_BEGUN:
+      raise errors.UsageError(
+        "The checkpoint in model_dir is of a run without task.growth, so "
+        "there is no small model in it. Choose another model_dir."
+      )
+    done = []
+    while self._steps[self.stage :] and self._steps[self.stage] <= step:
+      done.append(self.grow(self.stage))
+      self._saved.stage.assign_add(1)
+    return f"{', '.join(done)} after step {step}" if done else None
+
+  @property
+  def state(self) -> dict[str, object]:
+    return {"growth": self._saved}
+
+  def logs(self) -> dict[str, float]:
+    return {"growth/stage": float(self.stage), "growth/size": float(self.size)}

@@ -1,0 +1,183 @@
+"""Net2Net: train a model of half the width, then double every unit.
+
+Chen et al. 2015; appendix B.1 of the paper. Hidden units, heads and the units
+of the feed-forward blocks are each duplicated, those of an embedding too; the
+size of a head stays. What reads a duplicated unit halves its weights, so that
+the wide model computes what the narrow one did: layer norms see the same mean
+and variance, each head attends as its copy does.
+
+The last layer norm before the logits is halved also: the embedding table, which
+is tied to the logits and cannot be halved, reads it with every unit twice.
+"""
+
+import tensorflow as tf
+import tf_keras
+
+from official.nlp.configs import bert
+from swe_tf.methods import growth
+from swe_tf.sharing import plan
+from swe_tf.sharing import slots
+
+# With which power of a gradient's factor each slot goes. Any other slot of an
+# optimizer starts anew, as that of a new variable.
+_POWERS = {"m": 1, "momentum": 1, "v": 2, "vhat": 2}
+
+
+def halve_width(config: bert.PretrainerConfig) -> bert.PretrainerConfig:
+  """Returns the config of the narrow model. Classification heads stay."""
+  encoder = config.encoder.get()
+  half = {
+    name: getattr(encoder, name) // 2
+    for name in ("hidden_size", "num_attention_heads", "intermediate_size")
+  }
+  if encoder.embedding_size:
+    half["embedding_size"] = encoder.embedding_size // 2
+  return config.replace(encoder={config.encoder.type: half})
+
+
+def doubled_axes(narrow: tf.Variable, wide: tf.Variable) -> tuple[int, ...]:
+  """Returns the axes along which `wide` has every unit twice."""
+  return tuple(
+    axis for axis, (n, w) in enumerate(zip(narrow.shape, wide.shape)) if n != w
+  )
+
+
+def _tile(value: tf.Tensor, axes: tuple[int, ...]) -> tf.Tensor:
+  return tf.tile(value, [1 + (i in axes) for i in range(value.shape.rank)])
+
+
+def _is_kernel(variable: tf.Variable) -> bool:
+  """Returns whether it reads units along its first axis.
+
+  All kernels of BERT do: [units, units] in dense layers, [units, heads, size]
+  for queries, keys and values, [heads, size, units] after attention.
+  """
+  return "kernel" in variable.name.split("/")[-1]
+
+
+def weight_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
+  """Returns what a duplicated weight is multiplied with.
+
+  Args:
+    wide: The variable of the wide model.
+    axes: Its doubled axes.
+    before_logits: Whether it is of the layer norm before the logits.
+  """
+  reads_twice = _is_kernel(wide) and 0 in axes
+  return 0.5 if reads_twice or before_logits else 1.0
+
+
+def gradient_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
+  """Returns the ratio of a duplicated weight's gradient to the narrow model's.
+
+  The two copies of a unit share the gradient that the unit had, so whatever
+  makes duplicated units has half of it. Before the logits each copy has the
+  whole, which its halved weights then pass on as half.
+
+  Args:
+    wide: The variable of the wide model.
+    axes: Its doubled axes.
+    before_logits: Whether it is of the layer norm before the logits.
+  """
+  makes_twice = any(axis or not _is_kernel(wide) for axis in axes)
+  return 0.5 if makes_twice and not before_logits else 1.0
+
+
+def widen(
+  narrow: tf_keras.Model,
+  wide: tf_keras.Model,
+  optimizer=None,
+  *,
+  noise: float = 0.0,
+  seed: int = 0,
+) -> None:
+  """Makes `wide` compute what `narrow` computes. Runs eagerly.
+
+  Moments of the optimizer become those of the gradients that the wide model
+  would have had.
+
+  Args:
+    narrow: A `BertPretrainerV2`.
+    wide: One of twice the width.
+    optimizer: The legacy optimizer that trained `narrow` and will train `wide`.
+    noise: See `growth.GrowthConfig`.
+    seed: Seeds the noise.
+  """
+  head = {plan.variable_key(v) for v in wide.masked_lm.layer_norm.variables}
+  for i, (source, target) in enumerate(zip(narrow.variables, wide.variables)):
+    axes = doubled_axes(source, target)
+    before_logits = plan.variable_key(target) in head
+    value = _tile(source.read_value(), axes)
+    value *= weight_factor(target, axes, before_logits)
+    if axes and noise:
+      value += (
+        noise
+        * tf.math.reduce_std(value)
+        * tf.random.stateless_normal(
+          value.shape, seed=(seed, i), dtype=value.dtype
+        )
+      )
+    target.assign(value)
+    if optimizer is not None and slots.has_slots(optimizer, source):
+      factor = gradient_factor(target, axes, before_logits)
+      _widen_slots(optimizer, source, target, axes, factor)
+
+
+def _widen_slots(optimizer, source, target, axes, factor: float) -> None:
+  slots.create_slots(optimizer, [target])
+  targets = slots.slots_of(optimizer, target)
+  for name, slot in slots.slots_of(optimizer, source).items():
+    if name in _POWERS:
+      value = _tile(slot.read_value(), axes) * factor ** _POWERS[name]
+      targets[name].assign(value)
+
+
+class WideningPhases(growth.GrowthPhases):
+  """Half the width, then all of it."""
+
+  def __init__(self, model, narrow, optimizer, steps, *, noise, seed):
+    """Initializes the phases.
+
+    Args:
+      model: The model of the task: a `BertPretrainerV2`.
+      narrow: One of half the width.
+      optimizer: See the base class.
+      steps: See the base class.
+      noise: See `growth.GrowthConfig`.
+      seed: Seeds the noise.
+    """
+    widths = [
+      m.encoder_network.get_config()["hidden_size"] for m in (narrow, model)
+    ]
+    super().__init__(optimizer, steps, widths)
+    self._wide = model
+    self._saved.narrow = narrow
+    self._noise = noise
+    self._seed = seed
+
+  @property
+  def name(self) -> str:
+    return f"width {self.size} of {self._sizes[-1]}"
+
+  @property
+  def model(self) -> tf_keras.Model | None:
+    return None if self.stage else self._saved.narrow
+
+  def grow(self, stage: int) -> str:
+    """See base class."""
+    widen(
+      self._saved.narrow,
+      self._wide,
+      self._optimizer,
+      noise=self._noise,
+      seed=self._seed,
+    )
+    return f"widened {self._sizes[stage]} to {self._sizes[stage + 1]}"
+
+  def change_if_due(self, step: int) -> str | None:
+    """See base class; frees the narrow model once it is not trained."""
+    done = super().change_if_due(step)
+    if self.stage and hasattr(self._saved, "narrow"):
+      slots.drop_slots(self._optimizer, self._saved.narrow.variables)
+      del self._saved.narrow
+    return done

@@ -1,0 +1,118 @@
+"""The exact reparameterization: a stem and branches, each with its own update.
+
+Equation 1 of the paper, for the whole run: w_i = w_0 / sqrt(L) + v_i, with L
+the number of units, w_0 the stem and v_i the branches (the paper's w with a
+tilde). The optimizer updates w_0 and all v_i; section 2 derives that plain
+gradient descent then moves w_i by eta (mean_j g_j + g_i).
+
+Appendix B.1 feeds (mean_j g_j + g_i) / 2 to the optimizer in place of g_i, see
+`reparameterization.py`. For gradient descent the two are one up to the learning
+rate; for Adam and the like, whose update is not linear, they are not.
+"""
+
+from collections.abc import Sequence
+import math
+
+import tensorflow as tf
+
+from swe_tf.methods import reparameterize as reparameterization
+from swe_tf.sharing import gradients
+from swe_tf.sharing import plan as plan_lib
+
+
+def stem_scale(num_units: int) -> float:
+  """Returns the factor 1 / sqrt(L) of Equation 1."""
+  return 1.0 / math.sqrt(num_units)
+
+
+def stem_gradient(grads: Sequence[tf.Tensor], scale: float):
+  """Returns g_0 = scale * sum_i g_i; None if the loss reaches no variable."""
+  reached = [tf.convert_to_tensor(g) for g in grads if g is not None]
+  return tf.add_n(reached) * scale if reached else None
+
+
+class StemBranchOptimizer(reparameterization.UntiedOptimizer):
+  """Has the inner optimizer update stem and branches instead of the weights.
+
+  Slots, weight decay and clipping are those of the stem and the branches; the
+  tied variables of the model have none. Their names contain the name of the
+  model's variable (a stem's that of unit 0), so that whatever is excluded from
+  weight decay by name still is.
+
+  Attributes:
+    stems: w_0 of each tie, in the order of `plan.ties`.
+    branches: For each tie the v_i of its variables.
+  """
+
+  def __init__(
+    self,
+    inner_optimizer,
+    plan: plan_lib.SharingPlan,
+    name: str = "StemBranchOptimizer",
+  ):
+    super().__init__(inner_optimizer, plan, name=name)
+    with tf.init_scope():
+      self.stems = [_like(tie[0], "stem") for tie in plan.ties]
+      self.branches = [[_like(v, "branch") for v in tie] for tie in plan.ties]
+    self.begin()
+
+  def begin(self) -> None:
+    """Starts the stems at 0 and the branches as the model is. Runs eagerly."""
+    for stem, branches, tie in self._rows():
+      stem.assign(tf.zeros_like(stem))
+      for branch, variable in zip(branches, tie):
+        branch.assign(variable.read_value())
+
+  def _rows(self):
+    return zip(self.stems, self.branches, self.plan.ties)
+
+  def apply_gradients(self, *args, **kwargs):
+    """Makes one update. See the base class."""
+    result = super().apply_gradients(*args, **kwargs)
+    self._assign_weights()
+    return result
+
+  def transform(self, grads_and_vars) -> list[tuple[tf.Tensor, tf.Variable]]:
+    """Turns gradients of tied variables into those of stems and branches."""
+    scale = stem_scale(self.plan.num_units)
+    by_tie = gradients.gradients_of(grads_and_vars, self.plan.ties)
+    tied, pairs = set(), []
+    for grads, (stem, branches, tie) in zip(by_tie, self._rows()):
+      tied.update(map(plan_lib.variable_key, tie))
+      pairs.append((stem_gradient(grads, scale), stem))
+      pairs.extend(zip(grads, branches))
+    untied = [
+      (g, v) for g, v in grads_and_vars if plan_lib.variable_key(v) not in tied
+    ]
+    return untied + pairs
+
+  def _assign_weights(self) -> None:
+    """Assigns every tied variable its stem and branch, on each replica."""
+    scale = stem_scale(self.plan.num_units)
+
+    def assign(variable, stem, branch):
+      variable.assign(stem * scale + branch)
+
+    def assign_all(strategy):
+      for stem, branches, tie in self._rows():
+        for branch, variable in zip(branches, tie):
+          strategy.extended.update(
+            variable, assign, args=(stem, branch), group=False
+          )
+
+    tf.__internal__.distribute.interim.maybe_merge_call(
+      assign_all, tf.distribute.get_strategy()
+    )
+
+  @property
+  def variables(self):
+    branches = [v for row in self.branches for v in row]
+    return super().variables + list(self.stems) + branches
+
+
+def _like(variable: tf.Variable, what: str) -> tf.Variable:
+  """Makes a variable of the same shape whose name contains that of another."""
+  return tf.Variable(
+    tf.zeros(variable.shape, variable.dtype),
+    name=f"{what}/{variable.name.split(':')[0]}",
+  )

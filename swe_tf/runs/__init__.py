@@ -1,0 +1,1 @@
+"""A run's directory, how runs are started, watched and resumed."""

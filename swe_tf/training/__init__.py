@@ -1,0 +1,1 @@
+"""How a run trains: phases, resuming, checkpoints, optimizer stack."""
