@@ -8,9 +8,9 @@ import json
 import math
 from typing import Any
 
+import gin
 import tensorflow as tf
 
-import gin
 from swe_tf import errors
 from swe_tf.sharing import plan
 from swe_tf.sharing import schedule
@@ -27,6 +27,10 @@ class RememberingRule(schedule.UntieRule, tf.train.experimental.PythonState):
   def __init__(self):
     super().__init__()
     self.decisions: list[dict[str, Any]] = []
+
+  @property
+  def state(self) -> dict[str, Any]:
+    return {"untie_rule": self}
 
   def serialize(self) -> str:
     return json.dumps(self.decisions)

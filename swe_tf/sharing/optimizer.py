@@ -15,60 +15,22 @@ must compile anew after `untie()`.
 Not for: deciding when to untie (`schedule.py`).
 """
 
-from typing import Optional
-
 import tensorflow as tf
-import tf_keras
 
-from official.modeling import optimization
 from swe_tf import errors
 from swe_tf.sharing import cosines
 from swe_tf.sharing import gradients
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
+from swe_tf.sharing import wrapper
 
 SHARED = "shared"
 UNSHARED = "unshared"
 _NOT_YET = -1
 
 
-def _check_inner(optimizer) -> None:
-  """Raises unless `optimizer` can be the innermost of the stack."""
-  if not slots.is_legacy(optimizer):
-    plan_lib.require_tf_keras(
-      optimizer, tf_keras.optimizers.Optimizer, "inner_optimizer"
-    )
-  for wrapper in (
-    tf_keras.mixed_precision.LossScaleOptimizer,
-    optimization.ExponentialMovingAverage,
-  ):
-    if isinstance(optimizer, wrapper):
-      raise TypeError(
-        f"inner_optimizer is a {wrapper.__name__}. Wrap the other way round: "
-        f"{wrapper.__name__}(SharedWeightsOptimizer(inner, plan))."
-      )
-  if getattr(optimizer, "gradient_transformers", None):
-    raise errors.UsageError(
-      "inner_optimizer has gradient_transformers. They would see each tie "
-      "once, not once for each of its variables, and train another model "
-      "than Algorithm 1. Transform the gradients in the train step instead."
-    )
-
-
-def find_shared_weights_optimizer(
-  optimizer,
-) -> Optional["SharedWeightsOptimizer"]:
-  """Returns the SharedWeightsOptimizer inside of `optimizer`'s wrappers."""
-  while optimizer is not None:
-    if isinstance(optimizer, SharedWeightsOptimizer):
-      return optimizer
-    # LossScaleOptimizer and ExponentialMovingAverage both keep it here.
-    optimizer = getattr(optimizer, "_optimizer", None)
-  return None
-
-
-class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
+class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   """Updates the variables of a tie alike until `untie()`, then each by itself.
 
   Weights and slots equal those of the literal Algorithm 1 (the inner optimizer
@@ -78,9 +40,6 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
   a new one makes all slots at once.
 
   Global-norm clipping counts a tied gradient once for each variable of the tie.
-  `AdamWeightDecay.gradient_clip_norm` clips per replica, before the all-reduce,
-  as it does in Model Garden; it also clips under a LossScaleOptimizer, where
-  Model Garden silently does not.
 
   Attributes:
     inner_optimizer: The optimizer that makes the updates.
@@ -109,17 +68,12 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
         shared; None never does.
       name: The name of the optimizer.
     """
-    _check_inner(inner_optimizer)
     if untie_step is not None and untie_step < 0:
       raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
-    self._inner_optimizer = inner_optimizer
-    super().__init__(name=name, jit_compile=False)
+    super().__init__(inner_optimizer, name=name)
     self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
     with tf.init_scope():
-      # A legacy optimizer makes this variable when it is first asked for it,
-      # which must not happen inside of a compiled step.
-      _ = inner_optimizer.iterations
       self._untied_at = tf.Variable(
         0 if untie_step == 0 else _NOT_YET,
         dtype=tf.int64,
@@ -137,10 +91,6 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     self._cosines = None
     if cosine_interval and plan.num_units > 1:
       self._cosines = cosines.CosineMeter(plan.num_units, cosine_interval)
-
-  @property
-  def inner_optimizer(self):
-    return self._inner_optimizer
 
   @property
   def plan(self) -> plan_lib.SharingPlan:
@@ -225,40 +175,20 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       [(stem, v) for stem, v in pairs if stem is not None],
     )
 
-  def build(self, var_list) -> None:
-    """Makes the slots of a new inner optimizer, which wants all at once."""
-    if not slots.is_legacy(self.inner_optimizer):
-      self.inner_optimizer.build(var_list)
-    self._built = True
+  def transform(self, grads_and_vars: gradients.GradsAndVars):
+    """Returns, while shared, the means of the ties, without the branches."""
+    if self.phase == UNSHARED:
+      return grads_and_vars
+    means = gradients.mean_over_ties(grads_and_vars, self.plan)
+    if self._cosines:
+      step = tf.cast(self.iterations, tf.int64) + 1
+      self._cosines.measure(step, grads_and_vars, means, self.plan)
+    return means
 
-  # Nothing below branches on a tensor; converting it costs seconds a trace.
-  @tf.autograph.experimental.do_not_convert
-  def aggregate_gradients(self, grads_and_vars):
-    """Reduces the gradients over the replicas: while shared, means only.
-
-    Args:
-      grads_and_vars: Pairs for every variable of the model, of this replica.
-
-    Returns:
-      The all-reduced pairs; while shared, without the branches.
-    """
-    if self.phase == SHARED:
-      means = gradients.mean_over_ties(grads_and_vars, self.plan)
-      if self._cosines:
-        step = tf.cast(self.iterations, tf.int64) + 1
-        self._cosines.measure(step, grads_and_vars, means, self.plan)
-      grads_and_vars = means
-    grads_and_vars = [(g, v) for g, v in grads_and_vars if g is not None]
-    # AdamWeightDecay leaves this clip out when it does not aggregate.
-    clip_norm = getattr(self.inner_optimizer, "gradient_clip_norm", 0.0)
-    if clip_norm > 0.0:
-      grads_and_vars = gradients.clip_by_global_norm(
-        grads_and_vars, clip_norm, self._multiplicity()
-      )
-    inner = self.inner_optimizer
-    if slots.is_legacy(inner):
-      return inner._aggregate_gradients(grads_and_vars)  # pylint: disable=protected-access
-    return inner.aggregate_gradients(grads_and_vars)
+  def multiplicity(self) -> dict[str, int]:
+    if self.phase == UNSHARED:
+      return {}
+    return {plan_lib.variable_key(tie[0]): len(tie) for tie in self.plan.ties}
 
   @tf.autograph.experimental.do_not_convert
   def apply_gradients(
@@ -269,34 +199,20 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     **kwargs,
   ):
     """Makes one update. See the base class."""
-    aggregate = not skip_gradients_aggregation and kwargs.pop(
-      "experimental_aggregate_gradients", True
-    )
     grads_and_vars = list(grads_and_vars)
     if self.phase == UNSHARED:
-      if aggregate:
-        return self.inner_optimizer.apply_gradients(grads_and_vars, name=name)
-      return self._apply_aggregated(grads_and_vars, name)
+      return super().apply_gradients(
+        grads_and_vars, name, skip_gradients_aggregation, **kwargs
+      )
     with tf.init_scope():
       self.build([v for _, v in grads_and_vars])
-    if aggregate:
+    if self.is_to_aggregate(skip_gradients_aggregation, kwargs):
       grads_and_vars = self.aggregate_gradients(grads_and_vars)
     else:
       grads_and_vars = gradients.mean_over_ties(grads_and_vars, self.plan)
-    result = self._apply_aggregated(self._clip_aggregated(grads_and_vars), name)
+    result = self.apply_aggregated(self._clip_aggregated(grads_and_vars), name)
     self._copy_stems_to_branches()
     return result
-
-  def _apply_aggregated(self, grads_and_vars, name):
-    return self.inner_optimizer.apply_gradients(
-      grads_and_vars, name=name, experimental_aggregate_gradients=False
-    )
-
-  def _multiplicity(self):
-    """Returns for how many variables each stem's gradient stands, by key."""
-    if self.phase == UNSHARED:
-      return {}
-    return {plan_lib.variable_key(tie[0]): len(tie) for tie in self.plan.ties}
 
   def _clip_aggregated(self, grads_and_vars):
     """Applies the inner optimizer's `global_clipnorm` with ties counted.
@@ -310,7 +226,7 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
     if slots.is_legacy(inner) and inner.clipvalue is not None:
       grads_and_vars = inner._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
     return gradients.clip_by_global_norm(
-      grads_and_vars, inner.global_clipnorm, self._multiplicity()
+      grads_and_vars, inner.global_clipnorm, self.multiplicity()
     )
 
   def _copy_stems_to_branches(self) -> None:
@@ -332,41 +248,6 @@ class SharedWeightsOptimizer(tf_keras.optimizers.Optimizer):
       copy_all, tf.distribute.get_strategy()
     )
 
-  # The rest makes the wrapper look like the optimizer that it wraps.
-
-  def _create_iteration_variable(self) -> None:
-    self._iterations = None  # `iterations` is the inner optimizer's.
-
-  @property
-  def iterations(self):
-    return self.inner_optimizer.iterations
-
-  @iterations.setter
-  def iterations(self, variable):
-    self.inner_optimizer.iterations = variable
-
-  @property
-  def learning_rate(self):
-    return self.inner_optimizer.learning_rate
-
-  @learning_rate.setter
-  def learning_rate(self, value):
-    self.inner_optimizer.learning_rate = value
-
   @property
   def variables(self):
-    return slots.all_variables(self.inner_optimizer) + [
-      self._untied_at,
-      self._groups,
-    ]
-
-  def finalize_variable_values(self, var_list) -> None:
-    if not slots.is_legacy(self.inner_optimizer):
-      self.inner_optimizer.finalize_variable_values(var_list)
-
-  def get_config(self):
-    raise NotImplementedError(
-      "A SharedWeightsOptimizer names variables of its model, so it cannot "
-      "be made from a config. Save weights or a tf.train.Checkpoint, or call "
-      "model.save(..., include_optimizer=False)."
-    )
+    return [*super().variables, self._untied_at, self._groups]

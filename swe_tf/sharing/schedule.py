@@ -1,8 +1,7 @@
-"""When the shared phase ends: the untie step tau, or a rule of your own.
+"""Rules that say when the shared phase ends: at tau, or a rule of your own.
 
-Tau counts updates: the first tau updates are shared, update tau + 1 is the
-first unshared one. The paper's Algorithm 1 prints `t < tau` for the shared
-phase, its text says "untied after 100 steps"; the text is what counts here.
+`untie_step.py` says what tau is; `adaptive.py` has rules that look at the
+gradients.
 """
 
 import abc
@@ -10,6 +9,7 @@ from collections.abc import Sequence
 import dataclasses
 
 import gin
+
 from swe_tf import errors
 from swe_tf.sharing import plan
 
@@ -28,52 +28,6 @@ class GradientCosines:
 
   mean: float
   adjacent: tuple[float, ...] = ()
-
-
-def resolve_untie_step(
-  train_steps: int,
-  *,
-  untie_step: int | None = None,
-  untie_fraction: float | None = 0.1,
-) -> int:
-  """Returns tau from a step, or from a fraction of the training steps.
-
-  Args:
-    train_steps: The number of updates of the whole run.
-    untie_step: Tau itself. Wins over the fraction when it is set.
-    untie_fraction: Tau as a fraction of `train_steps`, rounded to a step.
-
-  Returns:
-    Tau, between 0 (never shared) and `train_steps` (always shared).
-
-  Raises:
-    ValueError: If tau would fall outside of 0..train_steps.
-
-  Example:
-
-  >>> resolve_untie_step(500_000)
-  50000
-  >>> resolve_untie_step(500_000, untie_step=7)
-  7
-  """
-  if untie_step is not None:
-    if not 0 <= untie_step <= train_steps:
-      raise errors.UsageError(
-        f"untie_step ({untie_step}) must be between 0 (never share) and "
-        f"train_steps ({train_steps}; always share)."
-      )
-    return int(untie_step)
-  if untie_fraction is None:
-    raise errors.UsageError(
-      "Neither untie_step nor untie_fraction is set. Set one of them; "
-      "untie_fraction=0.1 is what the paper recommends."
-    )
-  if not 0.0 <= untie_fraction <= 1.0:
-    raise errors.UsageError(
-      f"untie_fraction ({untie_fraction}) must be between 0.0 (never share) "
-      "and 1.0 (always share)."
-    )
-  return round(untie_fraction * train_steps)
 
 
 class UntieRule(abc.ABC):
@@ -125,6 +79,11 @@ class UntieRule(abc.ABC):
   def cosine_interval(self) -> int | None:
     """How many steps are between two measurements; None leaves it open."""
     return None
+
+  @property
+  def state(self) -> dict[str, Any]:
+    """What a checkpoint has to hold so that a resumed rule decides alike."""
+    return {}
 
 
 @gin.configurable
