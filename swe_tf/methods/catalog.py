@@ -116,6 +116,7 @@ class Method:
     matches: Whether a config chooses it; by default, whether the config has the
       `sharing.mode` of `task`.
     phases: What it costs when: its phases.
+    alias_of: The method that it is, with another rule: its name in reports.
   """
 
   name: str
@@ -124,8 +125,11 @@ class Method:
   ignores: frozenset[str] = frozenset()
   matches: Callable[[Choice], bool] | None = None
   phases: Callable[[Choice, sizes.Size], list[Phase]] = never_shared
+  alias_of: str | None = None
 
   def is_chosen(self, choice: Choice) -> bool:
+    if self.alias_of is not None:
+      return False
     if self.matches is not None:
       return self.matches(choice)
     return _mode_is(self.task["sharing"]["mode"])(choice)
@@ -327,6 +331,16 @@ for _method in (
     task={"sharing": {"mode": SWE}},
     build="swe_tf.methods.swe:build",
     phases=shared_then_unshared,
+  ),
+  *(
+    Method(
+      name=rule,
+      task={"sharing": {"mode": SWE, "rule": rule}},
+      build="swe_tf.methods.swe:build",
+      ignores=frozenset({"tau"}),
+      alias_of=SWE,
+    )
+    for rule in ("adaptive", "split")
   ),
   Method(
     name="reparameterize",

@@ -7,6 +7,7 @@ gradients.
 import abc
 from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 import gin
 
