@@ -1,62 +1,65 @@
-"""The `swe` command: finds the module of a subcommand and runs it.
+"""The `swe` command: from a command line to `run(options)` of a command.
 
-Every subcommand is a module with absl flags and `main(argv)`. It is imported
-only when it is called, so that a command without TensorFlow starts at once.
+The only place that catches errors. The exit code is 0, 1 if the work failed,
+2 if the call was wrong, and 130 after Ctrl-C. A command is imported only when
+it is called, so that one without TensorFlow starts at once.
 """
 
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+import difflib
 import importlib
 import inspect
 import os
 import sys
 from types import ModuleType
+from typing import NoReturn
 
 from absl import app
 from absl import flags
 
 from swe_tf import errors
+from swe_tf import plugins
+from swe_tf.commands import options as options_lib
 
+# The module in swe_tf.commands, and what it is for.
 COMMANDS: dict[str, tuple[str, str]] = {
-  "demo": ("swe_tf.demo", "pre-train a small BERT on this machine's text"),
-  "train": ("swe_tf.train", "official.nlp.train with the swe experiments"),
-  "doctor": (
-    "swe_tf.commands.doctor",
-    "check a command line of swe train before it is run",
-  ),
-  "doctor cost": ("swe_tf.commands.doctor_cost", "what a run will cost"),
-  "doctor tpu": (
-    "swe_tf.commands.doctor_tpu",
-    "compile the steps for a TPU, without a TPU",
-  ),
+  "demo": ("demo", "pre-train a small BERT on this machine's text"),
+  "train": ("train", "official.nlp.train with the swe experiments"),
+  "doctor": ("doctor", "check a command line of swe train before it is run"),
+  "doctor cost": ("doctor_cost", "what a run will cost"),
+  "doctor tpu": ("doctor_tpu", "compile the steps for a TPU, without a TPU"),
   "prepare pretraining": (
-    "swe_tf.commands.prepare_pretraining",
+    "prepare_pretraining",
     "text files to masked TFRecords",
   ),
-  "prepare squad": ("swe_tf.commands.prepare_squad", "SQuAD JSON to TFRecords"),
-  "prepare glue": ("swe_tf.commands.prepare_glue", "GLUE files to TFRecords"),
-  "finetune": (
-    "swe_tf.commands.finetune",
-    "fine-tune on SQuAD or GLUE as the paper does",
-  ),
-  "sweep": ("swe_tf.commands.sweep", "run a study: many runs, one file"),
-  "score": ("swe_tf.commands.score", "score predictions"),
-  "submission": (
-    "swe_tf.commands.submission",
-    "predictions to the GLUE benchmark's zip",
-  ),
-  "import": (
-    "swe_tf.commands.import_",
-    "a Hugging Face BERT to a Model Garden checkpoint",
-  ),
+  "prepare squad": ("prepare_squad", "SQuAD JSON to TFRecords"),
+  "prepare glue": ("prepare_glue", "GLUE files to TFRecords"),
+  "finetune": ("finetune", "fine-tune on SQuAD or GLUE as the paper does"),
+  "sweep": ("sweep", "run a study: many runs, one file"),
+  "experiments": ("experiments", "list the configurations, or print one"),
+  "score": ("score", "score predictions"),
+  "submission": ("submission", "predictions to the GLUE benchmark's zip"),
+  "import": ("import_", "a Hugging Face BERT to a Model Garden checkpoint"),
   "export": (
-    "swe_tf.commands.export",
+    "export",
     "a checkpoint to a SavedModel or to Hugging Face's layout",
   ),
-  "report": (
-    "swe_tf.commands.report",
-    "tables and figures of runs, beside the paper's",
-  ),
-  "theory": ("swe_tf.commands.theory", "the paper's theory, computed"),
+  "report": ("report", "tables and figures of runs, beside the paper's"),
+  "theory": ("theory", "the paper's theory, computed"),
 }
+_HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Common:
+  """The flags of every command."""
+
+  plugins: tuple[str, ...] = options_lib.flag(
+    "Modules of yours to import first, which register methods or untie rules.",
+    (),
+  )
 
 
 def _usage() -> str:
@@ -73,50 +76,99 @@ def _usage() -> str:
   )
 
 
-def split_command(args: list[str]) -> tuple[str, list[str]]:
+def _nearest(name: str, known: Iterable[str], otherwise: str) -> str:
+  """Returns the end of a message about a name that does not exist."""
+  close = difflib.get_close_matches(name, known, n=1)
+  return f"did you mean {close[0]}?" if close else otherwise
+
+
+def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
   """Splits the longest known command off the arguments; '' if there is none."""
   for words in (2, 1):
-    command = " ".join(args[:words])
+    command = " ".join(arguments[:words])
     if command in COMMANDS:
-      return command, args[words:]
-  return "", args
+      return command, list(arguments[words:])
+  return "", list(arguments)
 
 
-def _help(module: ModuleType) -> str:
-  """Returns what a command is for, and its flags but not those of absl."""
-  # absl lists those of the main script, which has none.
-  ours = [
-    flags.FLAGS.module_help(name)
-    for name in sorted(flags.FLAGS.flags_by_module_dict())
-    if name.split(".")[0] in ("swe_tf", "official")
-  ]
-  return "\n".join([inspect.getdoc(module) or "", "", *ours])
+def _parse(
+  command: str, values: flags.FlagValues, arguments: Sequence[str]
+) -> list[str]:
+  """Parses the flags and returns the arguments that are none."""
+  ours = [f"--{name}" for name in values]
+  for name in flags.FLAGS:  # absl's own: --verbosity, ...
+    if name not in values:
+      values[name] = flags.FLAGS[name]
+  try:
+    rest = values([command, *arguments])[1:]
+  except flags.UnrecognizedFlagError as error:
+    name = f"--{error.flagname}"
+    end = _nearest(name, ours, f"{command} --help lists its flags.")
+    raise errors.UsageError(f"{command} has no flag {name}; {end}") from error
+  except (flags.Error, ValueError) as error:
+    message = str(error).removeprefix("flag ").rstrip(".")
+    raise errors.UsageError(f"{message}.") from error
+  flags.FLAGS.mark_as_parsed()
+  return rest
 
 
-def main() -> None:
-  """Runs the subcommand that the command line names."""
-  command, rest = split_command(sys.argv[1:])
+def _run(command: str, module: ModuleType, arguments: Sequence[str]) -> None:
+  title = f"swe {command}"
+  if not hasattr(module, "Options"):  # Not converted yet.
+    if hasattr(module, "define_flags"):
+      module.define_flags()
+    app.run(module.main, [title, *arguments])
+  values = flags.FlagValues()
+  options_lib.define_flags(module.Options, values, title)
+  options_lib.define_flags(_Common, values, title)
+  if _HELP & set(arguments):
+    print(f"{inspect.getdoc(module)}\n{values.module_help(title)}")
+    return
+
+  def make_options(argv: Sequence[str]):
+    rest = _parse(title, values, argv[1:])
+    common = options_lib.from_flags(_Common, values, [])
+    if common.plugins:
+      os.environ[plugins.VARIABLE] = ",".join(common.plugins)
+    plugins.load()
+    return options_lib.from_flags(module.Options, values, rest)
+
+  app.run(module.run, [title, *arguments], flags_parser=make_options)
+
+
+def _dispatch(arguments: Sequence[str]) -> None:
+  command, rest = split_command(arguments)
   if not command:
-    if rest and rest[0] not in ("help", "--help", "-h"):
-      sys.exit(f"error: swe has no command {rest[0]!r}.\n\n{_usage()}")
+    if rest and rest[0] != "help" and rest[0] not in _HELP:
+      name = " ".join(
+        rest[:2] if rest[0] in ("prepare", "doctor") else rest[:1]
+      )
+      end = _nearest(name, COMMANDS, "swe --help lists the commands.")
+      raise errors.UsageError(f"swe has no command {name!r}; {end}")
     print(_usage())
     return
   # What TensorFlow's runtime says at start is not about the command.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-  module = importlib.import_module(COMMANDS[command][0])
-  if hasattr(module, "define_flags"):
-    module.define_flags()
-  if {"--help", "-help", "-h", "--helpshort"} & set(rest):
-    print(_help(module))
-    return
+  name = COMMANDS[command][0]
+  room = "swe_tf" if name in ("train", "demo") else "swe_tf.commands"
+  module = importlib.import_module(f"{room}.{name}")
+  _run(command, module, rest)
 
-  def run(argv):
-    try:
-      return module.main(argv)
-    except errors.UsageError as error:
-      sys.exit(f"error: {error}")
 
-  app.run(run, argv=[f"swe {command}", *rest])
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+  """Runs a command and exits.
+
+  Args:
+    arguments: The command line without the program; by default sys.argv's.
+  """
+  try:
+    _dispatch(sys.argv[1:] if arguments is None else arguments)
+  except (errors.UsageError, errors.Failed) as error:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(2 if isinstance(error, errors.UsageError) else 1)
+  except KeyboardInterrupt:
+    sys.exit(130)
+  sys.exit(0)
 
 
 if __name__ == "__main__":

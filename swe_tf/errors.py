@@ -1,8 +1,12 @@
-"""The error that reaches a person: what is wrong, the value, what to do."""
+"""Errors that reach a person: what is wrong, the value, what to do.
+
+`swe_tf.cli` prints the message alone, without a stack trace.
+"""
 
 
 class UsageError(ValueError):
-  """Bad input, found before any work was done.
+  """Bad input, found before any work was done; the exit code is 2."""
 
-  The commands print its message alone, without a stack trace.
-  """
+
+class Failed(RuntimeError):
+  """The input is fine, but the work did not succeed; the exit code is 1."""

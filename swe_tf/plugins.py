@@ -1,0 +1,34 @@
+"""Plug-ins: modules of the user that register methods and untie rules.
+
+`swe --plugins=my_project.methods` names them, or the environment variable
+SWE_PLUGINS, which the processes that a command starts inherit.
+"""
+
+import importlib
+import os
+import sys
+
+from swe_tf import errors
+
+VARIABLE = "SWE_PLUGINS"
+
+
+def load() -> None:
+  """Imports the modules that SWE_PLUGINS names, also from this directory.
+
+  Raises:
+    UsageError: If one cannot be imported.
+  """
+  names = [
+    name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name
+  ]
+  if names and os.getcwd() not in sys.path:
+    sys.path.insert(0, os.getcwd())
+  for name in names:
+    try:
+      importlib.import_module(name)
+    except ImportError as error:
+      raise errors.UsageError(
+        f"--plugins={name} cannot be imported ({error}); name a module in "
+        "this directory or on PYTHONPATH."
+      ) from error
