@@ -1,9 +1,11 @@
 """What a pre-training run costs, from its config alone.
 
-Closed formulas, checked in the tests against the model that is built and in
-`docs/performance.md` against what the TPU compiler reports.
+Closed formulas for each phase of the run's method, checked in the tests against
+the model that is built and in `docs/performance.md` against what the TPU
+compiler reports. They count BERT of the encoder's size.
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 import tensorflow as tf
@@ -12,28 +14,31 @@ from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_utils
 from swe_tf import errors
-from swe_tf.doctor import steps
-from swe_tf.methods import growth
+from swe_tf.data.prepare import manifest
+from swe_tf.methods import catalog
+from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
-from swe_tf.sharing import schedule
 from swe_tf.sharing import slots as slots_lib
-from swe_tf.tasks import sharing
 
 _FLOAT = 4  # Weights, slots and gradients are float32, also under bfloat16.
 
 
 @dataclasses.dataclass(frozen=True)
 class PhaseCost:
-  """What one step costs in one phase, for each replica.
+  """What one step costs in one phase; bytes are for each replica.
 
   Attributes:
     steps: How many steps the phase has.
+    parameters: Those of the model that the phase trains, tied ones too.
+    flops_per_step: Of the matrix products, all replicas together.
     all_reduce_bytes: Payload of the all-reduce of the gradients.
-    weight_bytes: Memory of the weights. All layers have theirs in both phases.
+    weight_bytes: Memory of the weights. All layers have theirs, tied or not.
     optimizer_bytes: Memory of the optimizer's slots.
   """
 
   steps: int
+  parameters: int
+  flops_per_step: int
   all_reduce_bytes: int
   weight_bytes: int
   optimizer_bytes: int
@@ -48,11 +53,12 @@ class Cost:
     parameters: All of them.
     tied_parameters: Those in blocks.
     distinct_parameters: Those that differ while shared.
-    flops_per_step: Of the matrix products, all replicas together. The same in
-      both phases.
+    flops_per_step: Of the matrix products of the whole model, all replicas
+      together.
     tokens_per_step: Of the global batch.
     train_steps: How many steps the run has.
-    phases: `shared` and `unshared`, as far as the run has them.
+    shared_fraction: The part of the steps in which layers share weights.
+    phases: By name, first to last.
   """
 
   units: str
@@ -62,50 +68,75 @@ class Cost:
   flops_per_step: int
   tokens_per_step: int
   train_steps: int
+  shared_fraction: float
   phases: dict[str, PhaseCost]
 
   @property
-  def shared_fraction(self) -> float:
-    shared = self.phases.get("shared")
-    return shared.steps / self.train_steps if shared else 0.0
+  def tokens(self) -> int:
+    return self.train_steps * self.tokens_per_step
+
+  @property
+  def flops(self) -> int:
+    return sum(p.steps * p.flops_per_step for p in self.phases.values())
 
 
-def _size(config: cfg.ExperimentConfig) -> sizes.Size:
-  encoder = config.task.model.encoder.get()
-  return sizes.Size(
-    num_layers=encoder.num_layers,
-    hidden_size=encoder.hidden_size,
-    num_attention_heads=encoder.num_attention_heads,
-    intermediate_size=encoder.intermediate_size,
+def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
+  """Returns how many predictions the model makes for each sequence."""
+  return train_data.max_predictions_per_seq or manifest.default_max_predictions(
+    train_data.seq_length, train_data.masking_rate
   )
 
 
-def _check_foreseeable(config: cfg.ExperimentConfig) -> None:
-  """Raises if what a step costs when is known only once the run has run."""
-  options = config.task.sharing
-  if options.mode == sharing.SWE and options.rule != sharing.FIXED:
-    raise errors.UsageError(
-      f"task.sharing.rule is {options.rule!r}, and this is the cost of the "
-      "fixed rule only. Ask with task.sharing.rule=fixed, for an "
-      "untie_fraction that you expect."
-    )
-  if config.task.growth.method != growth.NONE:
-    raise errors.UsageError(
-      f"task.growth.method is {config.task.growth.method!r}, and this is the "
-      "cost of a model that does not grow. Ask with "
-      "task.growth.method=none for that of the last phase."
-    )
+def tokens(config: cfg.ExperimentConfig) -> int:
+  """Returns the tokens that the whole run reads, repeated ones too."""
+  return config.trainer.train_steps * _tokens_per_step(config)
 
 
-def _untie_step(config: cfg.ExperimentConfig) -> int:
-  options = config.task.sharing
-  if options.mode != sharing.SWE:
-    return 0
-  return schedule.resolve_untie_step(
-    config.trainer.train_steps,
-    untie_step=options.untie_step,
-    untie_fraction=options.untie_fraction,
+def training_flops(config: cfg.ExperimentConfig) -> int:
+  """Returns the FLOPs of the matrix products of the whole run."""
+  # Tied layers are computed one by one, so that tau does not matter to them.
+  phases = _phases(config, default_untie_step=0)
+  return sum(p.steps * _flops_per_step(config, p.size) for p in phases)
+
+
+def _tokens_per_step(config: cfg.ExperimentConfig) -> int:
+  data = config.task.train_data
+  return data.global_batch_size * data.seq_length
+
+
+def _flops_per_step(config: cfg.ExperimentConfig, size: sizes.Size) -> int:
+  data = config.task.train_data
+  return sizes.training_flops(
+    size,
+    data.global_batch_size,
+    data.seq_length,
+    predictions_per_sequence(data),
+    _encoder(config).vocab_size,
   )
+
+
+def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
+  encoder = registry.encoder_of(config.task.as_dict())
+  if encoder is None:
+    raise errors.UsageError(
+      f"the cost of a {type(config.task).__name__} is not known: register the "
+      "family of its encoder in swe_tf.modeling.registry."
+    )
+  return encoder
+
+
+def _phases(
+  config: cfg.ExperimentConfig, default_untie_step: int | None = None
+) -> Sequence[catalog.Phase]:
+  """Returns the phases; without a default, raises if tau is not known."""
+  encoder = _encoder(config)
+  choice = catalog.read(
+    encoder.task, config.trainer.train_steps, encoder.num_layers
+  )
+  method = catalog.find(choice)
+  if choice.untie_step is None:
+    choice = dataclasses.replace(choice, untie_step=default_untie_step)
+  return method.phases(choice, encoder.size)
 
 
 def _slots_per_parameter(optimizer) -> float:
@@ -122,57 +153,46 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
   Raises:
     UsageError: If it cannot be told from the config.
   """
-  _check_foreseeable(config)
-  encoder = config.task.model.encoder.get()
-  data = config.task.train_data
-  size = _size(config)
-  parameters = sizes.parameter_count(
-    size,
-    encoder.vocab_size,
-    encoder.max_position_embeddings,
-    encoder.type_vocab_size,
-  )
-  block = sizes.block_parameter_count(size)
-  tied = size.num_layers * block
-  unit = config.task.sharing.unit_size
-  distinct = parameters - tied + unit * block
-  # Without next-sentence prediction nothing is learned in the pooler.
-  pooler = (
-    0 if data.use_next_sentence_label else sizes.pooler_parameter_count(size)
-  )
+  encoder, phases = _encoder(config), _phases(config)
   task = task_factory.get_task(config.task)
   optimizer = train_utils.create_optimizer(task, config)
   slots = _slots_per_parameter(optimizer)
-  legacy = slots_lib.is_legacy(optimizer)
-  train_steps, tau = config.trainer.train_steps, _untie_step(config)
 
-  def phase(count: int, updated: int) -> PhaseCost:
+  def count(size: sizes.Size) -> int:
+    types = encoder.params["type_vocab_size"]
+    return sizes.parameter_count(
+      size, encoder.vocab_size, encoder.positions, types
+    )
+
+  def cost_of(phase: catalog.Phase) -> PhaseCost:
+    size, parameters = phase.size, count(phase.size)
+    branches = size.num_layers - phase.own_layers
+    updated = parameters - branches * sizes.block_parameter_count(size)
+    # Without next-sentence prediction nothing is learned in the pooler.
+    if not config.task.train_data.use_next_sentence_label:
+      updated -= sizes.pooler_parameter_count(size)
     # A new optimizer makes all its slots at once, those of branches too.
-    with_slots = (updated - pooler) if legacy else parameters
+    with_slots = updated if slots_lib.is_legacy(optimizer) else parameters
     return PhaseCost(
-      steps=count,
-      all_reduce_bytes=_FLOAT * (updated - pooler),
+      steps=phase.steps,
+      parameters=parameters,
+      flops_per_step=_flops_per_step(config, size),
+      all_reduce_bytes=_FLOAT * updated,
       weight_bytes=_FLOAT * parameters,
       optimizer_bytes=round(_FLOAT * slots * with_slots),
     )
 
-  phases = {
-    "shared": phase(tau, distinct),
-    "unshared": phase(train_steps - tau, parameters),
-  }
+  size, unit = encoder.size, config.task.sharing.unit_size
+  parameters, block = count(size), sizes.block_parameter_count(size)
+  shared = sum(p.steps for p in phases if p.own_layers < p.size.num_layers)
   return Cost(
     units=f"{unit}x{size.num_layers // unit}",
     parameters=parameters,
-    tied_parameters=tied,
-    distinct_parameters=distinct,
-    flops_per_step=sizes.training_flops(
-      size,
-      data.global_batch_size,
-      data.seq_length,
-      steps.predictions_per_sequence(data),
-      encoder.vocab_size,
-    ),
-    tokens_per_step=data.global_batch_size * data.seq_length,
-    train_steps=train_steps,
-    phases={name: found for name, found in phases.items() if found.steps},
+    tied_parameters=size.num_layers * block,
+    distinct_parameters=parameters - (size.num_layers - unit) * block,
+    flops_per_step=_flops_per_step(config, size),
+    tokens_per_step=_tokens_per_step(config),
+    train_steps=config.trainer.train_steps,
+    shared_fraction=shared / config.trainer.train_steps,
+    phases={phase.name: cost_of(phase) for phase in phases},
   )
