@@ -15,9 +15,7 @@ import shlex
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from swe_tf import registry  # noqa: F401 (registers)
-from swe_tf.modeling import sizes
-from swe_tf.sharing import schedule
-from swe_tf.tasks import sharing
+from swe_tf.configs import cost as cost_lib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 README = os.path.join(ROOT, "experiments", "README.md")
@@ -92,36 +90,12 @@ def load_config(row: Row, params_override: str = "") -> cfg.ExperimentConfig:
 
 def cost(config: cfg.ExperimentConfig) -> dict[str, str]:
   """Returns what a run costs, in the words of a header."""
-  encoder = config.task.model.encoder.get()
-  fields = dataclasses.fields(sizes.Size)
-  size = sizes.Size(**{f.name: getattr(encoder, f.name) for f in fields})
-  data, steps = config.task.train_data, config.trainer.train_steps
-  sequences = steps * data.global_batch_size
-  shared = 0
-  if config.task.sharing.mode == sharing.SWE:
-    shared = schedule.resolve_untie_step(
-      steps,
-      untie_step=config.task.sharing.untie_step,
-      untie_fraction=config.task.sharing.untie_fraction,
-    )
-  flops = sizes.training_flops(
-    size,
-    sequences,
-    data.seq_length,
-    data.max_predictions_per_seq,
-    encoder.vocab_size,
-  )
-  parameters = sizes.parameter_count(
-    size,
-    encoder.vocab_size,
-    encoder.max_position_embeddings,
-    encoder.type_vocab_size,
-  )
+  found = cost_lib.estimate(config)
   return {
-    "steps": f"{steps:,}, of these {shared:,} shared",
-    "tokens": f"{sequences * data.seq_length:.2e}",
-    "parameters": f"{parameters:,}",
-    "FLOPs": f"{flops:.2e}",
+    "steps": f"{found.train_steps:,}, of these {found.shared_steps:,} shared",
+    "tokens": f"{found.tokens:.2e}",
+    "parameters": f"{found.parameters:,}",
+    "FLOPs": f"{found.flops:.2e}",
   }
 
 

@@ -57,7 +57,7 @@ class Cost:
       together.
     tokens_per_step: Of the global batch.
     train_steps: How many steps the run has.
-    shared_fraction: The part of the steps in which layers share weights.
+    shared_steps: In how many of them layers share weights.
     phases: By name, first to last.
   """
 
@@ -68,8 +68,12 @@ class Cost:
   flops_per_step: int
   tokens_per_step: int
   train_steps: int
-  shared_fraction: float
+  shared_steps: int
   phases: dict[str, PhaseCost]
+
+  @property
+  def shared_fraction(self) -> float:
+    return self.shared_steps / self.train_steps
 
   @property
   def tokens(self) -> int:
@@ -184,7 +188,6 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
 
   size, unit = encoder.size, config.task.sharing.unit_size
   parameters, block = count(size), sizes.block_parameter_count(size)
-  shared = sum(p.steps for p in phases if p.own_layers < p.size.num_layers)
   return Cost(
     units=f"{unit}x{size.num_layers // unit}",
     parameters=parameters,
@@ -193,6 +196,8 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
     flops_per_step=_flops_per_step(config, size),
     tokens_per_step=_tokens_per_step(config),
     train_steps=config.trainer.train_steps,
-    shared_fraction=shared / config.trainer.train_steps,
+    shared_steps=sum(
+      p.steps for p in phases if p.own_layers < p.size.num_layers
+    ),
     phases={phase.name: cost_of(phase) for phase in phases},
   )
