@@ -96,9 +96,10 @@ def _parse(
 ) -> list[str]:
   """Parses the flags and returns the arguments that are none."""
   ours = [f"--{name}" for name in values]
-  for name in flags.FLAGS:  # absl's own: --verbosity, ...
-    if name not in values:
-      values[name] = flags.FLAGS[name]
+  for group in flags.FLAGS.flags_by_module_dict().values():
+    for flag in group:  # absl's own: --verbosity, ...
+      if flag.name not in values and not flag.name.startswith("help"):
+        values[flag.name] = flag
   try:
     rest = values([command, *arguments])[1:]
   except flags.UnrecognizedFlagError as error:
@@ -150,7 +151,7 @@ def _dispatch(arguments: Sequence[str]) -> None:
   # What TensorFlow's runtime says at start is not about the command.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
   name = COMMANDS[command][0]
-  room = "swe_tf" if name in ("train", "demo") else "swe_tf.commands"
+  room = "swe_tf" if name == "demo" else "swe_tf.commands"
   module = importlib.import_module(f"{room}.{name}")
   _run(command, module, rest)
 

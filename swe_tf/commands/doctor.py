@@ -1,4 +1,4 @@
-r"""The `swe doctor` command: checks a command line of `swe train`.
+r"""Checks a command line of `swe train`.
 
     swe doctor --experiment=swe/bert_pretraining --model_dir=DIR \
       --config_file=FILE --params_override=...
@@ -8,145 +8,30 @@ would keep it from starting. Nothing is trained and nothing is written. The exit
 status is 1 if there is a fault. See also `swe doctor cost`, `swe doctor tpu`.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence
-import glob
-import importlib.metadata
-import os
+import dataclasses
 
-from absl import flags
 from rich import console as rich_console
 from rich import markup
-import tensorflow as tf
 
-from official.core import config_definitions as cfg
-from official.core import task_factory
-from swe_tf import errors
-from swe_tf.configs import cost as cost_lib
-from swe_tf.doctor import experiment
-from swe_tf.doctor import units_of_measure as show
-
-define_flags = experiment.define_flags
-
-_PACKAGES = ("tensorflow", "tf-keras", "tf-models-official")
+from swe_tf.commands import stock_options
 
 
-def _versions(config: cfg.ExperimentConfig) -> str:
-  del config
-  return ", ".join(
-    f"{package} {importlib.metadata.version(package)}" for package in _PACKAGES
-  )
+@dataclasses.dataclass(frozen=True)
+class Options(stock_options.StockOptions):
+  """The flags of `swe train`."""
 
 
-def _devices(config: cfg.ExperimentConfig) -> str:
-  """Says where the run would run."""
-  runtime = config.runtime
-  kind = runtime.distribution_strategy
-  if kind == "tpu":
-    return f"TPU {runtime.tpu or 'of this machine'}; not connected to here"
-  gpus = len(tf.config.list_physical_devices("GPU"))
-  if runtime.num_gpus > gpus:
-    raise errors.UsageError(
-      f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} here."
-    )
-  batch = config.task.train_data.global_batch_size
-  replicas = max(1, runtime.num_gpus)
-  if batch % replicas:
-    raise errors.UsageError(
-      f"task.train_data.global_batch_size ({batch}) cannot be divided among "
-      f"{replicas} replicas."
-    )
-  return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
-
-
-def _data(config: cfg.ExperimentConfig) -> str:
-  """Checks that the data is there, sound, and fits the model."""
-  task_factory.get_task(config.task).check_data()
-  data = config.task.train_data
-  paths = data.input_path
-  patterns = paths.split(",") if isinstance(paths, str) else paths
-  files = sum(len(tf.io.gfile.glob(pattern)) for pattern in patterns)
-  return (
-    f"{files} files, batches of {data.global_batch_size} sequences of "
-    f"{data.seq_length} tokens"
-  )
-
-
-def _model(config: cfg.ExperimentConfig) -> str:
-  cost = cost_lib.estimate(config)
-  return (
-    f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
-    f"them different while shared, units {cost.units}"
-  )
-
-
-def _phases(config: cfg.ExperimentConfig) -> str:
-  cost = cost_lib.estimate(config)
-  return ", then ".join(
-    f"{phase.steps:,} steps {name} (all-reduce "
-    f"{show.size(phase.all_reduce_bytes)} a step)"
-    for name, phase in cost.phases.items()
-  )
-
-
-def _schedule(config: cfg.ExperimentConfig) -> str:
-  """Says when the learning rate is at its peak, and how it ends."""
-  optimization = config.trainer.optimizer_config
-  decay, warmup = optimization.learning_rate.get(), optimization.warmup.get()
-  peak = getattr(decay, "initial_learning_rate", None)
-  if peak is None or not getattr(decay, "decay_steps", None):
-    return f"{optimization.learning_rate.type}"
-  end = decay.decay_steps + (getattr(decay, "offset", 0) or 0)
-  steps = config.trainer.train_steps
-  if end != steps:
-    raise errors.UsageError(
-      f"the learning rate is decayed at step {end:,}, but the run ends at "
-      f"{steps:,}: leave decay_steps unset, and it follows train_steps."
-    )
-  return (
-    f"{optimization.optimizer.type}, peak {peak:g} at step "
-    f"{getattr(warmup, 'warmup_steps', 0):,}, "
-    f"{decay.end_learning_rate:g} at step {end:,}"
-  )
-
-
-def _model_dir(config: cfg.ExperimentConfig) -> str:
-  """Says what is in the model directory already."""
-  del config
-  directory = flags.FLAGS.model_dir
-  if not directory:
-    return "none given"
-  latest = tf.train.latest_checkpoint(directory)
-  if latest:
-    return f"{directory}: would go on from {os.path.basename(latest)}"
-  state = "not empty" if glob.glob(f"{glob.escape(directory)}/*") else "new"
-  return f"{directory}: {state}, no checkpoint"
-
-
-_CHECKS: dict[str, Callable[[cfg.ExperimentConfig], str]] = {
-  "versions": _versions,
-  "devices": _devices,
-  "data": _data,
-  "model": _model,
-  "phases": _phases,
-  "schedule": _schedule,
-  "model_dir": _model_dir,
-}
-
-
-def main(argv: Sequence[str]) -> int:
+def run(options: Options) -> int:
   """Makes all checks and prints a line for each."""
-  if len(argv) > 1:
-    raise errors.UsageError(
-      f"swe doctor takes flags, or cost or tpu, got {argv[1]!r}."
-    )
-  config = experiment.read_config()
+  # TensorFlow takes seconds to import.
+  from swe_tf.doctor import checks
+  from swe_tf.doctor import experiment
+
+  config = experiment.read_config(options)
   console = rich_console.Console(soft_wrap=True, highlight=False)
   faults = 0
-  for name, check in _CHECKS.items():
-    try:
-      console.print(f"[green]ok   [/] {name:<10}", markup.escape(check(config)))
-    except errors.UsageError as error:
-      faults += 1
-      console.print(f"[red]fault[/] {name:<10}", markup.escape(str(error)))
-  return int(bool(faults))
+  for name, passed, text in checks.run(config, options.model_dir):
+    faults += not passed
+    label = "[green]ok   [/]" if passed else "[red]fault[/]"
+    console.print(f"{label} {name:<10}", markup.escape(text))
+  return int(faults > 0)

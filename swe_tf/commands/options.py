@@ -90,7 +90,9 @@ class _Parser(flags.ArgumentParser):
     ]
     self.kind: Callable[[str], Any] = inner[0] if inner else hint
     self.is_tuple = typing.get_origin(hint) is tuple
-    self.is_list = self.is_tuple and not field.metadata["repeated"]
+    self.is_list = self.is_tuple and not (
+      field.metadata["repeated"] or field.metadata["positional"]
+    )
     self._choices = field.metadata["choices"]
     self._least = field.metadata["lower_bound"]
     self._most = field.metadata["upper_bound"]

@@ -1,4 +1,4 @@
-"""The `swe prepare glue` command: GLUE files to TFRecords and `meta.json`.
+"""Converts GLUE files to TFRecords and `meta.json`.
 
     swe prepare glue --task=SST-2 --input_dir=DIR --vocab=FILE --output_dir=DIR
 
@@ -8,78 +8,69 @@ the input directory becomes a TFRecord file of the same name. All files are
 read and checked before the first one is written.
 """
 
-from collections.abc import Sequence
+import dataclasses
 import pathlib
 import tempfile
 
-from absl import app
-from absl import flags
 from absl import logging
 
-from swe_tf import files
-from swe_tf.data.glue import examples as glue_examples
-from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import tfds_files as glue_squad_tfds
-
-_TASK = flags.DEFINE_string("task", None, "A GLUE task, such as SST-2 or MNLI.")
-_INPUT_DIR = flags.DEFINE_string(
-  "input_dir", None, "Directory with the files of the task."
-)
-_TFDS = flags.DEFINE_string(
-  "tfds",
-  None,
-  "Instead of --input_dir, a name of TensorFlow Datasets, such as glue/sst2.",
-)
-_VOCAB = flags.DEFINE_string(
-  "vocab", None, "Vocabulary file, of word pieces or of characters."
-)
-_OUTPUT_DIR = flags.DEFINE_string(
-  "output_dir", None, "Directory for the TFRecords, vocab.txt and meta.json."
-)
-_MAX_SEQ_LENGTH = flags.DEFINE_integer(
-  "max_seq_length", 128, "Length of every sequence.", lower_bound=8
-)
-_LOWER_CASE = flags.DEFINE_bool(
-  "lower_case", True, "Whether the vocabulary is an uncased one."
-)
+from swe_tf import errors
+from swe_tf.commands import options as options_lib
+from swe_tf.data import tfds_files
+from swe_tf.data.glue import examples
+from swe_tf.data.glue import tasks
 
 
-@files.one_line_errors("swe prepare glue")
-def main(argv: Sequence[str]) -> None:
-  """Reads and checks everything, then writes."""
-  files.refuse_arguments(argv[1:])
-  files.require(
-    task=_TASK.value,
-    input_dir=_INPUT_DIR.value or _TFDS.value,
-    vocab=_VOCAB.value,
-    output_dir=_OUTPUT_DIR.value,
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """The flags of the command."""
+
+  task: str = options_lib.flag("A GLUE task, such as SST-2 or MNLI.")
+  input_dir: str | None = options_lib.flag(
+    "Directory with the files of the task.", None
   )
-  task = glue_tasks.find_task(_TASK.value)
+  tfds: str | None = options_lib.flag(
+    "Instead of --input_dir, a name of TensorFlow Datasets, such as glue/sst2.",
+    None,
+  )
+  vocab: str = options_lib.flag(
+    "Vocabulary file, of word pieces or of characters."
+  )
+  output_dir: str = options_lib.flag(
+    "Directory for the TFRecords, vocab.txt and meta.json."
+  )
+  max_seq_length: int = options_lib.flag(
+    "Length of every sequence.", 128, lower_bound=8
+  )
+  lower_case: bool = options_lib.flag(
+    "Whether the vocabulary is an uncased one.", True
+  )
+
+  def __post_init__(self):
+    if not self.input_dir and not self.tfds:
+      raise errors.UsageError("--input_dir is missing, or --tfds; see --help.")
+
+
+def run(options: Options) -> None:
+  """Reads and checks everything, then writes."""
+  task = tasks.find_task(options.task)
   with tempfile.TemporaryDirectory() as scratch:
-    if _TFDS.value:
-      glue_squad_tfds.write_glue_files(_TFDS.value, task, pathlib.Path(scratch))
-    glue_files = glue_examples.read_glue_directory(
-      scratch if _TFDS.value else _INPUT_DIR.value, task
+    if options.tfds:
+      tfds_files.write_glue_files(options.tfds, task, pathlib.Path(scratch))
+    glue_files = examples.read_glue_directory(
+      scratch if options.tfds else options.input_dir, task
     )
+  # TensorFlow takes seconds to import: bad data is reported before.
+  from swe_tf.data.glue import records
+  from swe_tf.data.text import cached_tokenizer
 
-  # TensorFlow takes seconds to import: faults in the data are told before.
-  # pylint: disable=g-import-not-at-top
-  from swe_tf.data.glue import records as glue_records
-  from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
-  # pylint: enable=g-import-not-at-top
-
-  # Model Garden logs the first examples in full.
-  logging.set_verbosity(logging.WARNING)
-  glue_records.write_glue_directory(
+  logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
+  records.write_glue_directory(
     glue_files,
     task,
-    _OUTPUT_DIR.value,
-    tokenizer=glue_squad_tokenizer.load_tokenizer(
-      _VOCAB.value, do_lower_case=_LOWER_CASE.value
+    options.output_dir,
+    tokenizer=cached_tokenizer.CachedTokenizer(
+      options.vocab, options.lower_case
     ),
-    max_seq_length=_MAX_SEQ_LENGTH.value,
+    max_seq_length=options.max_seq_length,
   )
-
-
-if __name__ == "__main__":
-  app.run(main)

@@ -1,4 +1,4 @@
-r"""The `swe report` command: tables and figures of runs, beside the paper's.
+r"""Writes tables and figures of runs, beside the paper's.
 
     swe report --runs=runs/study --output_dir=runs/report
     swe report --runs=runs/study,runs/glue --output_dir=runs/report
@@ -7,108 +7,38 @@ Writes `report.html`, which needs nothing else, `report.md`, a CSV file for
 each table, and the figures as PNG and SVG. What was not run is an empty cell.
 """
 
-from collections.abc import Sequence
+import dataclasses
 import pathlib
 
-from absl import flags
 from absl import logging
 
-from swe_tf import files
-from swe_tf.report import finetuning
-from swe_tf.report import groups
+from swe_tf.commands import options as options_lib
+from swe_tf.report import build
 from swe_tf.report import output
-from swe_tf.report import render
-from swe_tf.report import runs as runs_lib
-from swe_tf.report import tables
 
 
-def define_flags() -> None:
-  """Defines the flags of the command."""
-  flags.DEFINE_list(
-    "runs",
-    None,
-    "Directories to look for runs in, however deep: of swe "
-    "sweep, swe train and swe finetune.",
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """The flags of the command."""
+
+  runs: tuple[str, ...] = options_lib.flag(
+    "Directories to look for runs in, however deep: of swe sweep, swe train "
+    "and swe finetune."
   )
-  flags.DEFINE_string(
-    "output_dir",
-    None,
-    "Directory for the report. It must be new, empty, or "
-    "hold an earlier report, which is replaced.",
+  output_dir: str = options_lib.flag(
+    "Directory for the report. It must be new, empty, or hold an earlier "
+    "report, which is replaced."
   )
 
 
-def make_sections(
-  roots: Sequence[files.PathLike],
-) -> tuple[list[tables.Section], str]:
-  """Reads runs and makes a report of them.
-
-  Args:
-    roots: The directories to look in.
-
-  Returns:
-    The sections, and a line that says what they are made of.
-
-  Raises:
-    UsageError: If there are no runs.
-  """
-  found, notes = finetuning.attach(
-    runs_lib.read_runs(roots), finetuning.read_finetunings(roots)
-  )
-  # Matplotlib takes a second: not before it is known that there are runs.
-  from swe_tf.report import figures
-  from swe_tf.report import more_sections
-  from swe_tf.report import sections
-
-  compared = groups.compare(found)
-  finished = sum(run.status == runs_lib.FINISHED for run in found)
-  return [
-    sections.methods(compared),
-    sections.widths(compared),
-    sections.base(compared),
-    sections.units(compared),
-    more_sections.losses(compared, figures.draw_losses),
-    sections.untie_steps(compared, figures.draw_untie_steps),
-    more_sections.steps_ratios(compared),
-    more_sections.learning_rates(compared),
-    more_sections.finetuning(compared, notes),
-    more_sections.all_runs(found),
-  ], (
-    f"{len(found)} runs, {finished} of them finished, in {len(compared)} "
-    f"{'setting' if len(compared) == 1 else 'settings'}."
-  )
-
-
-def make_files(
-  sections: Sequence[tables.Section], head: str
-) -> dict[str, bytes]:
-  """Returns the files of a report by name."""
-  contents = {
-    "report.md": render.to_markdown(sections, head).encode(),
-    "report.html": render.to_html(sections, head).encode(),
-  }
-  for section in sections:
-    if section.tables and not section.is_empty:
-      contents[f"{section.name}.csv"] = render.to_csv(section).encode()
-    for figure in section.figures:
-      contents[f"{figure.name}.png"] = figure.png
-      contents[f"{figure.name}.svg"] = figure.svg
-  return contents
-
-
-def main(argv: Sequence[str]) -> int:
-  """Writes the report that the flags ask for."""
-  files.refuse_arguments(argv[1:])
-  values = flags.FLAGS
-  files.require(runs=values.runs, output_dir=values.output_dir)
-  output.check(values.output_dir)
-  logging.set_verbosity(logging.ERROR)  # TensorBoard tells of every file.
-  sections, head = make_sections(values.runs)
-  contents = make_files(sections, head)
-  output.write(values.output_dir, contents)
+def run(options: Options) -> None:
+  """Writes the report."""
+  output.check(options.output_dir)
+  logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
+  sections, head = build.make_sections(options.runs)
+  output.write(options.output_dir, build.make_files(sections, head))
   print(head)
   for section in sections:
     if section.is_empty:
       print(f"{section.title}: {section.absent}")
-  print(f"report: {pathlib.Path(values.output_dir) / 'report.html'}")
-  return 0
+  print(f"report: {pathlib.Path(options.output_dir) / 'report.html'}")

@@ -1,43 +1,38 @@
-"""The `swe submission` command: the zip file that the GLUE site takes.
+"""Writes the zip file that the GLUE site takes.
 
     swe submission --runs=DIR --output=FILE.zip [--majority_for=WNLI]
 
-Checks all eleven files before it writes. `submission` has the layout of the
-runs directory.
+Checks all eleven files before it writes. `swe_tf.scoring.submission` has the
+layout of the runs directory.
 """
 
-from collections.abc import Sequence
-
-from absl import app
-from absl import flags
+import dataclasses
 
 from swe_tf import files
+from swe_tf.commands import options as options_lib
 from swe_tf.scoring import submission
 
-_RUNS = flags.DEFINE_string(
-  "runs", None, "Directory with a subdirectory of predictions for each task."
-)
-_OUTPUT = flags.DEFINE_string("output", None, "The zip file to write.")
-_MAJORITY_FOR = flags.DEFINE_list(
-  "majority_for",
-  [],
-  "Fill these with the majority class if they have no "
-  "predictions; only WNLI can be.",
-)
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """The flags of the command."""
+
+  runs: str = options_lib.flag(
+    "Directory with a subdirectory of predictions for each task."
+  )
+  output: str = options_lib.flag("The zip file to write.")
+  majority_for: tuple[str, ...] = options_lib.flag(
+    "Fill these with the majority class if they have no predictions; only "
+    "WNLI can be.",
+    (),
+  )
 
 
-@files.one_line_errors("swe submission")
-def main(argv: Sequence[str]) -> None:
+def run(options: Options) -> None:
   """Collects, checks, writes."""
-  files.refuse_arguments(argv[1:])
-  files.require(runs=_RUNS.value, output=_OUTPUT.value)
-  files.refuse_existing([_OUTPUT.value])
-  contents = submission.collect(_RUNS.value, _MAJORITY_FOR.value)
-  submission.write_zip(_OUTPUT.value, contents)
+  files.refuse_existing([options.output])
+  contents = submission.collect(options.runs, options.majority_for)
+  submission.write_zip(options.output, contents)
   for name, content in contents.items():
     print(f"{name}.tsv: {content.count(chr(10)) - 1:,} rows")
-  print(f"wrote {_OUTPUT.value}")
-
-
-if __name__ == "__main__":
-  app.run(main)
+  print(f"wrote {options.output}")

@@ -6,11 +6,11 @@ import pathlib
 import pytest
 
 from swe_tf import errors
-from swe_tf.commands import doctor_tpu as tpu_command
 from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import lowering
 from swe_tf.doctor import topologies
 from swe_tf.doctor import tpu
+from swe_tf.doctor import tpu_summary
 from tests import tiny
 
 
@@ -93,16 +93,16 @@ def test_the_table_says_nothing_where_there_is_no_line():
     "shared": of(25, (90, 0, 0)),
     "unshared": of(100, (0, 0, 0)),
   }
-  table = tpu_command.make_table(found, topologies.parse("v4:2x2x1"), "")
+  table = tpu_summary.make_table(found, topologies.parse("v4:2x2x1"), "")
   cells = [list(column.cells) for column in table.columns]
   rows = {label: rest for label, *rest in zip(*cells)}
   assert rows["fits"] == ["yes", "?", "yes", ""]
   assert rows["peak memory"][1:] == ["?", rows["peak memory"][0], ""]
   assert rows["temporaries"] == ["0 B", "?", "0 B", ""]
   assert rows["all-reduce"][-1] == "0.2500"
-  assert "--depths" in tpu_command.how_far_from_a_line(found)
+  assert "--depths" in tpu_summary.how_far_from_a_line(found)
   del found["shared"]
-  assert "--depths" not in tpu_command.how_far_from_a_line(found)
+  assert "--depths" not in tpu_summary.how_far_from_a_line(found)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from official.core import train_utils
-from swe_tf.commands import report as command
+from swe_tf.report import build
 from swe_tf.report import output
 from tests import tiny
 
@@ -66,7 +66,7 @@ def fixture_runs(tmp_path_factory):
 @pytest.fixture(scope="module", name="report")
 def fixture_report(runs, tmp_path_factory):
   directory = tmp_path_factory.mktemp("report")
-  output.write(directory, command.make_files(*command.make_sections([runs])))
+  output.write(directory, build.make_files(*build.make_sections([runs])))
   return directory
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from swe_tf.commands import report as command
+from swe_tf.report import build
 from swe_tf.report import figures
 from swe_tf.report import groups
 from swe_tf.report import render
@@ -18,7 +18,7 @@ from tests.report.fake_runs import write_run
 
 
 def _make(*roots):
-  sections, _ = command.make_sections(roots)
+  sections, _ = build.make_sections(roots)
   return {section.name: section for section in sections}
 
 

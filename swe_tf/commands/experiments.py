@@ -1,0 +1,38 @@
+"""Lists the configurations that come with the package, or prints one.
+
+    swe experiments
+    swe experiments experiments/models/base.yaml
+
+`--config_file` and `--gin_file` of `swe train` and `swe doctor` and the study
+of `swe sweep` take these names in every directory.
+"""
+
+import dataclasses
+import difflib
+
+from swe_tf import errors
+from swe_tf import library
+from swe_tf.commands import options as options_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """The flags of the command."""
+
+  name: str | None = options_lib.argument("The configuration to print.", None)
+
+
+def run(options: Options) -> None:
+  """Prints the list or the file."""
+  known = library.names()
+  if options.name is None:
+    width = max(map(len, known))
+    for name in known:
+      first = library.read(name).partition("\n")[0]
+      print(f"{name:<{width}}  {first.lstrip('# ')}")
+    return
+  if options.name not in known:
+    close = difflib.get_close_matches(options.name, known, n=1, cutoff=0.3)
+    hint = f"did you mean {close[0]}?" if close else "see `swe experiments`."
+    raise errors.UsageError(f"there is no {options.name}; {hint}")
+  print(library.read(options.name).rstrip("\n"))

@@ -1,0 +1,68 @@
+"""From run directories to the sections and the files of a report."""
+
+from collections.abc import Sequence
+
+from swe_tf import files
+from swe_tf.report import finetuning
+from swe_tf.report import groups
+from swe_tf.report import render
+from swe_tf.report import runs as runs_lib
+from swe_tf.report import tables
+
+
+def make_sections(
+  roots: Sequence[files.PathLike],
+) -> tuple[list[tables.Section], str]:
+  """Reads runs and makes a report of them.
+
+  Args:
+    roots: The directories to look in.
+
+  Returns:
+    The sections, and a line that says what they are made of.
+
+  Raises:
+    UsageError: If there are no runs.
+  """
+  found, notes = finetuning.attach(
+    runs_lib.read_runs(roots), finetuning.read_finetunings(roots)
+  )
+  # Matplotlib takes a second: not before it is known that there are runs.
+  from swe_tf.report import figures
+  from swe_tf.report import more_sections
+  from swe_tf.report import sections
+
+  compared = groups.compare(found)
+  finished = sum(run.status == runs_lib.FINISHED for run in found)
+  return [
+    sections.methods(compared),
+    sections.widths(compared),
+    sections.base(compared),
+    sections.units(compared),
+    more_sections.losses(compared, figures.draw_losses),
+    sections.untie_steps(compared, figures.draw_untie_steps),
+    more_sections.steps_ratios(compared),
+    more_sections.learning_rates(compared),
+    more_sections.finetuning(compared, notes),
+    more_sections.all_runs(found),
+  ], (
+    f"{len(found)} runs, {finished} of them finished, in {len(compared)} "
+    f"{'setting' if len(compared) == 1 else 'settings'}."
+  )
+
+
+def make_files(
+  sections: Sequence[tables.Section], head: str
+) -> dict[str, bytes]:
+  """Returns the files of a report by name."""
+  contents = {
+    "report.md": render.to_markdown(sections, head).encode(),
+    "report.html": render.to_html(sections, head).encode(),
+  }
+  for section in sections:
+    if section.tables and not section.is_empty:
+      contents[f"{section.name}.csv"] = render.to_csv(section).encode()
+    for figure in section.figures:
+      contents[f"{figure.name}.png"] = figure.png
+      contents[f"{figure.name}.svg"] = figure.svg
+  return contents
