@@ -150,9 +150,7 @@ def _dispatch(arguments: Sequence[str]) -> None:
     return
   # What TensorFlow's runtime says at start is not about the command.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-  name = COMMANDS[command][0]
-  room = "swe_tf" if name == "demo" else "swe_tf.commands"
-  module = importlib.import_module(f"{room}.{name}")
+  module = importlib.import_module(f"swe_tf.commands.{COMMANDS[command][0]}")
   _run(command, module, rest)
 
 

@@ -13,10 +13,8 @@ import os
 import sys
 import time
 
-from absl import flags
 from absl import logging
 
-from swe_tf import errors
 from swe_tf.data.text import docstrings
 
 OVERRIDES = {
@@ -58,17 +56,6 @@ OVERRIDES = {
 }
 
 
-def define_flags() -> None:
-  flags.DEFINE_string(
-    "output_dir", "runs/demo", "Where to put the corpus and the run."
-  )
-  flags.DEFINE_string(
-    "params_override",
-    None,
-    "YAML of overrides, as for swe train: task.sharing.mode=none, ...",
-  )
-
-
 def character_entropy(path: str) -> float:
   """Returns the entropy in nats of the lower-cased characters of a file."""
   with open(path, encoding="utf-8") as file:
@@ -77,7 +64,7 @@ def character_entropy(path: str) -> float:
   return -sum(n / total * math.log(n / total) for n in counts.values())
 
 
-def _config(corpus: docstrings.CorpusPaths):
+def _config(corpus: docstrings.CorpusPaths, params_override: str | None):
   """Returns the experiment config of the demo."""
   from official.core import exp_factory
   from official.modeling import hyperparams
@@ -103,9 +90,9 @@ def _config(corpus: docstrings.CorpusPaths):
       }
     }
   )
-  if flags.FLAGS.params_override:
+  if params_override:
     config = hyperparams.override_params_dict(
-      config, flags.FLAGS.params_override, is_strict=True
+      config, params_override, is_strict=True
     )
   config.validate()
   config.lock()
@@ -218,22 +205,23 @@ def _report(config, model_dir: str, entropy: float, console) -> None:
   console.print(f"TensorBoard    tensorboard --logdir={model_dir}")
 
 
-def main(argv) -> None:
-  """Runs the demo; a second call resumes it, or reports it if it is done."""
-  if len(argv) > 1:
-    raise errors.UsageError(f"swe demo takes flags only, got {argv[1]!r}.")
-  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+def run(output_dir: str, params_override: str | None = None) -> None:
+  """Runs the demo; a second call resumes it, or reports it if it is done.
+
+  Args:
+    output_dir: Directory for the corpus and the run.
+    params_override: Overrides of the experiment, as for `swe train`.
+  """
   logging.set_verbosity(logging.ERROR)  # The bar tells what matters.
   from rich import console as console_lib
 
   console = console_lib.Console(file=sys.stdout)  # Not what replaces it below.
   start = time.time()
-  output_dir = flags.FLAGS.output_dir
   console.print("reading the docstrings of the installed packages ...")
   corpus = docstrings.write_corpus(os.path.join(output_dir, "corpus"))
   entropy = character_entropy(corpus.validation)
   console.print("starting TensorFlow and Model Garden ...")
-  config = _config(corpus)
+  config = _config(corpus, params_override)
   model_dir = os.path.join(output_dir, "model")
   os.makedirs(model_dir, exist_ok=True)
   log = os.path.join(model_dir, "log.txt")
