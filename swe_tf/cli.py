@@ -91,6 +91,11 @@ def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
   return "", list(arguments)
 
 
+def load(command: str) -> ModuleType:
+  """Imports the module of a command."""
+  return importlib.import_module(f"swe_tf.commands.{COMMANDS[command][0]}")
+
+
 def _parse(
   command: str, values: flags.FlagValues, arguments: Sequence[str]
 ) -> list[str]:
@@ -150,8 +155,7 @@ def _dispatch(arguments: Sequence[str]) -> None:
     return
   # What TensorFlow's runtime says at start is not about the command.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-  module = importlib.import_module(f"swe_tf.commands.{COMMANDS[command][0]}")
-  _run(command, module, rest)
+  _run(command, load(command), rest)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -1,21 +1,28 @@
-"""The `swe` command itself."""
+"""The `swe` command itself: exit codes, near misses, plug-ins, help."""
 
 import subprocess
 import sys
+import types
 
 import pytest
 
 from swe_tf import cli
+from swe_tf import errors
+from swe_tf import plugins
 
 
-def _swe(*arguments):
-  done = subprocess.run(
-    [sys.executable, "-m", "swe_tf.cli", *arguments],
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  return done.returncode, done.stdout, done.stderr
+@pytest.fixture(name="swe")
+def fixture_swe(capsys, monkeypatch):
+  """Calls the command in this process: (exit code, stdout, stderr)."""
+  monkeypatch.setenv(plugins.VARIABLE, "")  # Put back at the end.
+
+  def call(*arguments):
+    with pytest.raises(SystemExit) as end:
+      cli.main(arguments)
+    printed = capsys.readouterr()
+    return end.value.code or 0, printed.out, printed.err
+
+  return call
 
 
 @pytest.mark.parametrize(
@@ -32,13 +39,11 @@ def test_the_longest_command_is_taken(arguments, expected):
   assert cli.split_command(arguments) == expected
 
 
-def test_what_there_is_and_what_there_is_not():
-  status, output, _ = _swe("--help")
-  assert status == 0
-  assert all(f"swe {name} " in output for name in cli.COMMANDS)
-  status, _, errors = _swe("retrain")
-  assert status == 1
-  assert errors.startswith("error: swe has no command 'retrain'")
+def test_usage_lists_the_commands(swe):
+  for arguments in ([], ["help"], ["--help"]):
+    status, output, _ = swe(*arguments)
+    assert status == 0
+    assert all(f"swe {name} " in output for name in cli.COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -47,10 +52,120 @@ def test_what_there_is_and_what_there_is_not():
     ("score", "--predictions"),
     ("train", "--params_override"),
     ("doctor tpu", "--topology"),
+    ("experiments", "--plugins"),
   ],
 )
-def test_help_lists_the_flags_of_a_command(command, flag):
-  status, output, _ = _swe(*command.split(), "--help")
+def test_help_lists_the_flags_of_a_command(swe, command, flag):
+  status, output, _ = swe(*command.split(), "--help")
   assert status == 0
   assert flag in output
   assert "--alsologtostderr" not in output, "absl's own"
+
+
+_SCORE = ["score", "squad", "--version=1.1", "--data=x"]
+
+
+@pytest.mark.parametrize(
+  "arguments, message",
+  [
+    (["scor"], "swe has no command 'scor'; did you mean score?"),
+    (
+      ["prepare", "gleu"],
+      "swe has no command 'prepare gleu'; did you mean prepare glue?",
+    ),
+    (["retrain!"], "swe has no command 'retrain!'; did you mean train?"),
+    (["x"], "swe has no command 'x'; swe --help lists the commands."),
+    (
+      [*_SCORE, "--predictons=y"],
+      "swe score has no flag --predictons; did you mean --predictions?",
+    ),
+    (
+      [*_SCORE, "--x"],
+      "swe score has no flag --x; swe score --help lists its flags.",
+    ),
+    (_SCORE, "--predictions is missing; see --help."),
+    ([*_SCORE, "--predictions"], "Missing value for flag --predictions."),
+    (
+      [*_SCORE, "--na_prob_threshold=x"],
+      "--na_prob_threshold=x: 'x' is not a number.",
+    ),
+    ([*_SCORE, "--predictions=y"], "cannot read x: No such file or directory."),
+    (
+      ["experiments", "--plugins=my_project.methods"],
+      "--plugins=my_project.methods cannot be imported (No module named "
+      "'my_project'); name a module in this directory or on PYTHONPATH.",
+    ),
+  ],
+)
+def test_a_wrong_call_is_one_line(swe, arguments, message):
+  assert swe(*arguments) == (2, "", f"error: {message}\n")
+
+
+@pytest.mark.parametrize(
+  "outcome, expected",
+  [
+    (None, (0, "")),
+    (0, (0, "")),
+    (1, (1, "")),
+    (errors.Failed("no run finished."), (1, "error: no run finished.\n")),
+    (errors.UsageError("not this."), (2, "error: not this.\n")),
+    (KeyboardInterrupt(), (130, "")),
+  ],
+)
+def test_exit_codes(swe, monkeypatch, outcome, expected):
+  def run(options):
+    if isinstance(outcome, BaseException):
+      raise outcome
+    return outcome
+
+  module = cli.load("experiments")
+  fake = types.SimpleNamespace(Options=module.Options, run=run)
+  monkeypatch.setattr(cli, "load", lambda command: fake)
+  status, output, error = swe("experiments")
+  assert (status, error) == expected
+  assert not output
+
+
+def test_a_bug_shows_its_stack_trace(monkeypatch):
+  module = cli.load("experiments")
+  fake = types.SimpleNamespace(Options=module.Options, run=lambda _: 1 / 0)
+  monkeypatch.setattr(cli, "load", lambda command: fake)
+  with pytest.raises(ZeroDivisionError):
+    cli.main(["experiments"])
+
+
+def test_plugins_are_imported_first_and_inherited(tmp_path):
+  (tmp_path / "mine.py").write_text("print('mine is here')")
+  code = (
+    "import os, swe_tf.plugins\n"
+    "from swe_tf.commands import experiments\n"
+    "experiments.run = lambda _: print(os.environ['SWE_PLUGINS'])\n"
+    "from swe_tf import cli\n"
+    "cli.main(['experiments', '--plugins=mine'])\n"
+  )
+  done = subprocess.run(
+    [sys.executable, "-c", code],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert done.stdout == "mine is here\nmine\n"
+
+
+@pytest.mark.parametrize("module", ["swe_tf.cli", "swe_tf.train"])
+def test_the_modules_are_programs(module):
+  command = [sys.executable, "-m", module, "score", "--x"]
+  done = subprocess.run(command, capture_output=True, text=True, check=False)
+  assert done.returncode == 2
+  assert "has no flag --x" in done.stderr.splitlines()[-1]
+
+
+def test_what_starts_without_tensorflow():
+  commands = set(cli.COMMANDS) - {"train"}
+  code = (
+    f"import sys; from swe_tf import cli\n"
+    f"for command in {sorted(commands)}: cli.load(command)\n"
+    "sys.exit('tensorflow' in sys.modules)"
+  )
+  subprocess.run([sys.executable, "-c", code], check=True)

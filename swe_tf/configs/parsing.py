@@ -1,6 +1,7 @@
 """From flags to an experiment, with one line for what is not there."""
 
-from absl import flags
+from typing import Any
+
 import tensorflow as tf
 
 from official.core import config_definitions as cfg
@@ -8,13 +9,11 @@ from official.core import train_utils
 from swe_tf import errors
 
 
-def parse_configuration(
-  values: flags.FlagValues, **kwargs
-) -> cfg.ExperimentConfig:
+def parse_configuration(values: Any, **kwargs) -> cfg.ExperimentConfig:
   """Calls Model Garden's `parse_configuration`.
 
   Args:
-    values: The stock driver's flags.
+    values: Has the stock driver's flags as attributes.
     **kwargs: See Model Garden.
 
   Returns:

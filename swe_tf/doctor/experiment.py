@@ -26,7 +26,9 @@ def read_config(options: Any) -> cfg.ExperimentConfig:
     UsageError: If it is not one that shares weights.
   """
   logging.set_verbosity(logging.ERROR)  # The commands say what matters.
-  gin.parse_config_files_and_bindings(options.gin_file, options.gin_params)
+  gin.parse_config_files_and_bindings(
+    options.gin_file, options.gin_params, finalize_config=False
+  )
   config = parsing.parse_configuration(options, lock_return=False)
   if not isinstance(config, experiment.SharingExperimentConfig):
     raise errors.UsageError(

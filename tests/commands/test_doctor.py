@@ -1,0 +1,81 @@
+"""`swe doctor` and `swe doctor cost`: what they print, and the exit status."""
+
+import json
+
+import pytest
+import yaml
+
+from swe_tf import errors
+from swe_tf.commands import doctor
+from swe_tf.commands import doctor_cost
+from tests import tiny
+
+
+@pytest.fixture(name="flags")
+def fixture_flags(tmp_path):
+  path = tmp_path / "tiny.yaml"
+  path.write_text(
+    yaml.safe_dump(tiny.overrides(tiny.write_records(str(tmp_path))))
+  )
+  return {
+    "experiment": "swe/bert_pretraining",
+    "config_file": (str(path),),
+  }
+
+
+def test_a_sound_run_and_all_faults_of_another(flags, tmp_path, capsys):
+  model_dir = tmp_path / "new"
+  status = doctor.run(doctor.Options(**flags, model_dir=str(model_dir)))
+  output = capsys.readouterr().out
+  assert status == 0, output
+  assert f"{tiny.TAU} steps shared" in output
+  assert "\nfault" not in output
+  assert not model_dir.exists()
+
+  overrides = (
+    "task.train_data.input_path=/nowhere,runtime.num_gpus=99,"
+    "trainer.optimizer_config.learning_rate.polynomial.decay_steps=5"
+  )
+  assert doctor.run(doctor.Options(**flags, params_override=overrides)) == 1
+  lines = capsys.readouterr().out.splitlines()
+  faults = [line for line in lines if line.startswith("fault")]
+  assert len(faults) == 3
+  for fault, words in zip(faults, ("num_gpus", "/nowhere", "decay")):
+    assert words in fault
+
+
+def test_cost_is_printed_and_written(flags, tmp_path, capsys):
+  path = tmp_path / "cost.json"
+  doctor_cost.run(doctor_cost.Options(**flags, output=str(path)))
+  cost = json.loads(path.read_text())
+  assert f"{cost['parameters']:,}" in capsys.readouterr().out
+  assert cost["phases"]["shared"]["steps"] == tiny.TAU
+
+
+@pytest.mark.parametrize(
+  "flags, message",
+  [
+    ({"experiment": "swe/nothing"}, "nothing"),
+    ({"params_override": "task.taks=1"}, "taks"),
+    ({"config_file": ("absent.yaml",)}, "--config_file: absent.yaml"),
+  ],
+)
+def test_what_is_no_experiment(flags, message):
+  options = doctor.Options(**{"experiment": "swe/bert_pretraining"} | flags)
+  with pytest.raises(errors.UsageError, match=message):
+    doctor.run(options)
+
+
+def test_a_configuration_of_the_package_works_anywhere(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  name = "experiments/models/base.yaml"
+  options = doctor_cost.Options(
+    experiment="swe/bert_pretraining", config_file=(name,)
+  )
+  doctor_cost.run(options)
+  assert options.config_file[0].endswith(f"swe_tf/{name}")
+  own = tmp_path / name
+  own.parent.mkdir(parents=True)
+  own.write_text("")
+  options = doctor.Options(experiment="x", config_file=(name, "absent.yaml"))
+  assert options.config_file == (name, "absent.yaml"), "own files come first"
