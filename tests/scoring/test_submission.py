@@ -1,13 +1,12 @@
 """The zip of a submission, and what is refused before it is written."""
 
 import json
-import subprocess
-import sys
 import zipfile
 
 import pytest
 
 from swe_tf import errors
+from swe_tf.commands import submission as command
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.scoring import glue_predictions
 from swe_tf.scoring import submission
@@ -66,16 +65,8 @@ def runs(tmp_path):
 
 def test_zip_has_what_the_site_takes(runs, tmp_path):
   path = tmp_path / "glue.zip"
-  subprocess.run(
-    [
-      sys.executable,
-      "-m",
-      "swe_tf.commands.submission",
-      f"--runs={runs}",
-      f"--output={path}",
-      "--majority_for=WNLI",
-    ],
-    check=True,
+  command.run(
+    command.Options(runs=str(runs), output=str(path), majority_for=("WNLI",))
   )
   with zipfile.ZipFile(path) as archive:
     assert archive.namelist() == [f"{name}.tsv" for name in sorted(_ROWS)]
