@@ -37,9 +37,9 @@ def run(options: Options) -> None:
   """Reads, converts, writes."""
   files.refuse_existing([options.output_dir])
   # TensorFlow takes seconds to import.
-  from swe_tf.convert import encoder_files
   from swe_tf.convert import huggingface_export
   from swe_tf.convert import saved_model_export
+  from swe_tf.modeling import encoder_files
 
   logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
   write = {
@@ -48,6 +48,6 @@ def run(options: Options) -> None:
     "model_garden": encoder_files.write_encoder,
   }[options.format]
   encoder = encoder_files.load_encoder(options.checkpoint, options.config_file)
-  with encoder_files.new_directory(options.output_dir) as scratch:
+  with files.new_directory(options.output_dir) as scratch:
     write(scratch, encoder)
   print(f"{options.output_dir}: {options.format}")

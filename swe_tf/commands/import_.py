@@ -38,7 +38,7 @@ def run(options: Options) -> None:
   logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
   params = huggingface_import.import_huggingface(
     options.input_dir, options.output_dir
-  ).params
+  ).encoder.params
   print(
     f"{options.output_dir}: {params['num_layers']} layers of width "
     f"{params['hidden_size']}, {params['vocab_size']:,} tokens"

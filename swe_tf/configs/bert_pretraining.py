@@ -10,11 +10,10 @@ from official.core import config_definitions as cfg
 from official.core import exp_factory
 from official.modeling import optimization
 from official.nlp.configs import bert
-from official.nlp.configs import encoders
 from official.nlp.data import pretrain_dataloader
 from swe_tf.configs import experiment
 from swe_tf.data.text import pretrain_text
-from swe_tf.modeling import encoder
+from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.tasks import masked_lm
 
@@ -60,12 +59,9 @@ def paper_optimization() -> optimization.OptimizationConfig:
 
 def _bert_large() -> bert.PretrainerConfig:
   return bert.PretrainerConfig(
-    encoder=encoders.EncoderConfig(
-      type="any",
-      any=encoder.EncoderConfig(
-        vocab_size=30522, **dataclasses.asdict(sizes.SIZES["large"])
-      ),
-    ),
+    encoder=registry.bert(
+      {"vocab_size": 30522, **dataclasses.asdict(sizes.SIZES["large"])}
+    ).config,
     cls_heads=[],
   )
 

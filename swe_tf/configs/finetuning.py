@@ -18,7 +18,7 @@ from swe_tf import errors
 from swe_tf.configs import bert_pretraining
 from swe_tf.configs import experiment
 from swe_tf.data.prepare import prepared_data
-from swe_tf.modeling import encoder
+from swe_tf.modeling import registry
 from swe_tf.tasks import encoder_source
 from swe_tf.tasks import finetuning
 
@@ -50,18 +50,20 @@ class FineTuningConfig(cfg.ExperimentConfig):
 def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:
   """Takes the encoder from beside the checkpoint, unless the config has one."""
   if not task.init_checkpoint:
-    encoder_source.check_fits_data(task.model.encoder, data)
+    encoder = registry.encoder_of(task.as_dict())
+    if encoder is not None:
+      encoder_source.check_fits_data(encoder, data)
     return
   source = encoder_source.find_encoder(task.init_checkpoint)
   if task.model.encoder.as_dict() == _default_encoder().as_dict():
-    task.model.encoder = source.config
+    task.model.encoder = source.encoder.config
   encoder_source.check_vocabulary(source, data)
 
 
 def follow_glue_data(
   task: finetuning.GlueConfig, data: prepared_data.PreparedData
 ) -> None:
-  """Sets classes, metric, lengths and files from a GLUE task's `meta.json`."""
+  """Sets classes, metric, lengths and files from the manifest of a GLUE task."""
   if data.is_squad:
     raise errors.UsageError(
       f"{data.directory} is {data.task}; use --experiment=swe/squad."
@@ -91,7 +93,7 @@ def follow_glue_data(
 def follow_squad_data(
   task: finetuning.SquadConfig, data: prepared_data.PreparedData
 ) -> None:
-  """Sets lengths, vocabulary and files from SQuAD's `meta.json`."""
+  """Sets lengths, vocabulary and files from the manifest of SQuAD."""
   if not data.is_squad or "eval" not in data.splits:
     raise errors.UsageError(
       f"{data.directory} is {data.task} with {', '.join(data.splits)}, but "
@@ -131,7 +133,7 @@ def follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
 
 
 def _default_encoder() -> encoders.EncoderConfig:
-  return encoders.EncoderConfig(type="any", any=encoder.EncoderConfig())
+  return registry.bert({}).config
 
 
 def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:

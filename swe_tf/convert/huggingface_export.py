@@ -5,62 +5,60 @@ those with another embedding width, have no place in Hugging Face's BERT.
 """
 
 import pathlib
-import shutil
 from typing import Any
 
 from safetensors import numpy as safetensors_numpy
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.convert import encoder_files
 from swe_tf.convert import huggingface_import
 from swe_tf.convert import huggingface_names
+from swe_tf.modeling import encoder_files
 
 # What Model Garden takes if a config does not say.
 _DEFAULT_ACTIVATION = "gelu"
 
 
 def write_huggingface(
-  output_dir: pathlib.Path, encoder: encoder_files.Encoder
+  output_dir: pathlib.Path, loaded: encoder_files.LoadedEncoder
 ) -> None:
   """Writes an encoder into a directory.
 
   Args:
     output_dir: The directory.
-    encoder: The encoder.
+    loaded: The encoder.
 
   Raises:
     UsageError: If it is not what Hugging Face's BERT is.
   """
-  if encoder.network.get_config()["norm_first"]:
+  if loaded.network.get_config()["norm_first"]:
     raise errors.UsageError(
       "the encoder is Pre-LN, but Hugging Face's BERT is Post-LN and has no "
       "final layer norm; export with --format=savedmodel or "
       "--format=model_garden."
     )
-  config = _config(encoder)
+  config = _config(loaded)
   try:
     weights = huggingface_names.encoder_weights(
-      encoder.network, config["num_hidden_layers"]
+      loaded.network, config["num_hidden_layers"]
     )
   except ValueError as error:
     raise errors.UsageError(str(error)) from error
   tensors = output_dir / "model.safetensors"
-  safetensors_numpy.save_file(
-    {weight.name: weight.to_huggingface() for weight in weights},
-    tensors,
-    metadata={"format": "pt"},
-  )  # Which transformers looks for.
-  tensors.chmod(0o644)  # The library makes it private.
+  with files.complete_or_absent(tensors) as scratch:
+    safetensors_numpy.save_file(
+      {weight.name: weight.to_huggingface() for weight in weights},
+      scratch,
+      metadata={"format": "pt"},  # Which transformers looks for.
+    )
   files.write_json(output_dir / "config.json", config)
-  if encoder.vocab_file:
-    shutil.copyfile(encoder.vocab_file, output_dir / "vocab.txt")
+  encoder_files.write_vocabulary(output_dir, loaded)
 
 
-def _config(encoder: encoder_files.Encoder) -> dict[str, Any]:
+def _config(loaded: encoder_files.LoadedEncoder) -> dict[str, Any]:
   """Returns the content of `config.json`."""
-  built = encoder.network.get_config()
-  name = encoder.params.get("hidden_activation", _DEFAULT_ACTIVATION)
+  built = loaded.network.get_config()
+  name = loaded.encoder.params.get("hidden_activation", _DEFAULT_ACTIVATION)
   # Several of their names are one of ours; the first is as good as any.
   activation = next(
     (
@@ -87,7 +85,7 @@ def _config(encoder: encoder_files.Encoder) -> dict[str, Any]:
     "hidden_act": activation,
     "hidden_dropout_prob": built["output_dropout"],
     "attention_probs_dropout_prob": built["attention_dropout"],
-    "initializer_range": encoder.params.get("initializer_range", 0.02),
+    "initializer_range": loaded.encoder.params.get("initializer_range", 0.02),
     "layer_norm_eps": huggingface_import.LAYER_NORM_EPSILON,
     "position_embedding_type": "absolute",
   }

@@ -4,7 +4,6 @@ Reads `config.json`, `model.safetensors` and `vocab.txt`. Heads are not read.
 Everything is checked before anything is written.
 """
 
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ import tf_keras
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.convert import encoder_files
 from swe_tf.convert import huggingface_names
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import activations
+from swe_tf.modeling import encoder_files
+from swe_tf.modeling import registry
 
 # Hugging Face's names of what Model Garden calls `gelu`, and of others.
 ACTIVATIONS = {
@@ -33,7 +33,7 @@ LAYER_NORM_EPSILON = 1e-12
 def import_huggingface(
   input_dir: files.PathLike,
   output_dir: files.PathLike,
-) -> encoder_files.Encoder:
+) -> encoder_files.LoadedEncoder:
   """Writes an encoder checkpoint, its config and its vocabulary.
 
   `output_dir` gets a checkpoint with the key `encoder`, which Model Garden's
@@ -51,20 +51,21 @@ def import_huggingface(
     UsageError: If the encoder is one that Model Garden's cannot be, a weight is
       missing or has another shape, or `output_dir` is there.
   """
-  input_dir = pathlib.Path(input_dir)
+  input_dir = files.as_path(input_dir)
   files.refuse_existing([output_dir])
   params = encoder_params(input_dir / "config.json")
   vocab_file = input_dir / "vocab.txt"
   _check_vocabulary(vocab_file, params["vocab_size"])
-  network = encoder_files.build_network("bert", params)
+  encoder = registry.bert(params, "bert")
+  network = encoder.build()
   load_weights(network, params["num_layers"], input_dir / "model.safetensors")
-  encoder = encoder_files.Encoder(network, "bert", params, vocab_file)
-  with encoder_files.new_directory(output_dir) as scratch:
-    encoder_files.write_encoder(scratch, encoder)
-  return encoder
+  loaded = encoder_files.LoadedEncoder(network, encoder, vocab_file)
+  with files.new_directory(output_dir) as scratch:
+    encoder_files.write_encoder(scratch, loaded)
+  return loaded
 
 
-def encoder_params(path: pathlib.Path) -> dict[str, Any]:
+def encoder_params(path: files.PathLike) -> dict[str, Any]:
   """Returns the `BertEncoderConfig` that a `config.json` stands for.
 
   Args:
@@ -124,7 +125,7 @@ def encoder_params(path: pathlib.Path) -> dict[str, Any]:
 
 
 def load_weights(
-  encoder: tf_keras.layers.Layer, num_layers: int, path: pathlib.Path
+  encoder: tf_keras.layers.Layer, num_layers: int, path: files.PathLike
 ) -> None:
   """Fills an encoder from a safetensors file.
 
@@ -163,11 +164,11 @@ def load_weights(
     weight.variable.assign(weight.from_huggingface(value))
 
 
-def _read_tensors(path: pathlib.Path) -> dict[str, np.ndarray]:
+def _read_tensors(path: files.PathLike) -> dict[str, np.ndarray]:
   """Returns the tensors of a file by the names that BERT has today."""
   tensors = {}
   try:
-    with safetensors.safe_open(path, framework="numpy") as archive:
+    with safetensors.safe_open(str(path), framework="numpy") as archive:
       for name in archive.keys():  # noqa: SIM118 (no dict)
         short = name.removeprefix("bert.")
         short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
@@ -181,11 +182,8 @@ def _read_tensors(path: pathlib.Path) -> dict[str, np.ndarray]:
   return tensors
 
 
-def _check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
-  try:
-    vocabulary = vocab_lib.Vocabulary.load(str(path))
-  except ValueError as error:
-    raise errors.UsageError(str(error)) from error
+def _check_vocabulary(path: files.PathLike, vocab_size: int) -> None:
+  vocabulary = vocab_lib.Vocabulary.load(path)
   if len(vocabulary) > vocab_size:
     raise errors.UsageError(
       f"{path} has {len(vocabulary)} tokens, but vocab_size is {vocab_size} "

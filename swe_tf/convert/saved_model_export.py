@@ -14,21 +14,21 @@ import pathlib
 import tensorflow as tf
 import tf_keras
 
-from swe_tf.convert import encoder_files
+from swe_tf.modeling import encoder_files
 
 
 def write_saved_model(
-  output_dir: pathlib.Path, encoder: encoder_files.Encoder
+  output_dir: pathlib.Path, loaded: encoder_files.LoadedEncoder
 ) -> None:
   """Writes an encoder into a directory, its vocabulary as an asset.
 
   Args:
     output_dir: The directory.
-    encoder: The encoder.
+    loaded: The encoder.
   """
-  outputs = encoder.network(encoder.network.inputs)
+  outputs = loaded.network(loaded.network.inputs)
   outputs["default"] = outputs["pooled_output"]
-  model = tf_keras.Model(inputs=encoder.network.inputs, outputs=outputs)
-  if encoder.vocab_file:
-    model.vocab_file = tf.saved_model.Asset(str(encoder.vocab_file))
+  model = tf_keras.Model(inputs=loaded.network.inputs, outputs=outputs)
+  if loaded.vocab_file:
+    model.vocab_file = tf.saved_model.Asset(str(loaded.vocab_file))
   tf.saved_model.save(model, str(output_dir))

@@ -28,7 +28,7 @@ def build_config(
   config = exp_factory.get_exp_config(
     "swe/squad" if data.is_squad else "swe/glue"
   )
-  config.task.model.encoder = source.config
+  config.task.model.encoder = source.encoder.config
   config.override(
     {
       "task": {

@@ -5,7 +5,9 @@ Model Garden's `BertEncoderV2(norm_first=True)` lacks the last one; the paper
 encoder: its embeddings, its blocks, its pooler.
 """
 
+from collections.abc import Mapping
 import dataclasses
+from typing import Any
 
 import tf_keras
 
@@ -13,6 +15,7 @@ from official.modeling import tf_utils
 from official.modeling.hyperparams import base_config
 from official.nlp.configs import encoders
 from official.nlp.modeling import networks
+from swe_tf.modeling import activations  # noqa: F401 (makes its name known)
 
 
 @tf_keras.utils.register_keras_serializable(package="swe_tf")
@@ -92,3 +95,16 @@ def build_encoder(config: EncoderConfig) -> networks.BertEncoderV2:
     return_attention_scores=config.return_attention_scores,
     return_word_embeddings=config.return_word_embeddings,
   )
+
+
+def make_config(kind: str, params: Mapping[str, Any]) -> encoders.EncoderConfig:
+  """Returns the config of a BERT as Model Garden's tasks take it.
+
+  Args:
+    kind: `any` for an encoder of this file, `bert` or `bert_v2` for one of
+      Model Garden. These two read each other's checkpoints.
+    params: The fields of the config that are not the defaults.
+  """
+  if kind == "any":
+    return encoders.EncoderConfig(type=kind, any=EncoderConfig(**params))
+  return encoders.EncoderConfig({"type": kind, kind: dict(params)})

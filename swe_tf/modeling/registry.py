@@ -1,11 +1,11 @@
 """Encoders through one interface: blocks, size, positions, vocabulary.
 
 Whoever has to know one of these asks here, and does not look into a config by
-itself. A family is a kind of encoder that keeps them in its own places; BERT is
-the first. Register another one, and its experiments can share weights.
+itself. A family is a kind of encoder that keeps them in its own places.
+Register one of yours, and its experiments can share weights.
 
 Reads configs as nested tables, so that a report can read a `params.yaml`.
-Imports no TensorFlow.
+Imports no TensorFlow until an encoder is built.
 """
 
 import abc
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
+from swe_tf import errors
 from swe_tf.modeling import sizes
 
 Params = Mapping[str, Any]
@@ -38,6 +39,25 @@ class Family(abc.ABC):
   def blocks(self, model) -> Sequence[Any]:
     """Returns the repeated blocks of a built model, first to last."""
 
+  def config(self, task: Params) -> Any:
+    """Returns the encoder's config as Model Garden's tasks take it."""
+    raise errors.UsageError(
+      f"{type(self).__name__} encoders can be trained, but not built from a "
+      "saved config: their family has no method `config`."
+    )
+
+  def build(self, task: Params) -> Any:
+    """Returns the encoder with its variables."""
+    from official.nlp.configs import encoders
+
+    network = encoders.build_encoder(self.config(task))
+    network(network.inputs)
+    return network
+
+  def num_layers(self, params: Params) -> int | None:
+    """Returns the number of blocks, if it is known."""
+    return params.get("num_layers")
+
   def vocab_size(self, params: Params) -> int | None:
     """Returns the number of tokens, for an encoder that has a vocabulary."""
     return params.get("vocab_size")
@@ -47,33 +67,81 @@ class Family(abc.ABC):
     return params.get("max_position_embeddings")
 
 
-class Bert(Family):
-  """BERT, Model Garden's own and that of `swe_tf.modeling.encoder`."""
+class ModelGarden(Family):
+  """Whatever is at `task.model.encoder`."""
+
+  @staticmethod
+  def kind(task: Params) -> str | None:
+    """Returns `task.model.encoder.type`, if there is one."""
+    return _encoder_table(task).get("type")
 
   def find(self, task: Params) -> Params | None:
-    encoder = (task.get("model") or {}).get("encoder") or {}
-    params = encoder.get(encoder.get("type"))
-    return params if isinstance(params, Mapping) else None
+    kind = self.kind(task)
+    return None if kind is None else _encoder_table(task).get(kind) or {}
 
   def size(self, params: Params) -> sizes.Size:
     fields = dataclasses.fields(sizes.Size)
     return sizes.Size(**{field.name: params[field.name] for field in fields})
 
   def overrides(self, task: Params, fields: Params) -> Params:
-    kind = task["model"]["encoder"]["type"]
-    return {"model": {"encoder": {kind: dict(fields)}}}
+    kind = self.kind(task)
+    return {"model": {"encoder": {"type": kind, kind: dict(fields)}}}
 
   def blocks(self, model) -> Sequence[Any]:
     encoder = getattr(model, "encoder_network", model)
     return list(getattr(encoder, "transformer_layers", ()))
 
+  def config(self, task: Params) -> Any:
+    raise errors.UsageError(
+      f"the encoder has type {self.kind(task)!r}, but only BERT "
+      f"({', '.join(Bert.KINDS)}) can be built from a saved config."
+    )
 
-_FAMILIES: list[Family] = [Bert()]
+
+def _encoder_table(task: Params) -> Params:
+  found: Any = task
+  for key in ("model", "encoder"):
+    found = found.get(key) if isinstance(found, Mapping) else None
+  return found if isinstance(found, Mapping) else {}
+
+
+class Bert(ModelGarden):
+  """BERT, Model Garden's own and that of `swe_tf.modeling.encoder`."""
+
+  KINDS = ("bert", "bert_v2", "any")
+
+  def find(self, task: Params) -> Params | None:
+    return super().find(task) if self.kind(task) in self.KINDS else None
+
+  def vocab_size(self, params: Params) -> int:
+    return params.get("vocab_size", 30522)  # Model Garden's default.
+
+  def positions(self, params: Params) -> int:
+    return params.get("max_position_embeddings", 512)
+
+  def config(self, task: Params) -> Any:
+    from swe_tf.modeling import encoder as encoder_lib
+
+    return encoder_lib.make_config(self.kind(task), self.find(task))
+
+  def build(self, task: Params) -> Any:
+    if self.kind(task) == "bert":
+      # The second version reads checkpoints of the first.
+      task = bert(self.find(task) or {}, "bert_v2").task
+    return super().build(task)
+
+
+_FAMILIES: list[Family] = [Bert(), ModelGarden()]
 
 
 def register(family: Family) -> None:
   """Makes a family known; it is asked before those that are known so far."""
   _FAMILIES.insert(0, family)
+
+
+def unregister(family: Family) -> None:
+  """Forgets a family."""
+  _FAMILIES.remove(family)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +160,7 @@ class Encoder:
 
   @property
   def num_layers(self) -> int | None:
-    return self.params.get("num_layers")
+    return self.family.num_layers(self.params)
 
   @property
   def size(self) -> sizes.Size:
@@ -106,9 +174,29 @@ class Encoder:
   def positions(self) -> int | None:
     return self.family.positions(self.params)
 
+  @property
+  def config(self) -> Any:
+    """The encoder's config as Model Garden's tasks take it."""
+    return self.family.config(self.task)
+
   def overrides(self, **fields) -> Params:
     """Returns what changes `fields` of the encoder, below `task`."""
     return self.family.overrides(self.task, fields)
+
+  def build(self) -> Any:
+    """Returns the encoder with its variables."""
+    return self.family.build(self.task)
+
+
+def bert(params: Params, kind: str = "any") -> Encoder:
+  """Returns a BERT.
+
+  Args:
+    params: The fields of its config that are not the defaults.
+    kind: `any` is Pre-LN with the final layer norm, `bert` Model Garden's.
+  """
+  encoder = {"type": kind, kind: dict(params)}
+  return Encoder(Bert(), {"model": {"encoder": encoder}}, params)
 
 
 def encoder_of(task: Params) -> Encoder | None:

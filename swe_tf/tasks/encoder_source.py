@@ -6,19 +6,14 @@ A pre-training run leaves `params.yaml` there and `swe import` leaves
 fine-tunes on token ids that mean other tokens.
 """
 
-import pathlib
-from typing import Any
 from typing import NamedTuple
 
-import yaml
-
-from official.nlp.configs import encoders
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.convert import encoder_files
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import encoder as encoder_lib
+from swe_tf.modeling import encoder_files
+from swe_tf.modeling import registry
 
 
 class EncoderSource(NamedTuple):
@@ -27,14 +22,14 @@ class EncoderSource(NamedTuple):
   Attributes:
     checkpoint: The prefix of the checkpoint.
     config_file: The file that tells its architecture.
-    config: The architecture.
+    encoder: The architecture.
     vocab_file: The vocabulary that it was trained with, if it is still there.
   """
 
   checkpoint: str
-  config_file: pathlib.Path
-  config: encoders.EncoderConfig
-  vocab_file: pathlib.Path | None
+  config_file: files.Path
+  encoder: registry.Encoder
+  vocab_file: files.Path | None
 
 
 def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
@@ -48,16 +43,9 @@ def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
     UsageError: If there is no checkpoint, or no config beside it.
   """
   path, config_file = encoder_files.find_files(checkpoint)
-  encoder_type, params = encoder_files.read_config(config_file)
-  if encoder_type == "any":
-    config = encoders.EncoderConfig(
-      type="any", any=encoder_lib.EncoderConfig(**params)
-    )
-  else:
-    config = encoders.EncoderConfig(
-      {"type": encoder_type, encoder_type: params}
-    )
-  return EncoderSource(path, config_file, config, _find_vocabulary(config_file))
+  encoder = encoder_files.read_config(config_file)
+  vocab_file = _find_vocabulary(config_file, encoder.task)
+  return EncoderSource(path, config_file, encoder, vocab_file)
 
 
 def check_vocabulary(
@@ -69,7 +57,7 @@ def check_vocabulary(
     source: The encoder.
     data: The data to fine-tune on.
   """
-  place = data.directory / "meta.json"
+  place = data.path
   if source.vocab_file:
     vocabulary = vocab_lib.Vocabulary.load(str(source.vocab_file))
     if vocabulary.sha256 != data.meta["vocab_sha256"]:
@@ -79,50 +67,50 @@ def check_vocabulary(
         f"{source.checkpoint} ({len(vocabulary):,} tokens); prepare the data "
         f"with --vocab={source.vocab_file}."
       )
-  check_fits_data(source.config, data, exact_vocab=not source.vocab_file)
+  check_fits_data(source.encoder, data, exact_vocab=not source.vocab_file)
 
 
 def check_fits_data(
-  config: encoders.EncoderConfig,
+  encoder: registry.Encoder,
   data: prepared_data.PreparedData,
   exact_vocab: bool = False,
 ) -> None:
   """Raises `UsageError` unless an encoder has room for ids and positions.
 
   Args:
-    config: The architecture.
+    encoder: The architecture.
     data: The data.
     exact_vocab: Whether the sizes of the vocabularies must be equal, which is
       all that can be compared if the encoder's own is not at hand.
   """
-  place = data.directory / "meta.json"
-  params: Any = config.get()
-  size = data.meta["vocab_size"]
-  if size > params.vocab_size or exact_vocab and size != params.vocab_size:
+  place = data.path
+  size, known = data.meta["vocab_size"], encoder.vocab_size
+  if known and (size > known or exact_vocab and size != known):
     raise errors.UsageError(
       f"{place}: the data has a vocabulary of {size:,} tokens, the encoder "
-      f"one of {params.vocab_size:,}; prepare the data with the vocabulary "
-      "that the encoder was trained with."
+      f"one of {known:,}; prepare the data with the vocabulary that the "
+      "encoder was trained with."
     )
-  length = data.meta["max_seq_length"]
-  if length > params.max_position_embeddings:
+  length, positions = data.meta["max_seq_length"], encoder.positions
+  if positions and length > positions:
     raise errors.UsageError(
       f"{place}: max_seq_length is {length}, but the encoder has only "
-      f"{params.max_position_embeddings} positions; prepare the data with "
-      f"--max_seq_length={params.max_position_embeddings} or less."
+      f"{positions} positions; prepare the data with "
+      f"--max_seq_length={positions} or less."
     )
 
 
-def _find_vocabulary(config_file: pathlib.Path) -> pathlib.Path | None:
+def _find_vocabulary(
+  config_file: files.Path, task: registry.Params
+) -> files.Path | None:
   """Returns the vocabulary beside an encoder, or that of its training data."""
   places = [config_file.parent / "vocab.txt"]
-  content = yaml.safe_load(files.read_text(config_file))
-  train_data = content["task"].get("train_data") or {}
+  train_data = task.get("train_data") or {}
   if train_data.get("vocab_file_path"):
-    places.append(pathlib.Path(train_data["vocab_file_path"]))
+    places.append(files.as_path(train_data["vocab_file_path"]))
   input_path = train_data.get("input_path")
   if isinstance(input_path, str) and input_path:
     # `swe prepare` leaves the vocabulary beside the records.
-    first = pathlib.Path(input_path.split(",")[0].strip())
+    first = files.as_path(input_path.split(",")[0].strip())
     places.append(first.parent / "vocab.txt")
   return next((place for place in places if place.exists()), None)

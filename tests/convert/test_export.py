@@ -10,10 +10,12 @@ from safetensors import numpy as safetensors_numpy
 import tensorflow as tf
 
 from swe_tf import errors
-from swe_tf.convert import encoder_files
+from swe_tf import files
 from swe_tf.convert import huggingface_export
 from swe_tf.convert import huggingface_import
 from swe_tf.convert import saved_model_export
+from swe_tf.modeling import encoder_files
+from swe_tf.modeling import registry
 
 _PARAMS = {
   "vocab_size": 11,
@@ -36,12 +38,12 @@ _INPUTS = {
 def _encoder(tmp_path, encoder_type="bert", **params):
   vocab = tmp_path / "vocab.txt"
   vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
-  params = {**_PARAMS, **params}
-  network = encoder_files.build_network(encoder_type, params)
+  encoder = registry.bert({**_PARAMS, **params}, encoder_type)
+  network = encoder.build()
   rng = np.random.default_rng(0)
   for variable in network.trainable_variables:
     variable.assign(rng.normal(size=variable.shape))
-  return encoder_files.Encoder(network, encoder_type, params, vocab)
+  return encoder_files.LoadedEncoder(network, encoder, vocab)
 
 
 def _output(encoder):
@@ -82,7 +84,7 @@ def test_model_garden(tmp_path, encoder_type):
   """Also of a whole run: a checkpoint with more in it, and `params.yaml`."""
   encoder = _encoder(tmp_path, encoder_type, norm_first=encoder_type == "any")
   out = tmp_path / "out"
-  with encoder_files.new_directory(out) as scratch:
+  with files.new_directory(out) as scratch:
     encoder_files.write_encoder(scratch, encoder)
   loaded = encoder_files.load_encoder(out)
   np.testing.assert_array_equal(_output(loaded), _output(encoder))
@@ -118,7 +120,8 @@ def test_commands_overwrite_nothing(tmp_path, command):
     [
       sys.executable,
       "-m",
-      f"swe_tf.convert.{command}_command",
+      "swe_tf.cli",
+      command,
       f"--{flag}=in",
       "--format=huggingface",
       f"--output_dir={tmp_path}",
@@ -127,16 +130,16 @@ def test_commands_overwrite_nothing(tmp_path, command):
     text=True,
     check=False,
   )
-  assert result.returncode == 1
+  assert result.returncode == 2
   assert result.stderr == (
-    f"swe {command}: {tmp_path} is already there and is not overwritten; "
+    f"error: {tmp_path} is already there and is not overwritten; "
     "remove it or choose another output.\n"
   )
 
 
 def test_checkpoint_of_another_size(tmp_path):
   out = tmp_path / "out"
-  with encoder_files.new_directory(out) as scratch:
+  with files.new_directory(out) as scratch:
     encoder_files.write_encoder(scratch, _encoder(tmp_path))
   config = out / "encoder.yaml"
   for change, message in (

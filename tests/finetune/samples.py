@@ -10,14 +10,15 @@ import pathlib
 import random
 
 from official.nlp.tools import tokenization
-from swe_tf.convert import encoder_files
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import records as glue_records
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import encoder_files
+from swe_tf.modeling import registry
 
 SHARED = pathlib.Path(
   os.environ.get(
@@ -257,7 +258,7 @@ def _tokenizer(directory, texts, vocab_size=0):
   tokens += [f"[unused{i}]" for i in range(vocab_size - len(tokens))]
   path = directory / "vocab.txt"
   path.write_text("\n".join(tokens) + "\n")
-  return glue_squad_tokenizer.WordCachedTokenizer(path)
+  return cached_tokenizer.CachedTokenizer(path)
 
 
 def write_encoder(directory: pathlib.Path, data_dir: str, **params) -> str:
@@ -282,9 +283,8 @@ def write_encoder(directory: pathlib.Path, data_dir: str, **params) -> str:
     "attention_dropout_rate": 0.1,
     **params,
   }
-  encoder = encoder_files.Encoder(
-    encoder_files.build_network("any", params), "any", params, vocab_file
-  )
+  encoder = registry.bert(params)
+  loaded = encoder_files.LoadedEncoder(encoder.build(), encoder, vocab_file)
   directory.mkdir(parents=True, exist_ok=True)
-  encoder_files.write_encoder(directory, encoder)
+  encoder_files.write_encoder(directory, loaded)
   return str(directory)

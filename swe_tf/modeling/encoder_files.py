@@ -1,0 +1,129 @@
+"""An encoder on disk: a checkpoint with the key `encoder`, and its config.
+
+What Model Garden's tasks take as `init_checkpoint`, beside an `encoder.yaml`
+that they take as a config file. Read and written here for fine-tuning and for
+all conversions.
+"""
+
+import pathlib
+from typing import NamedTuple
+
+import tensorflow as tf
+import tf_keras
+import yaml
+
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.modeling import registry
+
+# The configs that Model Garden and `swe finetune` leave beside a checkpoint.
+_CONFIG_NAMES = ("encoder.yaml", "params.yaml")
+
+
+class LoadedEncoder(NamedTuple):
+  """An encoder with its weights.
+
+  Attributes:
+    network: A `BertEncoderV2` or a subclass.
+    encoder: What its config says.
+    vocab_file: The vocabulary beside the checkpoint, if there is one.
+  """
+
+  network: tf_keras.layers.Layer
+  encoder: registry.Encoder
+  vocab_file: files.PathLike | None
+
+
+def load_encoder(
+  checkpoint: files.PathLike, config_file: files.PathLike | None = None
+) -> LoadedEncoder:
+  """Reads the encoder of a checkpoint.
+
+  Args:
+    checkpoint: A checkpoint, or a directory, of which the latest one is taken:
+      of a pre-training or fine-tuning run, or what `swe import` wrote.
+    config_file: A YAML file with `task.model.encoder`. By default
+      `encoder.yaml` or `params.yaml` beside the checkpoint.
+
+  Raises:
+    UsageError: If there is no checkpoint, no config, or they do not agree.
+  """
+  path, config_path = find_files(checkpoint, config_file)
+  encoder = read_config(config_path)
+  network = encoder.build()
+  try:
+    status = tf.train.Checkpoint(encoder=network).read(path)
+    status.expect_partial().assert_existing_objects_matched()
+  except (AssertionError, ValueError) as error:
+    raise errors.UsageError(
+      f"{path} does not hold the encoder of {config_path}: "
+      f"{str(error).splitlines()[0]}"
+    ) from error
+  vocab_file = files.as_path(path).parent / "vocab.txt"
+  found = vocab_file if vocab_file.exists() else None
+  return LoadedEncoder(network, encoder, found)
+
+
+def find_files(
+  checkpoint: files.PathLike, config_file: files.PathLike | None = None
+) -> tuple[str, files.Path]:
+  """Returns the prefix of a checkpoint, and the config of its encoder.
+
+  Args:
+    checkpoint: See `load_encoder`.
+    config_file: See `load_encoder`.
+
+  Raises:
+    UsageError: If there is no checkpoint or no config.
+  """
+  path = str(checkpoint)
+  if tf.io.gfile.isdir(path):
+    path = tf.train.latest_checkpoint(path)
+  if not path or not tf.io.gfile.exists(f"{path}.index"):
+    raise errors.UsageError(
+      f"there is no checkpoint at {checkpoint}; name a directory or a prefix "
+      "such as DIR/ckpt-1000."
+    )
+  candidates = (
+    [files.as_path(config_file)]
+    if config_file
+    else [files.as_path(path).parent / name for name in _CONFIG_NAMES]
+  )
+  config_path = next((each for each in candidates if each.exists()), None)
+  if config_path is None:
+    raise errors.UsageError(
+      f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
+      "of the run that wrote the checkpoint beside it (swe export can also "
+      "be told with --config_file)."
+    )
+  return path, config_path
+
+
+def read_config(path: files.PathLike) -> registry.Encoder:
+  """Returns the encoder in a config file; `UsageError` if there is none."""
+  content = files.read_yaml(path)
+  task = content.get("task") if isinstance(content, dict) else None
+  encoder = registry.encoder_of(task) if isinstance(task, dict) else None
+  if encoder is None:
+    raise errors.UsageError(f"{path} has no task.model.encoder with its type.")
+  try:
+    encoder.config  # noqa: B018 (raises if it cannot be built)
+  except errors.UsageError as error:
+    raise errors.UsageError(f"{path}: {error}") from error
+  return encoder
+
+
+def write_encoder(output_dir: pathlib.Path, loaded: LoadedEncoder) -> None:
+  """Writes the checkpoint, `encoder.yaml` and `vocab.txt` into a directory."""
+  checkpoint = tf.train.Checkpoint(encoder=loaded.network)
+  checkpoint.save(str(output_dir / "ckpt"))
+  config = loaded.encoder.overrides(**loaded.encoder.params)
+  (output_dir / "encoder.yaml").write_text(yaml.safe_dump({"task": config}))
+  write_vocabulary(output_dir, loaded)
+
+
+def write_vocabulary(output_dir: pathlib.Path, loaded: LoadedEncoder) -> None:
+  """Copies the vocabulary, if there is one, into a directory."""
+  if loaded.vocab_file:
+    content = files.read_bytes(loaded.vocab_file)
+    (output_dir / "vocab.txt").write_bytes(content)
