@@ -1,0 +1,138 @@
+"""The directory of a run: its files, its lock, and whether it is the same run.
+
+    overrides.yaml   the run's own configuration
+    run.json         its name, and what else a person or a report wants to know
+    run.lock         held by the process that is at work, whose id it holds
+    log.txt          all that the process printed
+    progress.json    how far it is, and how long it has taken so far
+    result.json      written last: a run that has it is finished
+
+Beside them are those of Model Garden: params.yaml, checkpoints, event files.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import fcntl
+import os
+import pathlib
+import time
+from typing import Any
+
+import yaml
+
+from swe_tf import errors
+from swe_tf import files
+
+# A worker whose sweep was killed ends at once; a lock that is held for longer
+# is somebody else's.
+_LOCK_SECONDS = 15.0
+
+
+class RunDirectory:
+  """The directory of a run.
+
+  Attributes:
+    path: Where it is: on a file system that has locks, so not a URL.
+    config_file: `overrides.yaml`.
+    log_file: `log.txt`.
+  """
+
+  def __init__(self, path: files.PathLike):
+    if files.is_url(path):
+      raise errors.UsageError(
+        f"{path}: the runs of a sweep need a directory with locks; choose a "
+        "local or a mounted one."
+      )
+    self.path = pathlib.Path(path)
+    self.config_file = self.path / "overrides.yaml"
+    self.log_file = self.path / "log.txt"
+
+  def read_result(self) -> dict[str, Any] | None:
+    """Returns the content of `result.json`, None if the run is not finished."""
+    return self._read("result.json")
+
+  def write_result(self, content: Mapping[str, Any]) -> None:
+    files.write_json(self.path / "result.json", content)
+
+  def read_progress(self) -> dict[str, Any]:
+    """Returns step, steps, seconds and cpu_seconds of all attempts so far."""
+    # Runs from before there was a progress.json had the time in run.json.
+    found = self._read("progress.json") or self._read("run.json") or {}
+    empty = {"step": 0, "steps": 0, "seconds": 0.0, "cpu_seconds": 0.0}
+    return {key: found.get(key, value) for key, value in empty.items()}
+
+  def write_progress(self, content: Mapping[str, Any]) -> None:
+    files.write_json(self.path / "progress.json", content)
+
+  def begin(
+    self, about: Mapping[str, Any], config: Mapping[str, Any] | None
+  ) -> None:
+    """Writes down what the run is, unless it began before.
+
+    Args:
+      about: The content of `run.json`.
+      config: The content of `overrides.yaml`; None for a run without.
+    """
+    if (self.path / "run.json").exists():
+      return
+    if config is not None:
+      text = yaml.safe_dump(dict(config), sort_keys=False)
+      files.write_text(self.config_file, text)
+    files.write_json(self.path / "run.json", about)
+
+  @contextlib.contextmanager
+  def lock(self) -> Iterator[None]:
+    """Keeps others from working on the run until the block has ended.
+
+    Raises:
+      UsageError: If another process is at it, and does not end soon.
+    """
+    self.path.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + _LOCK_SECONDS
+    with open(self.path / "run.lock", "a+", encoding="utf-8") as file:
+      while True:
+        try:
+          fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+          break
+        except BlockingIOError:
+          if time.monotonic() > deadline:
+            file.seek(0)
+            raise errors.UsageError(
+              f"{self.path}: another process is at this run (its id is "
+              f"{file.read() or 'not known'}). Wait for it, or end it, and "
+              "run the same command again."
+            ) from None
+          time.sleep(0.1)
+      file.truncate(0)
+      file.write(str(os.getpid()))
+      file.flush()
+      yield
+
+  def _read(self, name: str) -> dict[str, Any] | None:
+    path = self.path / name
+    return files.read_json(path) if path.exists() else None
+
+
+def refuse_other(path: files.PathLike, earlier: Any, now: Any) -> None:
+  """Raises `UsageError` if what is at `path` was made of another config."""
+  difference = first_difference(earlier, now)
+  if difference:
+    raise errors.UsageError(
+      f"{path}: what is here has {difference}; choose another --output_dir."
+    )
+
+
+def first_difference(earlier: Any, now: Any, path: str = "") -> str:
+  """Says where two nested tables differ; '' if they do not."""
+  if isinstance(earlier, Mapping) and isinstance(now, Mapping):
+    for key in dict.fromkeys((*earlier, *now)):
+      found = first_difference(
+        earlier.get(key), now.get(key), f"{path}.{key}".lstrip(".")
+      )
+      if found:
+        return found
+    return ""
+  if isinstance(earlier, (list, tuple)) and isinstance(now, (list, tuple)):
+    earlier, now = list(earlier), list(now)  # A file knows no tuples.
+  return "" if earlier == now else f"{path} {earlier!r}, but now it is {now!r}"

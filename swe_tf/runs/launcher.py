@@ -1,0 +1,192 @@
+"""The sweep's end of a worker: starts it, gives it jobs, survives its death."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from swe_tf import errors
+from swe_tf import files
+
+Message = dict[str, Any]
+
+
+class JobFailed(errors.Failed):
+  """A job that could not be done, for a reason of its own."""
+
+
+class Worker:
+  """Does jobs in another process, which is started again after a crash.
+
+  `start` and `receive` are for many workers at a time, which can be waited for
+  by their `fileno`; `run` does one job.
+  """
+
+  def __init__(self, *, stays: bool = False, cores: Sequence[int] = ()):
+    """Initializes the worker; the process starts with the first job.
+
+    Args:
+      stays: Whether one process does all jobs, which saves the quarter of a
+        minute that TensorFlow takes to start. Otherwise each job has its own,
+        with memory and processor time of its own.
+      cores: The processor's cores that it may use; all if empty.
+    """
+    self._stays = stays
+    self._cores = cores
+    self._process: subprocess.Popen | None = None
+    self._messages = -1
+    self._rest = b""
+
+  def fileno(self) -> int:
+    """Returns what can be read when there is a message."""
+    return self._messages
+
+  def start(
+    self,
+    function: str,
+    arguments: Mapping[str, Any],
+    directory: files.PathLike | None = None,
+  ) -> None:
+    """Starts a job; see `worker` for what it consists of."""
+    if self._process is None:
+      self._process = self._launch()
+    job = {
+      "function": function,
+      "arguments": arguments,
+      "directory": None if directory is None else os.fspath(directory),
+    }
+    assert self._process.stdin is not None
+    # If it is dead already, `receive` finds out how it ended.
+    with contextlib.suppress(BrokenPipeError):
+      self._process.stdin.write(json.dumps(job).encode() + b"\n")
+      self._process.stdin.flush()
+
+  def receive(self) -> list[Message]:
+    """Waits for messages; the last one of a job is not `progress`."""
+    data = os.read(self._messages, 1 << 16)
+    if not data:
+      return [{"event": "failed", "text": self._last_words()}]
+    *lines, self._rest = (self._rest + data).split(b"\n")
+    messages = [json.loads(line) for line in lines]
+    if messages and messages[-1]["event"] != "progress" and not self._stays:
+      self.stop()
+    return messages
+
+  def run(
+    self,
+    function: str,
+    arguments: Mapping[str, Any],
+    directory: files.PathLike | None = None,
+    on_progress: Callable[[Message], Any] = lambda message: None,
+  ) -> Any:
+    """Does a job and returns what its function returns.
+
+    Args:
+      function: `module:function`.
+      arguments: Its arguments besides the job.
+      directory: The directory of the run.
+      on_progress: Is called with every `progress` message.
+
+    Raises:
+      UsageError: If the input is at fault.
+      JobFailed: If the job failed, or took the process with it.
+    """
+    self.start(function, arguments, directory)
+    while True:
+      for message in self.receive():
+        if message["event"] != "progress":
+          return value_of(message)
+        on_progress(message)
+
+  def stop(self) -> None:
+    """Ends the process; what it was at goes on when it is started again."""
+    if self._process is None:
+      return
+    assert self._process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+      self._process.stdin.close()
+    try:
+      self._process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+      self._process.kill()
+      self._process.wait()
+    os.close(self._messages)
+    self._process, self._messages, self._rest = None, -1, b""
+
+  def _launch(self) -> subprocess.Popen:
+    self._messages, write_end = os.pipe()
+    with _on_cores(self._cores):
+      process = subprocess.Popen(
+        [sys.executable, "-m", "swe_tf.runs.worker", str(write_end)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=[write_end],
+        # Ctrl-C is for the sweep, which then closes the pipe.
+        start_new_session=True,
+        env={
+          "TF_CPP_MIN_LOG_LEVEL": "2",
+          "PYTHONUNBUFFERED": "1",
+          **os.environ,
+        },
+      )
+    os.close(write_end)
+    return process
+
+  def _last_words(self) -> str:
+    assert self._process is not None
+    code = self._process.wait()
+    self.stop()
+    how = signal.Signals(-code).name if code < 0 else f"status {code}"
+    return f"the process ended with {how}"
+
+
+def value_of(message: Message) -> Any:
+  """Returns the value of a job's last message, or raises what it says."""
+  if message["event"] == "done":
+    return message["value"]
+  if message["event"] == "usage_error":
+    raise errors.UsageError(message["text"])
+  raise JobFailed(message["text"])
+
+
+@contextlib.contextmanager
+def workers(count: int = 1, *, stays: bool = False) -> Iterator[list[Worker]]:
+  """Yields workers that divide the cores, and ends them after the block."""
+  made = [Worker(stays=stays, cores=_share(i, count)) for i in range(count)]
+  try:
+    yield made
+  finally:
+    for worker in made:
+      worker.stop()
+
+
+def _share(index: int, count: int) -> list[int]:
+  """Returns the cores of one of `count` equal parts; all if there is one."""
+  if count == 1 or not hasattr(os, "sched_getaffinity"):
+    return []
+  cores = sorted(os.sched_getaffinity(0))
+  each = max(1, len(cores) // count)
+  first = index * each % len(cores)
+  return cores[first : first + each]
+
+
+@contextlib.contextmanager
+def _on_cores(cores: Sequence[int]) -> Iterator[None]:
+  """Binds this thread to cores: a process inherits those of its parent."""
+  if not cores:
+    yield
+    return
+  before = os.sched_getaffinity(0)
+  os.sched_setaffinity(0, cores)
+  try:
+    yield
+  finally:
+    os.sched_setaffinity(0, before)

@@ -1,0 +1,179 @@
+"""The process that does jobs, one after the other.
+
+    python -m swe_tf.runs.worker FD
+
+A job is a JSON line on stdin:
+
+    {"function": "module:function", "arguments": {...}, "directory": DIR}
+
+The function is called with a `Job` and the arguments. With a directory, the
+process holds its lock, and all that is printed goes to its log; it may be null.
+What happens goes as JSON lines to the file descriptor FD: `event` is `progress`
+(with `step`, `steps`, `text`) any number of times, then once `done` (`value`),
+`usage_error` or `failed` (`text`).
+
+A process of its own keeps a crash away from the sweep. Started by `launcher`.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import importlib
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+from swe_tf import errors
+from swe_tf import plugins
+from swe_tf.runs import directory as directory_lib
+
+# What a process that is killed does not count.
+_SAVE_SECONDS = 2.0
+
+
+class Job:
+  """What a job's function is given: where to work, whom to tell.
+
+  Attributes:
+    directory: The run's directory; None for a job that has none.
+  """
+
+  def __init__(
+    self,
+    directory: directory_lib.RunDirectory | None = None,
+    send: Callable[..., Any] = lambda **message: None,
+  ):
+    """Initializes the job; its time counts from now.
+
+    Args:
+      directory: The run's directory.
+      send: Is called with the fields of every message.
+    """
+    self.directory = directory
+    self._send = send
+    self._progress = directory.read_progress() if directory else {}
+    self._start = self._clock()
+
+  @property
+  def path(self) -> str:
+    """The path of the directory, as Model Garden wants it."""
+    assert self.directory is not None
+    return str(self.directory.path)
+
+  def report(self, step: int, steps: int, text: str) -> None:
+    """Tells how far the run is, and what is going on."""
+    self._progress |= {"step": step, "steps": steps}
+    self._send(event="progress", step=step, steps=steps, text=text)
+
+  def save(self) -> None:
+    """Writes `progress.json`."""
+    if self.directory:
+      self.directory.write_progress(self._progress | self._spent())
+
+  def finish(self, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes `result.json`, with the time that all attempts took."""
+    assert self.directory is not None
+    self.save()
+    content = dict(result) | self._spent()
+    self.directory.write_result(content)
+    return content
+
+  def _spent(self) -> dict[str, float]:
+    earlier = (self._progress["seconds"], self._progress["cpu_seconds"])
+    spent = (
+      round(before + now - start, 1)
+      for before, now, start in zip(earlier, self._clock(), self._start)
+    )
+    return dict(zip(("seconds", "cpu_seconds"), spent))
+
+  def _clock(self) -> tuple[float, float]:
+    # User and system time, of this process and of those that it waited for.
+    return time.monotonic(), sum(os.times()[:4])
+
+
+def _jobs_until_stdin_closes() -> "queue.Queue[dict[str, Any]]":
+  """Returns a queue of jobs; the process ends when the launcher is gone."""
+  jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+
+  def read():
+    for line in sys.stdin:
+      jobs.put(json.loads(line))
+    # Nobody is there to hear of the rest, and the next sweep may want to go on
+    # with this very run. Checkpoints are complete or absent at any time.
+    os._exit(0)
+
+  threading.Thread(target=read, daemon=True).start()
+  return jobs
+
+
+@contextlib.contextmanager
+def _at_work(job: Job) -> Iterator[None]:
+  """Holds the lock, sends output to the log, and saves the progress."""
+  if job.directory is None:
+    yield
+    return
+  ended = threading.Event()
+
+  def save():
+    while not ended.wait(_SAVE_SECONDS):
+      job.save()
+
+  saver = threading.Thread(target=save, daemon=True)
+  with job.directory.lock(), open(job.directory.log_file, "ab") as log:
+    for stream in (1, 2):
+      os.dup2(log.fileno(), stream)
+    saver.start()
+    try:
+      yield
+    except Exception:
+      traceback.print_exc()
+      raise
+    finally:
+      ended.set()
+      saver.join()
+      job.save()
+
+
+def _do(
+  send: Callable[..., Any],
+  function: str,
+  arguments: Mapping[str, Any],
+  directory: str | None,
+) -> Any:
+  """Does a job and returns what its function returns."""
+  job = Job(directory_lib.RunDirectory(directory) if directory else None, send)
+  with _at_work(job):
+    plugins.load()
+    module, name = function.split(":")
+    return getattr(importlib.import_module(module), name)(job, **arguments)
+
+
+def main() -> None:
+  """Does jobs until there are no more."""
+  messages = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+
+  def send(**message):
+    messages.write(json.dumps(message) + "\n")
+    messages.flush()
+
+  jobs = _jobs_until_stdin_closes()
+  while True:
+    job = jobs.get()
+    try:
+      send(event="done", value=_do(send, **job))
+    except errors.UsageError as error:
+      # Some list what differs on lines of their own.
+      send(event="usage_error", text=" ".join(str(error).split()))
+    except Exception as error:  # Whatever a job raises is its own affair.
+      lines = str(error).splitlines() or [""]
+      send(event="failed", text=f"{type(error).__name__}: {lines[0]}")
+
+
+if __name__ == "__main__":
+  main()
