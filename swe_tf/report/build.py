@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from swe_tf import files
+from swe_tf.report import comparisons
 from swe_tf.report import finetuning
-from swe_tf.report import groups
+from swe_tf.report import found_runs
+from swe_tf.report import paper_sections
 from swe_tf.report import render
-from swe_tf.report import runs as runs_lib
+from swe_tf.report import run_sections
 from swe_tf.report import tables
 
 
@@ -25,26 +27,21 @@ def make_sections(
     UsageError: If there are no runs.
   """
   found, notes = finetuning.attach(
-    runs_lib.read_runs(roots), finetuning.read_finetunings(roots)
+    found_runs.read_runs(roots), finetuning.read_finetunings(roots)
   )
-  # Matplotlib takes a second: not before it is known that there are runs.
-  from swe_tf.report import figures
-  from swe_tf.report import more_sections
-  from swe_tf.report import sections
-
-  compared = groups.compare(found)
-  finished = sum(run.status == runs_lib.FINISHED for run in found)
+  compared = comparisons.compare(found)
+  finished = sum(run.status == found_runs.FINISHED for run in found)
   return [
-    sections.methods(compared),
-    sections.widths(compared),
-    sections.base(compared),
-    sections.units(compared),
-    more_sections.losses(compared, figures.draw_losses),
-    sections.untie_steps(compared, figures.draw_untie_steps),
-    more_sections.steps_ratios(compared),
-    more_sections.learning_rates(compared),
-    more_sections.finetuning(compared, notes),
-    more_sections.all_runs(found),
+    paper_sections.methods(compared),
+    paper_sections.widths(compared),
+    paper_sections.base(compared),
+    paper_sections.units(compared),
+    paper_sections.losses(compared),
+    paper_sections.untie_steps(compared),
+    run_sections.steps_ratios(compared),
+    run_sections.learning_rates(compared),
+    run_sections.finetuning(compared, notes),
+    run_sections.all_runs(found),
   ], (
     f"{len(found)} runs, {finished} of them finished, in {len(compared)} "
     f"{'setting' if len(compared) == 1 else 'settings'}."

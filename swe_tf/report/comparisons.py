@@ -1,157 +1,191 @@
-"""The rows that compare methods: measured, then the paper's, then the budget.
+"""All methods of one setting, side by side. Imports no TensorFlow."""
 
-Tables 1 to 5 and Figure 4 of the paper are selections of these rows.
-"""
-
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import pathlib
+from typing import Any
 
-from swe_tf.report import facts as facts_lib
+from swe_tf.methods import catalog
+from swe_tf.report import found_runs
 from swe_tf.report import groups as groups_lib
-from swe_tf.report import reference
-from swe_tf.report import runs as runs_lib
-from swe_tf.report import tables
-from swe_tf.report.tables import Column
-
-METHOD_COLUMNS = (
-  Column("method", "method"),
-  Column("unit", "unit"),
-  Column("untie_step", "untie step", ",.0f"),
-  Column("learning_rate", "peak rate", "g"),
-)
-COLUMNS = (
-  *METHOD_COLUMNS,
-  Column("rates_tried", "rates tried", "d"),
-  Column("n", "seeds", "d"),
-  Column("pairs", "seeds shared with baseline", "d"),
-  Column("left_out", "left out"),
-  Column("validation_loss", "validation loss (nats)", ".4f", spread=True),
-  Column("loss_difference", "loss - baseline", "+.4f", spread=True),
-  Column("mlm_accuracy", "MLM accuracy (%)", ".2f", spread=True),
-  Column("mlm_gain", "gain over baseline (points)", "+.2f", spread=True),
-  Column("paper_gain", "paper's gain (points, at its scale)", "+.2f"),
-  Column("gain_minus_paper", "gain - paper's gain", "+.2f"),
-  Column("paper_scale", "paper's scale"),
-  Column("paper_mlm", "paper's MLM accuracy (%)", ".2f"),
-  Column("mlm_minus_paper", "accuracy - paper's", "+.2f"),
-  Column("squad_average", "SQuAD average", ".2f", spread=True),
-  Column("glue_average", "GLUE average", ".2f", spread=True),
-  Column("steps", "steps", ",d"),
-  Column("tokens", "tokens", ",d"),
-  Column("seconds", "wall time (s)", ",.0f", spread=True),
-)
+from swe_tf.report import run_config
 
 
-def method_cells(group: groups_lib.Group) -> dict[str, tables.Cell]:
-  """Returns the cells of `METHOD_COLUMNS`."""
-  facts = group.facts
-  tau = facts.untie_step
-  if tau is None:
-    measured = groups_lib.summarize(
-      run.untie_step for run in group.runs if run.untie_step is not None
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+  """The groups of one setting.
+
+  Attributes:
+    title: The setting in words.
+    groups: One group for each method: that of its best learning rate.
+    rates: All groups, by the title of the method.
+  """
+
+  title: str
+  groups: Mapping[str, groups_lib.Group]
+  rates: Mapping[str, Sequence[groups_lib.Group]]
+
+  def select(
+    self, is_wanted: Callable[[run_config.RunConfig], bool]
+  ) -> dict[str, groups_lib.Group]:
+    """Returns the groups whose config is wanted, by title."""
+    return {
+      name: group
+      for name, group in self.groups.items()
+      if is_wanted(group.config)
+    }
+
+  @property
+  def main_groups(self) -> dict[str, groups_lib.Group]:
+    """The methods, SWE once if it can be.
+
+    Algorithm 1 is represented by full sharing with the paper's choice of tau,
+    if that was run. Its other units and untie steps have tables of their own.
+    """
+    swe = self.select(
+      lambda config: (
+        config.method == catalog.SWE and config.rule == catalog.FIXED
+      )
     )
-    tau = measured.mean if measured else None
-  return {
-    "method": groups_lib.method_name(facts),
-    "unit": facts.unit,
-    "untie_step": tau,
-    "learning_rate": facts.learning_rate,
-  }
+    chosen = [
+      name
+      for name, group in swe.items()
+      if group.config.unit_size == 1 and group.config.has_papers_tau
+    ]
+    return {
+      name: group
+      for name, group in self.groups.items()
+      if not chosen or name in chosen or name not in swe
+    }
+
+  @property
+  def baselines(self) -> dict[str, groups_lib.Group]:
+    return self.select(lambda config: config.method == catalog.BASELINE)
+
+  @property
+  def baseline(self) -> groups_lib.Group | None:
+    return next(iter(self.baselines.values()), None)
+
+  @property
+  def config(self) -> run_config.RunConfig:
+    return next(iter(self.groups.values())).config
+
+  @property
+  def runs(self) -> list[found_runs.Run]:
+    return [
+      run
+      for groups in self.rates.values()
+      for group in groups
+      for run in group.runs
+    ]
+
+  @property
+  def entropies(self) -> list[float]:
+    """The entropies of single tokens that the studies of the runs state."""
+    return sorted({run.entropy for run in self.runs if run.entropy is not None})
 
 
-def row(
-  name: str, group: groups_lib.Group, comparison: groups_lib.Comparison
-) -> dict[str, tables.Cell]:
-  """Returns the cells of `COLUMNS` of a method that was run.
-
-  Args:
-    name: The title of the method in the comparison.
-    group: Its runs.
-    comparison: The setting.
-  """
-  facts, baseline = group.facts, comparison.baseline
-  cells = method_cells(group) | {
-    "rates_tried": len(comparison.rates[name]),
-    "n": len(group.runs),
-    "left_out": tables.left_out(group),
-  }
-  accuracy = group.statistic(runs_lib.ACCURACY)
-  gain = group.difference(baseline, runs_lib.ACCURACY)
-  cells |= _papers(facts, accuracy, gain)
-  if not group.runs:
-    return cells
-  difference = group.difference(baseline, runs_lib.LOSS)
-  return cells | {
-    "pairs": difference.n if difference else None,
-    "validation_loss": group.statistic(runs_lib.LOSS),
-    "loss_difference": difference,
-    "mlm_accuracy": accuracy,
-    "mlm_gain": gain,
-    "squad_average": group.statistic("SQuAD average"),
-    "glue_average": group.statistic("GLUE average"),
-    "steps": facts.train_steps,
-    "tokens": facts.tokens,
-    "seconds": groups_lib.summarize(
-      run.seconds for run in group.runs if run.seconds is not None
-    ),
-  }
+def compare(found: Sequence[found_runs.Run]) -> list[Comparison]:
+  """Sorts runs into comparisons, the largest first."""
+  settings = _partition(found, lambda config: config.setting, _setting_title)
+  compared = []
+  for title, members in settings.items():
+    variants = _partition(members, lambda config: config.variant, method_title)
+    rates = {
+      name: _groups(runs)
+      for name, runs in sorted(
+        variants.items(), key=lambda item: _order(item[1][0].config)
+      )
+    }
+    best = {name: min(groups, key=_rank) for name, groups in rates.items()}
+    compared.append(Comparison(title, best, rates))
+  return sorted(compared, key=lambda each: -len(each.groups))
 
 
-def absent_row(
-  facts: facts_lib.Facts, method: str, unit_size: int
-) -> dict[str, tables.Cell]:
-  """Returns the row of a method of the paper that was not run.
-
-  Args:
-    facts: Of a run of the setting.
-    method: The method.
-    unit_size: The layers of a unit.
-  """
-  wanted = dataclasses.replace(
-    facts,
-    method=method,
-    rule=facts_lib.FIXED,
-    unit_size=unit_size,
-    untie_step=round(0.1 * facts.train_steps),
-  )
-  return {
-    "method": method,
-    "unit": wanted.unit if method == facts_lib.SWE else None,
-    "n": 0,
-    **_papers(wanted, None, None),
-  }
+def method_title(config: run_config.RunConfig) -> str:
+  """Returns the method with its unit and untie step, for a legend."""
+  title = config.label
+  if config.method == catalog.SWE:
+    title += f" {config.unit}"
+    if config.untie_step is not None:
+      title += f", untied after {config.untie_step:,}"
+  elif config.method != catalog.BASELINE and (config.unit_size or 1) > 1:
+    title += f" {config.unit}"
+  return title
 
 
-def paper_columns(
-  metric: str,
-  facts: facts_lib.Facts,
-  measured: groups_lib.Statistic | None,
-  gain: groups_lib.Statistic | None,
-) -> Sequence:
-  """Returns gain, gain - paper's, scale, score, score - paper's."""
-  theirs = reference.gain(facts, metric)
-  score = reference.score(facts, metric)
+def _setting_title(config: run_config.RunConfig) -> str:
+  """Returns model, budget and data in words."""
+  parts = pathlib.PurePath(config.data.split(",")[0]).parts[-2:]
   return (
-    theirs,
-    gain.mean - theirs if gain and theirs is not None else None,
-    reference.scale_title(reference.scale(facts))
-    if theirs is not None or score is not None
-    else None,
-    score,
-    measured.mean - score if measured and score is not None else None,
+    f"{config.num_layers} layers of width {config.width}, "
+    f"{config.train_steps:,} steps of {config.batch_size} x "
+    f"{config.seq_length} tokens of {'/'.join(parts) or 'unnamed data'}"
   )
 
 
-def _papers(facts, measured, gain) -> dict[str, tables.Cell]:
-  return dict(
-    zip(
-      (
-        "paper_gain",
-        "gain_minus_paper",
-        "paper_scale",
-        "paper_mlm",
-        "mlm_minus_paper",
-      ),
-      paper_columns(runs_lib.ACCURACY, facts, measured, gain),
+def _groups(runs: Iterable[found_runs.Run]) -> list[groups_lib.Group]:
+  """Returns a group for each learning rate, the least first."""
+  by_rate: dict[float | None, list[found_runs.Run]] = {}
+  for run in runs:
+    by_rate.setdefault(run.config.learning_rate, []).append(run)
+  return [
+    groups_lib.Group(
+      by_rate[rate][0].config,
+      [run for run in by_rate[rate] if run.status == found_runs.FINISHED],
+      [run for run in by_rate[rate] if run.status != found_runs.FINISHED],
     )
+    for rate in sorted(by_rate, key=lambda rate: rate or 0.0)
+  ]
+
+
+def _rank(group: groups_lib.Group) -> tuple:
+  """The least loss first, of the rates with the most seeds.
+
+  The mean of the one seed that happened to survive says little.
+  """
+  loss = group.statistic(found_runs.LOSS)
+  return -len(group.runs), loss.mean if loss else 0.0
+
+
+def _order(config: run_config.RunConfig) -> tuple:
+  """The baseline first, then by method, unit and untie step."""
+  names = (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
+  return (
+    names.index(config.method) if config.method in names else len(names),
+    config.label,
+    config.unit_size or 0,
+    config.untie_step or 0,
+    len(config.variant),  # What gin has not changed is the baseline.
   )
+
+
+def _partition(
+  found: Iterable[found_runs.Run],
+  leaves_of: Callable[[run_config.RunConfig], Mapping[str, str]],
+  title_of: Callable[[run_config.RunConfig], str],
+) -> dict[str, list[found_runs.Run]]:
+  """Returns the runs that have the same leaves, by a title.
+
+  Titles that would be the same say where they differ.
+  """
+  parts: dict[str, list[found_runs.Run]] = {}
+  for run in found:
+    parts.setdefault(repr(leaves_of(run.config)), []).append(run)
+  same: dict[str, list[Mapping[str, Any]]] = {}
+  for runs in parts.values():
+    config = runs[0].config
+    same.setdefault(title_of(config), []).append(leaves_of(config))
+  titled = {}
+  for runs in parts.values():
+    title, leaves = title_of(runs[0].config), leaves_of(runs[0].config)
+    differing = [
+      f"{name}={leaves.get(name, 'unset')}"
+      for name in sorted({name for each in same[title] for name in each})
+      if len({each.get(name) for each in same[title]}) > 1
+    ]
+    titled["; ".join([title, *differing])] = runs
+  return titled

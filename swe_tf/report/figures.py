@@ -1,19 +1,22 @@
 """The figures of a report: loss curves (Figure 3), untie steps (Figure 4).
 
-Drawn without pyplot, into memory, and the same bytes every time.
+Drawn without pyplot, into memory, and the same bytes every time. Matplotlib
+takes a second: it is imported only to draw.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from collections.abc import Mapping
 import io
+from typing import Any
 
-import matplotlib
-from matplotlib import figure as figure_lib
 import numpy as np
 
-from swe_tf.report import facts as facts_lib
+from swe_tf.methods import catalog
+from swe_tf.report import comparisons
+from swe_tf.report import found_runs
 from swe_tf.report import groups as groups_lib
-from swe_tf.report import runs as runs_lib
 from swe_tf.report import tables
+from swe_tf.sharing import untie_step as untie_step_lib
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _COLOURS = (
@@ -27,64 +30,39 @@ _COLOURS = (
 )
 _STYLES = ("-", "--", ":", "-.")
 _SIZE, _DPI = (11.0, 4.4), 120
-# The paper's choice of tau, section 5.3.2.
-_PAPERS_FRACTION = 0.1
 
 
 def draw_losses(
   name: str,
-  comparison: groups_lib.Comparison,
-  chosen: Sequence[tuple[str, groups_lib.Group]],
+  comparison: comparisons.Comparison,
+  chosen: Mapping[str, groups_lib.Group],
 ) -> tables.Figure:
   """Draws training and validation loss of methods, mean and range over seeds.
 
   Args:
     name: The name of the figure.
     comparison: The setting.
-    chosen: The methods with their titles.
+    chosen: The methods by their titles.
   """
-  drawing, panels = _panels()
-  for index, (title, group) in enumerate(chosen):
+  drawing, (train, validation) = _panels()
+  for index, (title, group) in enumerate(chosen.items()):
     look = {
       "color": _COLOURS[index % len(_COLOURS)],
       "linestyle": _STYLES[index // len(_COLOURS) % len(_STYLES)],
     }
     for panel, curves, marker in (
-      (panels[0], [run.train.get("training_loss") for run in group.runs], ""),
+      (train, [run.train.get("training_loss") for run in group.runs], ""),
       (
-        panels[1],
+        validation,
         [run.validation.get("validation_loss") for run in group.runs],
         "o",
       ),
     ):
-      steps, values = _common(curves)
-      if len(steps):
-        panel.plot(
-          steps,
-          values.mean(0),
-          label=f"{title} (n={len(values)})",
-          marker=marker,
-          markersize=3,
-          linewidth=1.2,
-          **look,
-        )
-        panel.fill_between(
-          steps,
-          values.min(0),
-          values.max(0),
-          alpha=0.15,
-          color=look["color"],
-          linewidth=0,
-        )
-      for step in sorted(
-        {
-          run.untie_step
-          for run in group.runs
-          if group.facts.method == facts_lib.SWE and run.untie_step
-        }
-      ):
-        panel.axvline(step, color=look["color"], linestyle="--", linewidth=0.8)
-  for panel, title in zip(panels, ("training", "validation")):
+      _draw_curves(panel, title, curves, marker, look)
+      taus = {run.untie_step for run in group.runs if run.untie_step}
+      for tau in sorted(taus if group.config.method == catalog.SWE else ()):
+        panel.axvline(tau, color=look["color"], linestyle="--", linewidth=0.8)
+  for panel, title in ((train, "training"), (validation, "validation")):
     for entropy in comparison.entropies:
       panel.axhline(
         entropy,
@@ -102,10 +80,36 @@ def draw_losses(
   )
 
 
+def _draw_curves(panel, title: str, curves, marker: str, look) -> None:
+  """Draws mean and range at the steps that all curves have."""
+  found = [dict(curve) for curve in curves if curve]
+  steps = sorted(set.intersection(*map(set, found))) if found else []
+  if not steps:
+    return
+  values = np.array([[curve[step] for step in steps] for curve in found])
+  panel.plot(
+    steps,
+    values.mean(0),
+    label=f"{title} (n={len(values)})",
+    marker=marker,
+    markersize=3,
+    linewidth=1.2,
+    **look,
+  )
+  panel.fill_between(
+    steps,
+    values.min(0),
+    values.max(0),
+    alpha=0.15,
+    color=look["color"],
+    linewidth=0,
+  )
+
+
 def draw_untie_steps(
   name: str,
-  comparison: groups_lib.Comparison,
-  chosen: Sequence[groups_lib.Group],
+  comparison: comparisons.Comparison,
+  chosen: Collection[groups_lib.Group],
 ) -> tables.Figure:
   """Draws the final accuracy and loss against tau, a line for each unit.
 
@@ -115,41 +119,41 @@ def draw_untie_steps(
     chosen: The baseline and the groups that share with a fixed tau.
   """
   drawing, panels = _panels()
-  units = sorted(
-    {group.facts.unit_size for group in chosen if group.facts.is_fixed_sharing}
-  )
+  units = {
+    group.config.unit_size: group.config.unit
+    for group in chosen
+    if group.config.is_fixed_sharing
+  }
   for panel, score, title in (
-    (panels[0], runs_lib.ACCURACY, "final MLM accuracy (%)"),
-    (panels[1], runs_lib.LOSS, "final validation loss (nats a token)"),
+    (panels[0], found_runs.ACCURACY, "final MLM accuracy (%)"),
+    (panels[1], found_runs.LOSS, "final validation loss (nats a token)"),
   ):
-    for colour, unit in zip(_COLOURS[1:], units):
-      points = []
-      for group in chosen:
-        found = group.statistic(score)
-        if found and (
-          group is comparison.baseline or group.facts.unit_size == unit
-        ):
-          points.append(
-            (
-              group.facts.untie_step / group.facts.train_steps,
-              found.mean,
-              found.std or 0.0,
-            )
-          )
+    for colour, unit_size in zip(_COLOURS[1:], sorted(units)):
+      points = [
+        (
+          group.config.untie_step / group.config.train_steps,
+          found.mean,
+          found.std or 0.0,
+        )
+        for group in chosen
+        if (found := group.statistic(score))
+        and (
+          group is comparison.baseline or group.config.unit_size == unit_size
+        )
+      ]
       if points:
-        layers = comparison.facts.num_layers
         panel.errorbar(
           *np.transpose(sorted(points)),
           marker="o",
           capsize=3,
           color=colour,
-          label=f"units {unit}x{layers // unit}",
+          label=f"units {units[unit_size]}",
         )
     panel.axvline(
-      _PAPERS_FRACTION,
+      untie_step_lib.PAPERS_FRACTION,
       color="gray",
       linestyle=":",
-      label="the paper's choice, 10%",
+      label=f"the paper's choice, {untie_step_lib.PAPERS_FRACTION:.0%}",
     )
     _finish(panel, "untie step / steps (0: baseline, 1: always shared)", title)
   return _save(
@@ -159,19 +163,10 @@ def draw_untie_steps(
   )
 
 
-def _common(curves) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the steps that all curves have, and a row of values for each."""
-  found = [dict(curve) for curve in curves if curve]
-  if not found:
-    return np.array([]), np.array([])
-  steps = sorted(set.intersection(*(set(curve) for curve in found)))
-  return np.array(steps), np.array(
-    [[curve[step] for step in steps] for curve in found]
-  )
+def _panels() -> tuple[Any, Any]:
+  from matplotlib import figure
 
-
-def _panels():
-  drawing = figure_lib.Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+  drawing = figure.Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
   return drawing, drawing.subplots(1, 2)
 
 
@@ -182,7 +177,9 @@ def _finish(panel, x: str, y: str) -> None:
   panel.legend(fontsize=7)
 
 
-def _save(drawing: figure_lib.Figure, name: str, caption: str) -> tables.Figure:
+def _save(drawing, name: str, caption: str) -> tables.Figure:
+  import matplotlib
+
   png, svg = io.BytesIO(), io.BytesIO()
   drawing.savefig(png, format="png", metadata={"Software": None})
   with matplotlib.rc_context({"svg.hashsalt": name}):

@@ -14,7 +14,7 @@ import pathlib
 import re
 
 from swe_tf import files
-from swe_tf.report import runs as runs_lib
+from swe_tf.report import found_runs
 from swe_tf.scoring import averages
 
 # By task: where its `selection.json` has the rows of the paper's tables.
@@ -53,7 +53,7 @@ class FineTuning:
 def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
   """Reads all directories of `swe finetune` that selected a run."""
   found = []
-  for root, directory in runs_lib.directories_with(roots, "sweep.json"):
+  for name, directory in found_runs.directories_with(roots, "sweep.json"):
     sweep = files.read_json(directory / "sweep.json")
     if (
       not {"settings", "checkpoint"} <= set(sweep)
@@ -67,7 +67,7 @@ def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
     selection = files.read_json(directory / "selection.json")
     found.append(
       FineTuning(
-        str(pathlib.Path(root.name) / directory.relative_to(root)),
+        name,
         selection["task"],
         pathlib.Path(sweep["checkpoint"]),
         json.dumps(settings, sort_keys=True),
@@ -92,8 +92,8 @@ def _scores(directory: pathlib.Path, selection) -> dict[str, float]:
 
 
 def attach(
-  found: Sequence[runs_lib.Run], finetunings: Sequence[FineTuning]
-) -> tuple[list[runs_lib.Run], list[str]]:
+  found: Sequence[found_runs.Run], finetunings: Sequence[FineTuning]
+) -> tuple[list[found_runs.Run], list[str]]:
   """Adds the scores to the runs that they belong to.
 
   Args:
@@ -120,7 +120,7 @@ def attach(
     usual, _ = protocols[each.task].most_common(1)[0]
     if run is None:
       notes.append(f"{each.name}: its checkpoint is of no run here.")
-    elif _step(each.checkpoint) != run.facts.train_steps:
+    elif _step(each.checkpoint) != run.config.train_steps:
       notes.append(
         f"{each.name}: fine-tunes {each.checkpoint.name}, which is "
         f"not the end of {run.name}."
@@ -134,8 +134,8 @@ def attach(
   return [_with_scores(run, scores[run.directory]) for run in found], notes
 
 
-def _with_scores(run: runs_lib.Run, scores: Mapping[str, float]):
-  if not scores or run.status != runs_lib.FINISHED:
+def _with_scores(run: found_runs.Run, scores: Mapping[str, float]):
+  if not scores or run.status != found_runs.FINISHED:
     return run
   scores = dict(scores)
   for name, rows, average in (

@@ -65,8 +65,7 @@ def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
     if name != MANIFEST and name not in contents:
       (path / name).unlink()
   for name, content in contents.items():
-    with files.complete_or_absent(path / name) as scratch:
-      pathlib.Path(scratch).write_bytes(content)
+    files.write_bytes(path / name, content)
   files.write_json(
     path / MANIFEST, {"made_by": "swe report", "files": sorted(contents)}
   )

@@ -8,6 +8,7 @@ import io
 
 from swe_tf.report import groups
 from swe_tf.report import tables
+from swe_tf.sharing import untie_step as untie_step_lib
 
 TITLE = "Sharing weights, then unsharing: runs beside the paper"
 
@@ -21,7 +22,8 @@ READING = (
   "The paper's gain is over the paper's own baseline, from single runs of "
   "the model, data and budget in the column of its scale: beside another "
   "scale its sign says something, its size does not. It is given where "
-  "method, unit and untie step (10% of the steps) are the same in kind.",
+  f"method, unit and untie step ({untie_step_lib.PAPERS_FRACTION:.0%} of the "
+  "steps) are the same in kind.",
   "The paper's score is given only where model, data, batch and steps are "
   "the paper's too.",
   "The budget is that of one run: all runs of a setting see the same steps "

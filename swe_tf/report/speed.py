@@ -9,9 +9,9 @@ there would do better. Imports no TensorFlow.
 import dataclasses
 import math
 
+from swe_tf.report import found_runs
 from swe_tf.report import groups as groups_lib
-from swe_tf.report import runs as runs_lib
-from swe_tf.runs import scalars as curves
+from swe_tf.runs import scalars
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Speed:
   points: int
 
 
-def steps_to_reach(curve: curves.Curve, target: float) -> float | None:
+def steps_to_reach(curve: scalars.Curve, target: float) -> float | None:
   """Returns the first step at which a curve is down at `target`.
 
   Between two points the curve is a straight line; before its first point it
@@ -66,11 +66,11 @@ def measure(
   group: groups_lib.Group, baseline: groups_lib.Group
 ) -> Speed | None:
   """Compares a group with the baseline; None if they have no common seed."""
-  others = {run.facts.seed: run for run in baseline.runs}
+  others = {run.config.seed: run for run in baseline.runs}
   pairs = [
-    (run, others[run.facts.seed])
+    (run, others[run.config.seed])
     for run in group.runs
-    if run.facts.seed in others
+    if run.config.seed in others
   ]
   if not pairs:
     return None
@@ -86,9 +86,9 @@ def measure(
   )
 
 
-def _ratio(run: runs_lib.Run, other: runs_lib.Run) -> float | None:
+def _ratio(run: found_runs.Run, other: found_runs.Run) -> float | None:
   """Returns the part of its steps that `run` needs to where `other` ends."""
   step = steps_to_reach(
-    run.validation["validation_loss"], other.scores[runs_lib.LOSS]
+    run.validation["validation_loss"], other.scores[found_runs.LOSS]
   )
-  return None if step is None else step / run.facts.train_steps
+  return None if step is None else step / run.config.train_steps

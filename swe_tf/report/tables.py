@@ -1,16 +1,17 @@
 """Tables as data: columns, rows, and the notes that they need to be read.
 
 A cell is None where nothing was measured. How tables are written is in
-`render`; what they hold is in `comparisons` and `sections`.
+`render`; what they hold is in `rows`, `paper_sections` and `run_sections`.
 """
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
 from swe_tf.report import groups
 
 Cell = None | str | int | float | groups.Statistic
+# The cells of a row by the keys of columns.
+Row = dict[str, Cell]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,13 +49,13 @@ class Table:
   Attributes:
     title: The setting.
     columns: The columns.
-    rows: For each row its cells by the keys of columns.
+    rows: The rows.
     notes: What has to be said of this table.
   """
 
   title: str
   columns: Sequence[Column]
-  rows: Sequence[Mapping[str, Cell]]
+  rows: Sequence[Row]
   notes: Sequence[str] = ()
 
 
@@ -98,11 +99,3 @@ class Section:
   @property
   def is_empty(self) -> bool:
     return not any(table.rows for table in self.tables) and not self.figures
-
-
-def left_out(group: groups.Group) -> str | None:
-  """Returns how many runs of a group do not count, and why."""
-  counts: dict[str, int] = {}
-  for run in group.left_out:
-    counts[run.status] = counts.get(run.status, 0) + 1
-  return ", ".join(f"{n} {status}" for status, n in counts.items()) or None

@@ -8,7 +8,7 @@ from tensorboard.plugins.scalar import summary_v2
 from tensorboard.summary.writer import record_writer
 import yaml
 
-from swe_tf.report import runs as runs_lib
+from swe_tf.report import found_runs
 
 STEPS = 100
 
@@ -45,7 +45,13 @@ def config(
     "model": {
       "encoder": {
         "type": "any",
-        "any": {"num_layers": layers, "hidden_size": width, **encoder},
+        "any": {
+          "num_layers": layers,
+          "hidden_size": width,
+          "num_attention_heads": 1,
+          "intermediate_size": 4 * width,
+          **encoder,
+        },
       }
     },
     "train_data": {
@@ -128,5 +134,5 @@ def write_run(
     )
 
 
-def read(*roots) -> list[runs_lib.Run]:
-  return runs_lib.read_runs(roots)
+def read(*roots) -> list[found_runs.Run]:
+  return found_runs.read_runs(roots)

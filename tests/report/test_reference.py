@@ -2,8 +2,8 @@
 
 import pytest
 
-from swe_tf.report import facts
 from swe_tf.report import reference
+from swe_tf.report import run_config
 from tests.report.fake_runs import config
 from tests.report.fake_runs import swe
 
@@ -18,13 +18,13 @@ _LARGE = dict(
 )
 
 
-def _facts(batch_size=4, seq_length=16, **fields):
+def _config(batch_size=4, seq_length=16, **fields):
   content = config(**fields)
   content["task"]["train_data"] |= {
     "global_batch_size": batch_size,
     "seq_length": seq_length,
   }
-  return facts.facts_of(content)
+  return run_config.read(content)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def _facts(batch_size=4, seq_length=16, **fields):
   ],
 )
 def test_gain_in_accuracy(fields, gain):
-  found = reference.gain(_facts(**fields), "MLM")
+  found = reference.gain(_config(**fields), "MLM")
   assert found == (None if gain is None else pytest.approx(gain))
 
 
@@ -84,18 +84,18 @@ def test_gain_in_accuracy(fields, gain):
 )
 def test_a_score_needs_the_paper_s_model_data_and_budget(changes, score):
   fields = dict(batch_size=512, seq_length=512) | _LARGE | changes
-  assert reference.score(_facts(**fields), "MLM") == score
+  assert reference.score(_config(**fields), "MLM") == score
 
 
 def test_the_scale_is_said():
-  small = _facts(sharing=swe())
+  small = _config(sharing=swe())
   assert reference.scale_title(reference.scale(small)) == (
     "BERT-large, Wikipedia + books, 0.5M steps"
   )
-  base = _facts(sharing=swe(), layers=12, width=768, steps=1_000_000)
+  base = _config(sharing=swe(), layers=12, width=768, steps=1_000_000)
   assert reference.scale_title(reference.scale(base)) == (
     "BERT-base, Wikipedia + books, 1M steps"
   )
   # Table 5 has BERT-large alone.
-  other = _facts(growth="net2net", layers=12, width=768)
+  other = _config(growth="net2net", layers=12, width=768)
   assert reference.scale(other) == reference.DEFAULT_SCALE

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from swe_tf.report import comparisons
 from swe_tf.report import groups
 from swe_tf.report import speed
 from tests.report import fake_runs
@@ -41,7 +42,7 @@ def _measure(tmp_path, *curves):
       curve[-1],
       curve=[(50, curve[0])],
     )
-  (comparison,) = groups.compare(fake_runs.read(tmp_path))
+  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
   baseline, group = comparison.groups.values()
   return speed.measure(group, baseline), speed.measure(baseline, baseline)
 

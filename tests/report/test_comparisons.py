@@ -4,45 +4,15 @@ import math
 
 import pytest
 
-from swe_tf.report import facts
+from swe_tf.report import comparisons
+from swe_tf.report import found_runs
 from swe_tf.report import groups
-from swe_tf.report import runs as runs_lib
 from tests.report import fake_runs
 from tests.report.fake_runs import config
 from tests.report.fake_runs import swe
 from tests.report.fake_runs import write_run
 
 _STAGED = swe(rule="staged", stages=[{"unit_size": 4, "from_step": 5}])
-
-
-@pytest.mark.parametrize(
-  "task, method, unit, tau",
-  [
-    (
-      dict(sharing={"mode": "none", "untie_fraction": 0.3}),
-      "baseline",
-      "24x1",
-      0,
-    ),
-    (dict(sharing=swe(0.0)), "baseline", "24x1", 0),
-    (dict(sharing=swe(unit_size=24)), "baseline", "24x1", 0),
-    (dict(sharing={}), "baseline", "24x1", 0),
-    (dict(sharing=swe()), "swe", "1x24", 10),
-    (dict(sharing=swe(untie_step=7)), "swe", "1x24", 7),
-    (dict(sharing=swe(unit_size=4)), "swe", "4x6", 10),
-    (dict(sharing=swe(1.0)), "albert", "1x24", 100),
-    (dict(sharing=_STAGED), "swe staged", "1x24", 10),
-    (dict(sharing=swe(rule="adaptive")), "swe adaptive", "1x24", None),
-    (dict(sharing={"mode": "reparameterize"}), "reparameterize", "1x24", None),
-    (dict(sharing={"mode": "stem_branch"}), "stem_branch", "1x24", None),
-    (dict(growth="net2net"), "net2net", None, None),
-    (dict(growth="stacking"), "stacking", None, None),
-  ],
-)
-def test_the_method_of_a_config(task, method, unit, tau):
-  found = facts.facts_of(config(**task))
-  assert groups.method_name(found) == method
-  assert (found.unit, found.untie_step) == (unit, tau)
 
 
 def test_mean_and_deviation():
@@ -70,7 +40,7 @@ def test_only_seeds_are_averaged(tmp_path):
   ]
   for i, other in enumerate(others):
     write_run(tmp_path / f"other{i}", other, 9.0)
-  compared = groups.compare(fake_runs.read(tmp_path))
+  compared = comparisons.compare(fake_runs.read(tmp_path))
   sizes = [
     len(group.runs)
     for comparison in compared
@@ -92,9 +62,9 @@ def test_what_is_only_bookkeeping_does_not_part_runs(tmp_path):
   two["task"]["sharing"] = swe(0.9, untie_step=10, rule="fixed", rho=0.3)
   write_run(tmp_path / "a", one, 2.0)
   write_run(tmp_path / "b", two, 3.0)
-  (comparison,) = groups.compare(fake_runs.read(tmp_path))
+  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
   (group,) = comparison.groups.values()
-  assert group.statistic(runs_lib.LOSS).mean == pytest.approx(2.5)
+  assert group.statistic(found_runs.LOSS).mean == pytest.approx(2.5)
 
 
 def test_differences_are_taken_seed_by_seed(tmp_path):
@@ -104,15 +74,15 @@ def test_differences_are_taken_seed_by_seed(tmp_path):
     write_run(
       tmp_path / f"s{seed}", config(seed=seed, sharing=swe()), loss, accuracy
     )
-  (comparison,) = groups.compare(fake_runs.read(tmp_path))
+  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
   group = comparison.groups["swe 1x24, untied after 10"]
-  found = group.difference(comparison.baseline, runs_lib.LOSS)
+  found = group.difference(comparison.baseline, found_runs.LOSS)
   assert (found.mean, found.n) == (-0.75, 2)
   assert found.std == pytest.approx(math.sqrt(2 * 0.25**2))
-  found = group.difference(comparison.baseline, runs_lib.ACCURACY)
+  found = group.difference(comparison.baseline, found_runs.ACCURACY)
   assert found.mean == pytest.approx(15.0)
   assert (
-    comparison.baseline.difference(comparison.baseline, runs_lib.LOSS) is None
+    comparison.baseline.difference(comparison.baseline, found_runs.LOSS) is None
   )
 
 
@@ -134,11 +104,11 @@ def test_runs_that_do_not_count(tmp_path):
     "blown": "diverged",
     "blind": "not evaluated",
   }
-  (comparison,) = groups.compare(found)
+  (comparison,) = comparisons.compare(found)
   group = comparison.baseline
   assert [run.name.split("/")[-1] for run in group.runs] == ["again"]
   assert len(group.left_out) == 5
-  assert group.statistic(runs_lib.LOSS) == groups.Statistic(2.0, None, 1)
+  assert group.statistic(found_runs.LOSS) == groups.Statistic(2.0, None, 1)
 
 
 def test_a_directory_that_is_named_twice_is_read_once(tmp_path):
@@ -151,10 +121,10 @@ def test_the_best_rate_is_of_those_with_the_most_seeds(tmp_path):
   for rate, losses in ((1e-3, [2.0, 2.4]), (2e-3, [2.1, 2.2]), (4e-3, [1.0])):
     for seed, loss in enumerate(losses):
       write_run(tmp_path / f"{rate}_{seed}", config(rate=rate, seed=seed), loss)
-  (comparison,) = groups.compare(fake_runs.read(tmp_path))
-  assert comparison.baseline.facts.learning_rate == 2e-3
+  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
+  assert comparison.baseline.config.learning_rate == 2e-3
   assert [
-    group.facts.learning_rate for group in comparison.rates["baseline"]
+    group.config.learning_rate for group in comparison.rates["baseline"]
   ] == [1e-3, 2e-3, 4e-3]
 
 

@@ -7,11 +7,13 @@ import dataclasses
 import math
 import os
 import pathlib
+from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.report import facts as facts_lib
-from swe_tf.runs import scalars as curves
+from swe_tf.methods import catalog
+from swe_tf.report import run_config
+from swe_tf.runs import scalars
 
 FINISHED, UNFINISHED, DIVERGED, NOT_EVALUATED, REPEATED = (
   "finished",
@@ -31,7 +33,7 @@ class Run:
   Attributes:
     name: The directory, relative to where it was looked for.
     directory: The directory.
-    facts: What its config says.
+    config: Its config.
     step: The last step that was logged.
     status: `finished` if it counts. `not evaluated` has no validation at its
       last step; `repeated seed` is a second run of the same config and seed.
@@ -45,11 +47,11 @@ class Run:
 
   name: str
   directory: pathlib.Path
-  facts: facts_lib.Facts
+  config: run_config.RunConfig
   step: int
   status: str
-  train: Mapping[str, curves.Curve]
-  validation: Mapping[str, curves.Curve]
+  train: Mapping[str, scalars.Curve]
+  validation: Mapping[str, scalars.Curve]
   seconds: float | None = None
   entropy: float | None = None
   scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -58,23 +60,26 @@ class Run:
   def untie_step(self) -> float | None:
     """The step after which it was untied; measured where no config fixes it."""
     measured = self.train.get("sharing/untie_step")
-    if self.facts.untie_step is not None or not measured:
-      return self.facts.untie_step
-    return measured[-1][1] if self.facts.method == facts_lib.SWE else None
+    if self.config.untie_step is not None or not measured:
+      return self.config.untie_step
+    return measured[-1][1] if self.config.method == catalog.SWE else None
 
 
 def directories_with(
   roots: Sequence[files.PathLike], name: str
-) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
-  """Yields (root, directory) for each directory that holds a file, once."""
+) -> Iterator[tuple[str, pathlib.Path]]:
+  """Yields each directory that holds a file once, after its name for readers.
+
+  The name is relative to the root, which it begins with.
+  """
   seen = set()
   for root in map(pathlib.Path, roots):
     for place, folders, names in os.walk(root):
       folders.sort()
-      directory = pathlib.Path(place)
-      if name in names and directory.resolve() not in seen:
-        seen.add(directory.resolve())
-        yield root, directory
+      path = pathlib.Path(place)
+      if name in names and path.resolve() not in seen:
+        seen.add(path.resolve())
+        yield str(pathlib.Path(root.name) / path.relative_to(root)), path
 
 
 def read_runs(roots: Sequence[files.PathLike]) -> list[Run]:
@@ -95,19 +100,18 @@ def read_runs(roots: Sequence[files.PathLike]) -> list[Run]:
         f"--runs={root} is no directory; name one with runs in it."
       )
   found, seen = [], set()
-  for root, directory in directories_with(roots, "params.yaml"):
-    config = facts_lib.read_config(directory / "params.yaml")
-    if not facts_lib.is_pretraining(config):
+  for name, directory in directories_with(roots, "params.yaml"):
+    content = files.read_yaml(directory / "params.yaml")
+    if not run_config.is_pretraining(content):
       continue  # Fine-tuning, or of something else.
-    run = _read_run(root, directory, facts_lib.facts_of(config))
+    try:
+      config = run_config.read(content)
+    except errors.UsageError as error:
+      raise errors.UsageError(f"{directory}/params.yaml: {error}") from error
+    run = _read_run(name, directory, config)
     if run.status == FINISHED:
       key = repr(
-        (
-          sorted(run.facts.setting.items()),
-          run.facts.variant,
-          run.facts.learning_rate,
-          run.facts.seed,
-        )
+        (config.setting, config.variant, config.learning_rate, config.seed)
       )
       if key in seen:
         run = dataclasses.replace(run, status=REPEATED)
@@ -122,65 +126,52 @@ def read_runs(roots: Sequence[files.PathLike]) -> list[Run]:
 
 
 def _read_run(
-  root: pathlib.Path, directory: pathlib.Path, facts: facts_lib.Facts
+  name: str, directory: pathlib.Path, config: run_config.RunConfig
 ) -> Run:
   train = _scalars(directory / "train")
   validation = _scalars(directory / "validation")
   result = _json(directory / "result.json")
-  step = max(
-    (
-      curve[-1][0] for curve in [*train.values(), *validation.values()] if curve
-    ),
-    default=0,
-  )
-  loss = _at(validation.get("validation_loss"), facts.train_steps)
-  accuracy = _at(validation.get("masked_lm_accuracy"), facts.train_steps)
+  curves = [curve for curve in (*train.values(), *validation.values()) if curve]
+  step = max((curve[-1][0] for curve in curves), default=0)
+  losses = validation.get("validation_loss", [])
+  loss = dict(losses).get(config.train_steps)
   # NaN may end a run at any step: it is a result, not an interruption.
-  last = [
-    curve[-1][1]
-    for curve in (train.get("training_loss"), validation.get("validation_loss"))
-    if curve
-  ]
+  last = [each[-1][1] for each in (train.get("training_loss"), losses) if each]
   if result.get("status") == DIVERGED or not all(map(math.isfinite, last)):
     status = DIVERGED
-  elif step < facts.train_steps:
+  elif step < config.train_steps:
     status = UNFINISHED
   else:
-    status = FINISHED if loss is not None else NOT_EVALUATED
+    status = NOT_EVALUATED if loss is None else FINISHED
   scores = {}
-  if status == FINISHED:
+  if status == FINISHED and loss is not None:
     scores[LOSS] = loss
-    if accuracy is not None:
-      scores[ACCURACY] = 100 * accuracy
-  name = directory.relative_to(root)
+    accuracies = dict(validation.get("masked_lm_accuracy", []))
+    if config.train_steps in accuracies:
+      scores[ACCURACY] = 100 * accuracies[config.train_steps]
+  study = _json(directory.parent / "study.json")
   return Run(
-    name=str(pathlib.Path(root.name) / name),
+    name=name,
     directory=directory,
-    facts=facts,
+    config=config,
     step=step,
     status=status,
     train=train,
     validation=validation,
     seconds=_number(result.get("seconds")),
-    entropy=_number(
-      _json(directory.parent / "study.json").get("unigram_entropy")
-    ),
+    entropy=_number(study.get("unigram_entropy")),
     scores=scores,
   )
 
 
-def _scalars(directory: pathlib.Path) -> dict[str, curves.Curve]:
-  return curves.read_scalars(str(directory)) if directory.is_dir() else {}
+def _scalars(directory: pathlib.Path) -> dict[str, scalars.Curve]:
+  return scalars.read_scalars(str(directory)) if directory.is_dir() else {}
 
 
-def _json(path: pathlib.Path) -> dict:
+def _json(path: pathlib.Path) -> dict[str, Any]:
   content = files.read_json(path) if path.exists() else {}
   return content if isinstance(content, dict) else {}
 
 
-def _number(value) -> float | None:
+def _number(value: Any) -> float | None:
   return float(value) if isinstance(value, (int, float)) else None
-
-
-def _at(curve: curves.Curve | None, step: int) -> float | None:
-  return dict(curve or ()).get(step)

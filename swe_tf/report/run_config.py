@@ -1,0 +1,223 @@
+"""The config of a run as a report sees it: its method, setting and budget.
+
+A setting is everything that two runs must have in common to be compared: model,
+data, budget, optimizer. What is left of a config is the method, the peak
+learning rate and the seed. What a method is says `methods.catalog`, what an
+encoder is `modeling.registry`. Imports no TensorFlow.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from swe_tf import errors
+from swe_tf.methods import catalog
+from swe_tf.modeling import registry
+from swe_tf.modeling import sizes
+from swe_tf.sharing import untie_step as untie_step_lib
+
+# They decide what is kept and shown of a run, not what is computed.
+_BOOKKEEPING = frozenset(
+  {
+    "trainer.steps_per_loop",
+    "trainer.summary_interval",
+    "trainer.checkpoint_interval",
+    "trainer.max_to_keep",
+    "trainer.validation_interval",
+    "trainer.continuous_eval_timeout",
+    "trainer.best_checkpoint_eval_metric",
+    "trainer.best_checkpoint_export_subdir",
+    "trainer.best_checkpoint_metric_comp",
+  }
+)
+_SEEDS = ("task.seed", "task.train_data.seed")
+_RATE = "trainer.optimizer_config.learning_rate."
+_RATE_NAMES = ("initial_learning_rate", "learning_rate")
+_TAU_NAMES = ("untie_step", "untie_fraction")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunConfig:
+  """The config of a pre-training run, read.
+
+  Attributes:
+    method: Its name in the catalog; the mode, if nobody registered that.
+    rule: When it unties: `fixed`, `staged`, `adaptive`, `split`, ...
+    unit_size: The layers of a unit; None for a method without units.
+    untie_step: Tau; None if the config does not fix it.
+    train_steps: The steps of the run.
+    learning_rate: The peak.
+    seed: Of the weights and of the data.
+    batch_size: Sequences a step.
+    seq_length: Tokens a sequence.
+    data: The name of the training data: a path or a TFDS name.
+    encoder: The encoder; None if no family knows it.
+    variant: All that is the method's own, flat and sorted.
+    setting: All that the runs of a comparison have in common, flat and sorted.
+  """
+
+  method: str
+  rule: str
+  unit_size: int | None
+  untie_step: int | None
+  train_steps: int
+  learning_rate: float | None
+  seed: tuple
+  batch_size: int | None
+  seq_length: int | None
+  data: str
+  encoder: registry.Encoder | None
+  variant: Mapping[str, str]
+  setting: Mapping[str, str]
+
+  @property
+  def num_layers(self) -> int | None:
+    return self.encoder.num_layers if self.encoder else None
+
+  @property
+  def size(self) -> sizes.Size | None:
+    try:
+      return self.encoder.size if self.encoder else None
+    except KeyError:  # An encoder that has no such size.
+      return None
+
+  @property
+  def width(self) -> int | None:
+    return self.size.hidden_size if self.size else None
+
+  @property
+  def unit(self) -> str | None:
+    """The unit in the paper's notation, such as 1x24."""
+    if not self.unit_size or not self.num_layers:
+      return None
+    return f"{self.unit_size}x{self.num_layers // self.unit_size}"
+
+  @property
+  def tokens(self) -> int | None:
+    if not self.batch_size or not self.seq_length:
+      return None
+    return self.train_steps * self.batch_size * self.seq_length
+
+  @property
+  def label(self) -> str:
+    """The method with its rule, if that is not the paper's."""
+    fixed = self.rule == catalog.FIXED
+    return self.method if fixed else f"{self.method} {self.rule}"
+
+  @property
+  def is_fixed_sharing(self) -> bool:
+    """Whether this is Algorithm 1 with any unit and any tau above 0."""
+    names = (catalog.SWE, catalog.ALBERT)
+    return self.method in names and self.rule == catalog.FIXED
+
+  @property
+  def has_papers_tau(self) -> bool:
+    """Whether all is untied after the paper's fraction of the steps."""
+    tau = untie_step_lib.resolve_untie_step(self.train_steps)
+    return self.rule == catalog.FIXED and self.untie_step == tau
+
+
+def is_pretraining(content: Any) -> bool:
+  """Whether this is a config of a run that a report compares."""
+  return (
+    isinstance(content, dict)
+    and bool((content.get("trainer") or {}).get("train_steps"))
+    and "model" in (content.get("task") or {})
+    and "data_dir" not in content["task"]
+  )
+
+
+def read(content: Mapping[str, Any]) -> RunConfig:
+  """Reads the content of a `params.yaml` for which `is_pretraining` holds.
+
+  Raises:
+    UsageError: If there cannot be such a run.
+  """
+  task = content["task"]
+  train_data = task.get("train_data") or {}
+  train_steps = int(content["trainer"]["train_steps"])
+  encoder = registry.encoder_of(task)
+  leaves = _flatten(content)
+  rates = [
+    leaves.pop(name)
+    for name in list(leaves)
+    if name.startswith(_RATE) and name.split(".")[-1] in _RATE_NAMES
+  ]
+  data = train_data.get("tfds_name") or train_data.get("input_path") or ""
+  return RunConfig(
+    **_method(
+      catalog.read(task, train_steps, encoder.num_layers if encoder else None)
+    ),
+    train_steps=train_steps,
+    learning_rate=float(rates[0]) if rates else None,
+    seed=(task.get("seed"), train_data.get("seed")),
+    batch_size=train_data.get("global_batch_size"),
+    seq_length=train_data.get("seq_length"),
+    data=",".join(data) if isinstance(data, list) else str(data),
+    encoder=encoder,
+    setting={
+      name: value
+      for name, value in sorted(leaves.items())
+      if name not in _BOOKKEEPING
+      and name not in _SEEDS
+      and not name.startswith(("task.sharing.", "task.growth."))
+    },
+  )
+
+
+def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
+  """Returns the leaves of nested dicts as text; unset ones are left out."""
+  if isinstance(value, dict):
+    leaves = {}
+    for key, child in value.items():
+      leaves |= _flatten(child, f"{prefix}.{key}" if prefix else str(key))
+    return leaves
+  return {} if value is None or value in ({}, []) else {prefix: str(value)}
+
+
+def _method(choice: catalog.Choice) -> dict[str, Any]:
+  """Returns the fields of `RunConfig` that tell the method."""
+  names = [n for n in (choice.growth, choice.mode) if n != catalog.NONE]
+  name, rule = " + ".join(map(str, names)), catalog.FIXED
+  unit_size, tau, own = None, None, dict(choice.sharing)
+  try:
+    method = catalog.find(choice)
+  except errors.UsageError:
+    pass  # Its plug-in is not loaded: nobody knows what does not matter to it.
+  else:
+    name = method.name
+    unit_size, tau, rule = _unit_tau_rule(choice, method)
+    known = ["unit_size", *(_TAU_NAMES if rule in catalog.rules() else ())]
+    own = {key: own[key] for key in own if key not in known}
+    if rule == catalog.FIXED and (
+      name in (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
+      or choice.mode == catalog.NONE
+    ):
+      own = {"bindings": own.get("bindings")}
+  if choice.growth != catalog.NONE:
+    own["growth"] = choice.growth_config
+  axes = {"method": name, "unit_size": unit_size, "untie_step": tau}
+  return {
+    "method": name,
+    "rule": rule,
+    "unit_size": unit_size,
+    "untie_step": tau,
+    "variant": dict(sorted(_flatten(axes | own).items())),
+  }
+
+
+def _unit_tau_rule(
+  choice: catalog.Choice, method: catalog.Method
+) -> tuple[int | None, int | None, str]:
+  """Returns what matters to a method of unit size, tau and rule."""
+  is_baseline = method.name == catalog.BASELINE
+  unit_size: int | None = choice.unit_size
+  if "units" in method.ignores:
+    unit_size = choice.num_layers if is_baseline else None
+  if "tau" in method.ignores:
+    ends = {catalog.BASELINE: 0, catalog.ALBERT: choice.train_steps}
+    return unit_size, ends.get(method.name), catalog.FIXED
+  # Fields of the same names say the same to every method.
+  sharing = {**choice.sharing, "mode": catalog.SWE}
+  tau = catalog.read({"sharing": sharing}, choice.train_steps, None).untie_step
+  return unit_size, tau, choice.rule
