@@ -23,7 +23,7 @@ from absl import flags
 import tensorflow as tf
 
 from official.nlp.data import pretrain_text_dataloader
-from swe_tf.data.text import loaders
+from swe_tf.data import loaders
 from swe_tf.data.text import pretrain_text
 
 _TEXT = flags.DEFINE_string("text", None, "Text file.", required=True)

@@ -25,7 +25,8 @@ import tensorflow as tf
 from official.nlp.data import create_pretraining_data
 from official.nlp.tools import tokenization
 from swe_tf.data.prepare import manifest
-from swe_tf.data.prepare import shards as records
+from swe_tf.data.prepare import shards
+from swe_tf.data.text import budget
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import vocab as vocab_lib
 
@@ -104,7 +105,7 @@ def _swe(text, vocab, output, max_predictions):
     vocab_size=len(vocabulary),
     vocab_sha256=vocabulary.sha256,
   )
-  writer = records.ShardWriter(settings, vocabulary)
+  writer = shards.ShardWriter(settings, vocabulary)
   writer.write(0, b"A sentence to build the graphs with.", output)
 
   def run():
@@ -125,7 +126,7 @@ def main(argv):
   del argv
   tf.get_logger().setLevel("ERROR")
   os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-  max_predictions = manifest.default_max_predictions(_SEQ_LENGTH.value, _RATE)
+  max_predictions = budget.max_predictions(_SEQ_LENGTH.value, _RATE)
   with tempfile.TemporaryDirectory() as folder:
     text, vocab = _inputs(folder)
     tokenizer = tokenization.FullTokenizer(vocab)

@@ -1,8 +1,8 @@
-"""Files on the way in and out: faults told in one line, outputs all or nothing.
+"""Files by path or URL: one-line errors, outputs that are whole or absent.
 
-Shared by the commands that read GLUE and SQuAD files, score them and convert
-checkpoints. Imports no TensorFlow, so that a fault is told at once. Paths are
-local ones.
+A path is local, or a URL of any scheme that `tf.io.gfile` knows, such as
+`gs://` or `ram://`. TensorFlow is imported only for a URL, so that a fault in
+a local file is reported at once.
 """
 
 from collections.abc import Iterable
@@ -13,13 +13,269 @@ import functools
 import json
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 from typing import Any
+from typing import BinaryIO
+from typing import cast
+
+from etils import epath
+from etils.epath import backend
+from etils.epath import gpath
+import yaml
 
 from swe_tf import errors
 
 PathLike = str | os.PathLike
+Path = epath.Path
+
+# They say that the files beside them are whole, so they come last.
+_LAST = ("manifest.json", "checkpoint")
+
+
+class _UrlPath(gpath.PosixGPath):
+  """A path on any file system of `tf.io.gfile`; epath knows only some."""
+
+  @property
+  def _backend(self) -> backend.Backend:
+    return backend.tf_backend
+
+  @property
+  def _path_str(self) -> str:
+    return "/".join(self.parts).replace(":/", "://", 1)
+
+
+def is_url(path: PathLike) -> bool:
+  return "://" in os.fspath(path)
+
+
+def as_path(path: PathLike) -> Path:
+  """Returns an object with the interface of `pathlib.Path`, also for a URL."""
+  return _UrlPath(os.fspath(path)) if is_url(path) else Path(os.fspath(path))
+
+
+@contextlib.contextmanager
+def _one_line(what: str, path: PathLike, advice: str = "") -> Iterator[None]:
+  """Turns what a file system raises in the block into a `UsageError`."""
+  kinds: tuple[type[Exception], ...] = (OSError,)
+  if is_url(path):
+    import tensorflow as tf
+
+    kinds += (tf.errors.OpError,)
+  try:
+    yield
+  except kinds as error:
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    if isinstance(error, FileNotFoundError):
+      reason = "No such file or directory"  # TensorFlow may say nothing.
+    raise errors.UsageError(
+      f"cannot {what} {path}: {reason.removesuffix('.')}{advice}."
+    ) from error
+
+
+@contextlib.contextmanager
+def open_binary(path: PathLike) -> Iterator[BinaryIO]:
+  """Opens a file for reading; `OSError`s in the block become `UsageError`s."""
+  with _one_line("read", path), as_path(path).open("rb") as file:
+    yield cast(BinaryIO, file)
+
+
+def read_bytes(path: PathLike) -> bytes:
+  """Returns the content of a file; faults are `UsageError`s."""
+  with open_binary(path) as file:
+    return file.read()
+
+
+def read_text(path: PathLike) -> str:
+  """Returns a UTF-8 file without its byte order mark.
+
+  Args:
+    path: The file.
+
+  Raises:
+    UsageError: If it is not there or not UTF-8.
+  """
+  data = read_bytes(path)
+  try:
+    return data.decode("utf-8-sig")
+  except UnicodeDecodeError as error:
+    line = data.count(b"\n", 0, error.start) + 1
+    raise errors.UsageError(
+      f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8; convert "
+      "the file to UTF-8."
+    ) from error
+
+
+def read_json(path: PathLike) -> Any:
+  """Returns the content of a JSON file; faults are `UsageError`s."""
+  text = read_text(path)
+  try:
+    return json.loads(text)
+  except json.JSONDecodeError as error:
+    raise errors.UsageError(
+      f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})."
+    ) from error
+
+
+class _Loader(yaml.SafeLoader):
+  """Reads tags of Python objects as the lists and dicts they are made of.
+
+  Model Garden writes tuples in `params.yaml` with such tags.
+  """
+
+
+def _construct_any(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
+  del suffix
+  if isinstance(node, yaml.SequenceNode):
+    return loader.construct_sequence(node, deep=True)
+  if isinstance(node, yaml.MappingNode):
+    return loader.construct_mapping(node, deep=True)
+  return loader.construct_scalar(node)
+
+
+_Loader.add_multi_constructor("", _construct_any)
+
+
+def read_yaml(path: PathLike) -> Any:
+  """Returns the content of a YAML file; faults are `UsageError`s."""
+  text = read_text(path)
+  try:
+    return yaml.load(text, _Loader)
+  except yaml.YAMLError as error:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    raise errors.UsageError(
+      f"{path}:{mark.line + 1 if mark else 1}: not YAML ({problem})."
+    ) from error
+
+
+def refuse_existing(paths: Iterable[PathLike]) -> None:
+  """Raises `UsageError` if one of the outputs-to-be is already there."""
+  for path in paths:
+    if as_path(path).exists():
+      raise errors.UsageError(
+        f"{path} is already there and is not overwritten; remove it or "
+        "choose another output."
+      )
+
+
+def _scratch_place(path: Path) -> dict[str, Any]:
+  """Returns the arguments of `tempfile` for what becomes `path`; makes parents.
+
+  Beside a local path, so that the last step is one rename. What is killed
+  leaves a file that ends in `.partial`.
+  """
+  path.parent.mkdir(parents=True, exist_ok=True)
+  return {
+    "dir": None if is_url(path) else path.parent,
+    "prefix": f"{path.name}.",
+    "suffix": ".partial",
+  }
+
+
+def _publish(scratch: str, path: Path, mode: int) -> None:
+  """Renames a local scratch to `path`, as public as the umask says."""
+  umask = os.umask(0)
+  os.umask(umask)
+  os.chmod(scratch, mode & ~umask)
+  os.replace(scratch, path)
+
+
+def _upload(source: PathLike, target: Path) -> None:
+  """Copies a local file to a URL, where it appears when it is complete."""
+  import tensorflow as tf
+
+  partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+  try:
+    tf.io.gfile.copy(str(source), str(partial))
+    partial.replace(target)
+  except BaseException:
+    partial.unlink(missing_ok=True)
+    raise
+
+
+@contextlib.contextmanager
+def complete_or_absent(path: PathLike) -> Iterator[str]:
+  """Yields a scratch path that becomes `path` only if the block succeeds.
+
+  Args:
+    path: Where the finished file is to be. Its directory is made.
+
+  Yields:
+    The path of a local file: for a URL too, where it is copied to at the end.
+  """
+  path = as_path(path)
+  faults = ("write", path, "; choose another output")
+  with _one_line(*faults):
+    handle, scratch = tempfile.mkstemp(**_scratch_place(path))
+  os.close(handle)
+  try:
+    yield scratch
+    with _one_line(*faults):
+      if is_url(path):
+        _upload(scratch, path)
+      else:
+        _publish(scratch, path, 0o666)
+  finally:
+    pathlib.Path(scratch).unlink(missing_ok=True)
+
+
+def write_bytes(path: PathLike, content: bytes) -> None:
+  """Writes a file, complete or not at all."""
+  with complete_or_absent(path) as scratch:
+    pathlib.Path(scratch).write_bytes(content)
+
+
+def write_text(path: PathLike, text: str) -> None:
+  """Writes `text` as UTF-8, complete or not at all."""
+  write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: PathLike, content: Any) -> None:
+  """Writes `content` as readable JSON, complete or not at all."""
+  text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+  write_text(path, text + "\n")
+
+
+@contextlib.contextmanager
+def new_directory(path: PathLike) -> Iterator[pathlib.Path]:
+  """Yields a local scratch directory that becomes `path` on success.
+
+  Args:
+    path: A directory that is not there yet. To a URL the files are copied one
+      by one, those that declare the others whole last.
+
+  Raises:
+    UsageError: If `path` is already there or cannot be written.
+  """
+  path = as_path(path)
+  refuse_existing([path])
+  faults = ("write", path, "; choose another output")
+  with _one_line(*faults):
+    scratch = tempfile.mkdtemp(**_scratch_place(path))
+  try:
+    yield pathlib.Path(scratch)
+    with _one_line(*faults):
+      if is_url(path):
+        _copy_tree(pathlib.Path(scratch), path)
+      else:
+        _publish(scratch, path, 0o777)
+  finally:
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _copy_tree(source: pathlib.Path, target: Path) -> None:
+  """Copies a directory, or nothing of it."""
+  found = [file for file in source.rglob("*") if file.is_file()]
+  try:
+    for file in sorted(found, key=lambda file: (file.name in _LAST, file)):
+      copy = target / str(file.relative_to(source))
+      copy.parent.mkdir(parents=True, exist_ok=True)
+      _upload(file, copy)
+  except BaseException:
+    target.rmtree(missing_ok=True)
+    raise
 
 
 def one_line_errors(command: str):
@@ -60,85 +316,3 @@ def refuse_arguments(arguments: Sequence[str]) -> None:
     raise errors.UsageError(
       f"unexpected argument {arguments[0]!r}; flags are --name=value."
     )
-
-
-def read_text(path: PathLike) -> str:
-  """Returns a UTF-8 file without its byte order mark.
-
-  Args:
-    path: The file.
-
-  Raises:
-    UsageError: If it is not there or not UTF-8.
-  """
-  try:
-    data = pathlib.Path(path).read_bytes()
-  except OSError as error:
-    raise errors.UsageError(f"cannot read {path}: {error.strerror}.") from error
-  try:
-    return data.decode("utf-8-sig")
-  except UnicodeDecodeError as error:
-    line = data.count(b"\n", 0, error.start) + 1
-    raise errors.UsageError(
-      f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8; convert "
-      "the file to UTF-8."
-    ) from error
-
-
-def read_json(path: PathLike) -> Any:
-  """Returns the content of a JSON file; faults are `UsageError`s."""
-  text = read_text(path)
-  try:
-    return json.loads(text)
-  except json.JSONDecodeError as error:
-    raise errors.UsageError(
-      f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})."
-    ) from error
-
-
-def refuse_existing(paths: Iterable[PathLike]) -> None:
-  """Raises `UsageError` if one of the outputs-to-be is already there."""
-  for path in paths:
-    if os.path.exists(path):
-      raise errors.UsageError(
-        f"{path} is already there and is not overwritten; remove it or "
-        "choose another output."
-      )
-
-
-@contextlib.contextmanager
-def complete_or_absent(path: PathLike) -> Iterator[str]:
-  """Yields a scratch path that becomes `path` only if the block succeeds.
-
-  Args:
-    path: Where the finished file is to be. Its directory is made.
-
-  Yields:
-    A path in the same directory, so that the last step is one rename.
-  """
-  path = pathlib.Path(path)
-  try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-  except OSError as error:
-    raise errors.UsageError(
-      f"cannot write {path}: {error.strerror}; choose another output."
-    ) from error
-  os.close(handle)
-  try:
-    yield scratch
-    # mkstemp makes private files; an output is as public as the umask says.
-    umask = os.umask(0)
-    os.umask(umask)
-    os.chmod(scratch, 0o666 & ~umask)
-    os.replace(scratch, path)
-  except BaseException:
-    os.unlink(scratch)
-    raise
-
-
-def write_json(path: PathLike, content: Any) -> None:
-  """Writes `content` as readable JSON, complete or not at all."""
-  with complete_or_absent(path) as scratch:
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    pathlib.Path(scratch).write_text(text + "\n", encoding="utf-8")

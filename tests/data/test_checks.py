@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
+from swe_tf.data import checks
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
-from swe_tf.data.text import checks
 from swe_tf.data.text import pretrain_text
 from tests.data import corpus
 
@@ -119,7 +119,7 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_text(self):
     for change, message in (
       (dict(vocab_file_path=""), "no vocabulary"),
-      (dict(vocab_file_path="nowhere"), "cannot read the vocabulary"),
+      (dict(vocab_file_path="nowhere"), "the vocabulary: cannot read"),
       (dict(vocab_file_path=str(self.folder / "no_mask")), r"no \[MASK\]"),
       (dict(input_path=str(self.folder / "blank")), "no text"),
       (dict(input_path=str(self.folder / "binary")), "binary"),

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import records as squad_records
+from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import docstrings
-from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from tests.finetune import samples
@@ -26,8 +26,7 @@ def fixture_vocab_file(tmp_path):
 
 
 def test_ids_are_those_of_pre_training(vocab_file):
-  ours = glue_squad_tokenizer.load_tokenizer(vocab_file)
-  assert isinstance(ours, glue_squad_tokenizer.CharacterTokenizer)
+  ours = cached_tokenizer.CachedTokenizer(vocab_file)
   theirs = tokenizers.CharacterTokenizer(
     vocab_lib.Vocabulary.load(str(vocab_file))
   )
@@ -45,10 +44,7 @@ def test_ids_are_those_of_pre_training(vocab_file):
 def test_word_pieces_are_not_taken_for_characters(tmp_path):
   path = tmp_path / "vocab.txt"
   path.write_text("\n".join([*vocab_lib.SPECIAL_TOKENS, "a", "##b"]) + "\n")
-  assert isinstance(
-    glue_squad_tokenizer.load_tokenizer(path),
-    glue_squad_tokenizer.WordCachedTokenizer,
-  )
+  assert cached_tokenizer.CachedTokenizer(path).tokenize("ab") == ["a", "##b"]
 
 
 def _points_after(phrase, feature):
@@ -75,7 +71,7 @@ def test_squad_answers_come_back_as_words(vocab_file, tmp_path):
   built = squad_records.build_eval_features(
     f"{data_dir}/eval.json",
     version="1.1",
-    tokenizer=glue_squad_tokenizer.load_tokenizer(vocab_file),
+    tokenizer=cached_tokenizer.CachedTokenizer(vocab_file),
     windows=squad_records.Windows(
       max_seq_length=64, max_query_length=20, doc_stride=16
     ),

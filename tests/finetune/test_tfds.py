@@ -7,9 +7,9 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from swe_tf import errors
+from swe_tf.data import tfds_files
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import tfds_files as glue_squad_tfds
 from swe_tf.data.squad import questions as squad_questions
 
 
@@ -53,7 +53,7 @@ def test_classes_go_by_name_and_rows_by_index(offer, tmp_path):
     }
   )
   task = glue_tasks.find_task("MNLI")
-  glue_squad_tfds.write_glue_files("glue/mnli", task, tmp_path)
+  tfds_files.write_glue_files("glue/mnli", task, tmp_path)
   train, dev, test = glue_examples.read_glue_directory(tmp_path, task)
   assert [each.texts for each in train.examples] == [
     ("p0", "h"),
@@ -85,7 +85,7 @@ def test_classes_go_by_name_and_rows_by_index(offer, tmp_path):
 def test_labels(offer, tmp_path, name, tfds_name, example, label):
   offer({"validation": [example | {"idx": 0}]})
   task = glue_tasks.find_task(name)
-  glue_squad_tfds.write_glue_files(tfds_name, task, tmp_path)
+  tfds_files.write_glue_files(tfds_name, task, tmp_path)
   (dev,) = glue_examples.read_glue_directory(tmp_path, task)
   assert dev.examples[0].label == label
 
@@ -93,7 +93,7 @@ def test_labels(offer, tmp_path, name, tfds_name, example, label):
 def test_another_task_is_told(offer, tmp_path):
   offer({"train": [{"sentence": "fine", "label": 1, "idx": 0}]})
   with pytest.raises(errors.UsageError, match="has no .*premise.* MNLI needs"):
-    glue_squad_tfds.write_glue_files(
+    tfds_files.write_glue_files(
       "glue/sst2", glue_tasks.find_task("MNLI"), tmp_path
     )
 
@@ -123,7 +123,7 @@ def test_squad_is_squad(monkeypatch, tmp_path):
     ),
   )
   path = tmp_path / "train.json"
-  glue_squad_tfds.write_squad_file("squad/v2.0", "train", path)
+  tfds_files.write_squad_file("squad/v2.0", "train", path)
   squad = squad_questions.read_squad_file(path, "2.0")
   squad_questions.check_convertible(squad, for_training=True)
   assert [each.id for each in squad.questions] == ["q1", "q2"]
@@ -135,6 +135,6 @@ def test_no_network_is_one_line(monkeypatch, tmp_path):
 
   monkeypatch.setattr(tfds, "builder", fail)
   with pytest.raises(errors.UsageError, match="glue/sst2: no route; give"):
-    glue_squad_tfds.write_glue_files(
+    tfds_files.write_glue_files(
       "glue/sst2", glue_tasks.find_task("SST-2"), tmp_path
     )

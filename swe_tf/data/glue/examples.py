@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import dataclasses
 import json
 import math
-import pathlib
 from typing import NamedTuple
 
 from swe_tf import errors
@@ -48,7 +47,7 @@ class GlueFile:
     labelled: Whether the examples have labels.
   """
 
-  path: pathlib.Path
+  path: files.Path
   examples: tuple[GlueExample, ...]
   dropped: int
   labelled: bool
@@ -74,7 +73,7 @@ def read_glue_file(
     UsageError: If a column is not there, a label is not in the set, a row is
       broken, or no example is left.
   """
-  path = pathlib.Path(path)
+  path = files.as_path(path)
   lines = files.read_text(path).split("\n")
   if not lines[-1]:
     lines.pop()
@@ -130,7 +129,7 @@ def read_glue_directory(
   paths = [
     path
     for role in ("train", "dev", "test", "diagnostic")
-    for path in sorted(pathlib.Path(input_dir).glob(f"{role}*"))
+    for path in sorted(files.as_path(input_dir).glob(f"{role}*"))
     # MRPC's download has dev_ids.tsv, which has no texts.
     if path.suffix in (".tsv", ".jsonl") and not path.stem.endswith("_ids")
   ]
@@ -184,7 +183,7 @@ def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
 
 
 def _places(
-  path: pathlib.Path,
+  path: files.Path,
   columns: Sequence[str],
   task: glue_tasks.GlueTask,
   needs_labels: bool,
@@ -206,7 +205,7 @@ def _places(
 
 
 def _tsv(
-  path: pathlib.Path, lines: Sequence[str], task: glue_tasks.GlueTask
+  path: files.Path, lines: Sequence[str], task: glue_tasks.GlueTask
 ) -> tuple[list[str], _Rows]:
   """Returns the columns of a TSV file, with or without header, and its rows."""
   known = {name for names in (*task.texts, task.label) for name in names}
@@ -235,7 +234,7 @@ def _tsv(
 
 
 def _json_lines(
-  path: pathlib.Path, lines: Sequence[str], task: glue_tasks.GlueTask
+  path: files.Path, lines: Sequence[str], task: glue_tasks.GlueTask
 ) -> tuple[list[str], _Rows]:
   """Returns the keys of the first line, and the values of every line."""
   del task  # JSON lines look the same for all.

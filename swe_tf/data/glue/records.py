@@ -7,8 +7,6 @@ before the premise, and give MNLI's class ids names in another order than TFDS.
 
 from collections.abc import Callable
 from collections.abc import Sequence
-import pathlib
-import shutil
 import time
 from typing import Any
 
@@ -16,7 +14,8 @@ from official.nlp.data import classifier_data_lib
 from swe_tf import files
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.prepare import manifest
+from swe_tf.data.text import cached_tokenizer
 
 # What TFDS gives as the label of a test example. A loss or a score over it
 # fails or is absurd, where a class id would pass unseen.
@@ -28,11 +27,11 @@ def write_glue_directory(
   task: glue_tasks.GlueTask,
   output_dir: files.PathLike,
   *,
-  tokenizer: glue_squad_tokenizer.Tokenizer,
+  tokenizer: cached_tokenizer.CachedTokenizer,
   max_seq_length: int = 128,
   report: Callable[[str], Any] = print,
 ) -> dict[str, Any]:
-  """Writes a TFRecord file for each GLUE file, `vocab.txt` and `meta.json`.
+  """Writes a TFRecord file for each GLUE file, `vocab.txt` and the manifest.
 
   Args:
     glue_files: What to write. `train.tsv` becomes `train.tf_record`.
@@ -43,15 +42,15 @@ def write_glue_directory(
     report: Is told a line for every finished file.
 
   Returns:
-    The content of `meta.json`.
+    The manifest.
 
   Raises:
     UsageError: If one of the outputs is already there.
   """
-  output_dir = pathlib.Path(output_dir)
-  meta_path, vocab_path = output_dir / "meta.json", output_dir / "vocab.txt"
+  output_dir = files.as_path(output_dir)
+  vocab_path = output_dir / "vocab.txt"
   outputs = [output_dir / f"{file.path.stem}.tf_record" for file in glue_files]
-  files.refuse_existing([*outputs, vocab_path, meta_path])
+  files.refuse_existing([*outputs, vocab_path, output_dir / manifest.FILE_NAME])
 
   splits = {}
   for glue_file, output in zip(glue_files, outputs):
@@ -74,25 +73,24 @@ def write_glue_directory(
       f"{glue_file.dropped:,} rows dropped "
       f"({time.monotonic() - start:.1f} s)"
     )
-  with files.complete_or_absent(vocab_path) as scratch:
-    shutil.copyfile(tokenizer.vocab_file, scratch)
-
-  meta = {
-    "task": task.name,
-    "task_type": (
+  files.write_bytes(vocab_path, files.read_bytes(tokenizer.vocab_file))
+  content = manifest.make(
+    manifest.GLUE,
+    task=task.name,
+    task_type=(
       "bert_regression" if task.is_regression else "bert_classification"
     ),
-    "num_labels": len(task.labels) or 1,
-    "labels": list(task.labels),
-    "label_type": "float" if task.is_regression else "int",
-    "metric_type": task.model_garden_metric,
-    "max_seq_length": max_seq_length,
-    **tokenizer.meta(),
+    num_labels=len(task.labels) or 1,
+    labels=list(task.labels),
+    label_type="float" if task.is_regression else "int",
+    metric_type=task.model_garden_metric,
+    max_seq_length=max_seq_length,
+    **tokenizer.facts(),
     **_sizes(splits),
-    "splits": splits,
-  }
-  files.write_json(meta_path, meta)
-  return meta
+    splits=splits,
+  )
+  manifest.write(output_dir, content)
+  return content
 
 
 def _sizes(splits) -> dict[str, int]:
@@ -114,7 +112,7 @@ def write_glue_records(
   task: glue_tasks.GlueTask,
   output: files.PathLike,
   *,
-  tokenizer: glue_squad_tokenizer.Tokenizer,
+  tokenizer: cached_tokenizer.CachedTokenizer,
   max_seq_length: int = 128,
 ) -> None:
   """Writes one TFRecord file; `example_id` is the row in the GLUE file.

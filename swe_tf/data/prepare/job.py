@@ -17,7 +17,8 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.prepare import journal as journal_lib
 from swe_tf.data.prepare import manifest
-from swe_tf.data.prepare import workers as prepare_workers
+from swe_tf.data.prepare import workers
+from swe_tf.data.text import budget
 from swe_tf.data.text import text_files
 from swe_tf.data.text import vocab as vocab_lib
 
@@ -98,8 +99,8 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   _write_vocabulary(vocabulary, options.path("vocab.txt"))
   journal = journal_lib.Journal(options.path(manifest.JOURNAL_NAME), job)
   _write_shards(options, texts, settings, vocabulary, journal, console)
-  content = manifest.build(job, journal.done)
-  files.write_json(options.path(manifest.FILE_NAME), content)
+  content = manifest.of_corpus(job, journal.done)
+  manifest.write(options.output_dir, content)
   journal.remove()
   return content
 
@@ -120,7 +121,7 @@ def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
     return vocab_lib.Vocabulary.load(options.vocab)
   learned = options.path("vocab.txt")
   known = (manifest.JOURNAL_NAME, manifest.FILE_NAME)
-  if any(os.path.exists(options.path(name)) for name in known):
+  if any(files.as_path(options.path(name)).exists() for name in known):
     return vocab_lib.Vocabulary.load(learned)  # An earlier call learned it.
   files.refuse_existing(filter(None, [learned, options.vocab]))
   with console.status("learning the vocabulary"):
@@ -140,9 +141,7 @@ def _sample_lines(texts: Sequence[text_files.TextFile]) -> Iterator[bytes]:
 
 
 def _write_vocabulary(vocabulary, path):
-  with files.complete_or_absent(path) as scratch:
-    with open(scratch, "w", encoding="utf-8", newline="\n") as f:
-      f.writelines(f"{token}\n" for token in vocabulary.tokens)
+  files.write_text(path, "".join(f"{token}\n" for token in vocabulary.tokens))
 
 
 def _settings(options, texts, vocabulary) -> manifest.Settings:
@@ -153,21 +152,12 @@ def _settings(options, texts, vocabulary) -> manifest.Settings:
       f"--num_shards={options.num_shards}, but the text has {num_lines} "
       "lines; ask for fewer."
     )
-  max_predictions = (
-    options.max_predictions_per_seq
-    or manifest.default_max_predictions(
-      options.seq_length, options.masking_rate
-    )
-  )
-  if max_predictions > options.seq_length:
-    raise errors.UsageError(
-      f"--max_predictions_per_seq={max_predictions} is more than "
-      f"--seq_length={options.seq_length}."
-    )
   size = sum(text.size for text in texts)
   return manifest.Settings(
     seq_length=options.seq_length,
-    max_predictions_per_seq=max_predictions,
+    max_predictions_per_seq=budget.max_predictions(
+      options.seq_length, options.masking_rate, options.max_predictions_per_seq
+    ),
     masking=options.masking,
     masking_rate=options.masking_rate,
     lower_case=options.lower_case,
@@ -182,11 +172,8 @@ def _settings(options, texts, vocabulary) -> manifest.Settings:
 
 def _finished(options, job) -> dict[str, Any] | None:
   """Returns the manifest if this job is done; raises if another one is."""
-  path = options.path(manifest.FILE_NAME)
-  if not os.path.exists(path):
-    return None
-  found = files.read_json(path)
-  if any(found.get(name) != value for name, value in job.items()):
+  found = manifest.load(options.output_dir)
+  if found and found != manifest.of_corpus(job, manifest.shards_of(found)):
     raise errors.UsageError(
       f"{options.output_dir} holds shards with other settings or inputs; "
       "choose another --output_dir."
@@ -196,13 +183,13 @@ def _finished(options, job) -> dict[str, Any] | None:
 
 def _refuse_strangers(options, settings, vocabulary):
   """Raises if a file that is not of this job would be overwritten."""
-  if os.path.exists(options.path(manifest.JOURNAL_NAME)):
+  if files.as_path(options.path(manifest.JOURNAL_NAME)).exists():
     return  # The journal knows whose files these are.
   names = map(settings.shard_name, range(settings.num_shards))
   files.refuse_existing(map(options.path, names))
-  path = options.path("vocab.txt")
+  path = files.as_path(options.path("vocab.txt"))
   if (
-    os.path.exists(path)
+    path.exists()
     and vocab_lib.Vocabulary.load(path).sha256 != vocabulary.sha256
   ):
     files.refuse_existing([path])
@@ -210,6 +197,8 @@ def _refuse_strangers(options, settings, vocabulary):
 
 def _write_shards(options, texts, settings, vocabulary, journal, console):
   """Writes the shards that are missing, with a progress bar."""
+  for leftover in files.as_path(options.output_dir).glob("*.partial"):
+    leftover.unlink()  # Of this job, when it was killed.
   todo = {
     index
     for index in range(settings.num_shards)
@@ -219,7 +208,7 @@ def _write_shards(options, texts, settings, vocabulary, journal, console):
   jobs = options.jobs or min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
   jobs = min(jobs, len(todo))
   blocks = enumerate(text_files.read_blocks(texts, settings.num_shards))
-  shards = prepare_workers.write_shards(
+  shards = workers.write_shards(
     (block for block in blocks if block[0] in todo),
     settings,
     vocabulary,

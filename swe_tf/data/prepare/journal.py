@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from swe_tf import errors
+from swe_tf import files
 
 
 class Journal:
@@ -31,7 +32,7 @@ class Journal:
     self._path = path
     self.done: dict[str, Any] = {}
     job = json.loads(json.dumps(job))
-    if os.path.exists(path):
+    if files.as_path(path).exists():
       entries = _read_lines(path)
       if entries and entries[0] != job:
         raise errors.UsageError(
@@ -41,24 +42,21 @@ class Journal:
         )
       self.done.update(entries[1:])
     # A clean file: what follows is not appended to a line that was cut off.
-    with open(path + ".partial", "w", encoding="utf-8") as f:
-      for entry in (job, *self.done.items()):
-        f.write(json.dumps(entry) + "\n")
-    os.replace(path + ".partial", path)
+    entries = (job, *self.done.items())
+    files.write_text(path, "".join(json.dumps(e) + "\n" for e in entries))
 
   def add(self, part: str, result: Any):
     """Notes that a part is done."""
-    with open(self._path, "a", encoding="utf-8") as f:
+    with files.as_path(self._path).open("a") as f:
       f.write(json.dumps((part, result)) + "\n")
     self.done[part] = result
 
   def remove(self):
     """Removes the file: the whole job is done."""
-    os.remove(self._path)
+    files.as_path(self._path).unlink()
 
 
 def _read_lines(path):
-  with open(path, encoding="utf-8") as f:
-    lines = f.read().split("\n")
+  lines = files.read_text(path).split("\n")
   # What follows the last newline was cut off, or is empty.
   return [json.loads(line) for line in lines[:-1]]

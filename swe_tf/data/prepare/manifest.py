@@ -1,25 +1,39 @@
-"""The manifest of prepared shards: what they hold and what made them.
+"""The manifest of prepared data: what the records hold and what made them.
 
-`swe prepare pretraining` writes `manifest.json` last, so a set of shards that
-has one is whole. Training reads it: see `checks`.
+`swe prepare` writes `manifest.json` last, so records that have one are whole.
+All kinds of data have in common:
+
+    kind, format_version
+    vocab_size, vocab_sha256, do_lower_case, max_seq_length
+    splits: {name: {file, size, ...}}
+
+The rest depends on the kind; `docs/scoring.md` lists the keys. What older
+versions wrote (a `meta.json` for GLUE and SQuAD, a `manifest.json` without a
+kind for pre-training) is read as if it were of today.
 """
 
 import collections
 from collections.abc import Mapping
 import dataclasses
-import functools
-import json
-import math
-import os
 from typing import Any
+
+from swe_tf import errors
+from swe_tf import files
 
 FILE_NAME = "manifest.json"
 JOURNAL_NAME = "prepare.journal"
+PRETRAINING, GLUE, SQUAD = "pretraining", "glue", "squad"
+SQUAD_TASKS = {"squad_v1.1": "1.1", "squad_v2.0": "2.0"}
+
+_OLD_FILE_NAME = "meta.json"
+_FORMAT_VERSION = 2
+# The name of all the shards of a corpus, which has no other split.
+_CORPUS = "train"
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """What shards are made with.
+  """What the shards of a corpus are made with.
 
   Attributes:
     seq_length: The length of the sequences.
@@ -51,49 +65,93 @@ class Settings:
     return f"pretrain-{index:05d}-of-{self.num_shards:05d}.tfrecord"
 
 
-def default_max_predictions(seq_length: int, rate: float) -> int:
-  """Returns the predictions that `rate` asks for in a full sequence."""
-  # 0.15 * 20 is 3.0000000000000004 for some orders of multiplication.
-  return math.ceil(round(seq_length * rate, 6))
+def make(kind: str, **content: Any) -> dict[str, Any]:
+  """Returns the content of a manifest."""
+  return {"kind": kind, "format_version": _FORMAT_VERSION, **content}
 
 
-def build(
+def of_corpus(
   job: Mapping[str, Any], shards: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-  """Returns the content of a manifest.
+  """Returns the manifest of the shards of a corpus.
 
   Args:
     job: The `settings` and the `inputs` that the shards are made of.
     shards: The counts of every shard: `examples`, `tokens`, `predictions`.
   """
-  totals = collections.Counter()
+  totals: collections.Counter[str] = collections.Counter()
   for counts in shards.values():
     totals.update(counts)
-  return {**totals, **job, "shards": dict(sorted(shards.items()))}
+  # Model Garden's names, which the other kinds have too.
+  names = {"seq_length": "max_seq_length", "lower_case": "do_lower_case"}
+  settings = {names.get(k, k): value for k, value in job["settings"].items()}
+  corpus = {
+    "file": "pretrain-*.tfrecord",
+    "size": totals.pop("examples", 0),
+    **totals,
+    "shards": dict(sorted(shards.items())),
+  }
+  return make(
+    PRETRAINING, **settings, inputs=job["inputs"], splits={_CORPUS: corpus}
+  )
 
 
-def find(shard: str) -> dict[str, Any] | None:
-  """Returns the manifest beside a shard, or None."""
-  # Shards may be anywhere; making them, which is local, needs no TensorFlow.
-  import tensorflow as tf
-
-  path = os.path.join(os.path.dirname(shard), FILE_NAME)
-  if not tf.io.gfile.exists(path):
-    return None
-  return _read(path, tf.io.gfile.stat(path).mtime_nsec)
+def write(directory: files.PathLike, content: Mapping[str, Any]) -> None:
+  files.write_json(files.as_path(directory) / FILE_NAME, content)
 
 
-@functools.cache
-def _read(path: str, mtime: int) -> dict[str, Any]:
-  del mtime  # A part of the key: a set that was made anew is read anew.
-  import tensorflow as tf
-
-  with tf.io.gfile.GFile(path) as f:
-    return json.load(f)
+def find(directory: files.PathLike) -> files.Path | None:
+  """Returns the path of the manifest in a directory, if there is one."""
+  names = (FILE_NAME, _OLD_FILE_NAME)
+  paths = [files.as_path(directory) / name for name in names]
+  return next((path for path in paths if path.exists()), None)
 
 
-def count_examples(shard: str) -> int | None:
-  """Returns the number of examples in a shard, if its manifest knows it."""
-  found = find(shard)
-  counts = found["shards"].get(os.path.basename(shard)) if found else None
-  return counts["examples"] if counts else None
+def read(path: files.PathLike) -> dict[str, Any]:
+  """Returns the content of a manifest, whatever version wrote it.
+
+  Args:
+    path: What `find` returns.
+
+  Raises:
+    UsageError: If it is not the manifest of prepared data.
+  """
+  content = files.read_json(path)
+  if not isinstance(content, dict) or content.keys().isdisjoint(
+    ("kind", "task", "settings")
+  ):
+    raise errors.UsageError(f'{path}:1: no "kind"; is it from `swe prepare`?')
+  if content.get("format_version", 1) > _FORMAT_VERSION:
+    raise errors.UsageError(
+      f"{path}: format_version {content['format_version']} is newer than this "
+      f"program, which knows {_FORMAT_VERSION}; update it."
+    )
+  if "kind" in content:
+    return content
+  if "settings" in content:
+    return of_corpus(content, content["shards"])
+  if content["task"] not in SQUAD_TASKS:
+    return make(GLUE, **content)
+  splits = {
+    name: {
+      "file": f"{name}.tf_record",
+      "size": content[f"{name}_data_size"],
+      "questions": content.pop(f"{name}_questions"),
+      "dropped_questions": content.pop(f"{name}_dropped_questions"),
+    }
+    for name in ("train", "eval")
+    if f"{name}_data_size" in content
+  }
+  return make(SQUAD, **content, splits=splits)
+
+
+def load(directory: files.PathLike) -> dict[str, Any] | None:
+  """Returns the content of the manifest in a directory, if there is one."""
+  path = find(directory)
+  return read(path) if path else None
+
+
+def shards_of(content: Mapping[str, Any] | None) -> dict[str, dict[str, int]]:
+  """Returns the counts of the shards of a corpus by file name."""
+  splits = content["splits"] if content else {}
+  return splits.get(_CORPUS, {}).get("shards", {})

@@ -1,19 +1,17 @@
 """What `swe prepare squad` and `swe prepare glue` left in a directory.
 
-The numbers that nobody should type come from its `meta.json`. Imports no
-TensorFlow, so that a fault is told at once.
+The numbers that nobody should type come from its manifest. Imports no
+TensorFlow, so that a fault is reported at once.
 """
 
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import pathlib
 from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
-
-SQUAD_TASKS = {"squad_v1.1": "1.1", "squad_v2.0": "2.0"}
+from swe_tf.data.prepare import manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,13 +37,18 @@ class PreparedData:
 
   Attributes:
     directory: The directory.
-    meta: The content of its `meta.json`; `docs/scoring.md` lists the keys.
+    meta: The content of its manifest; `docs/scoring.md` lists the keys.
     splits: The files of records by name.
   """
 
-  directory: pathlib.Path
+  directory: files.Path
   meta: Mapping[str, Any]
   splits: Mapping[str, Split]
+
+  @property
+  def path(self) -> files.Path | None:
+    """The manifest."""
+    return manifest.find(self.directory)
 
   @property
   def task(self) -> str:
@@ -54,7 +57,7 @@ class PreparedData:
 
   @property
   def is_squad(self) -> bool:
-    return self.task in SQUAD_TASKS
+    return self.task in manifest.SQUAD_TASKS
 
   @property
   def train(self) -> Split | None:
@@ -69,46 +72,35 @@ class PreparedData:
 
 
 def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
-  """Reads the `meta.json` of a directory and looks for its files.
+  """Reads the manifest of a directory and looks for its files.
 
   Args:
-    data_dir: What `swe prepare` wrote.
+    data_dir: What `swe prepare glue` or `swe prepare squad` wrote.
 
   Raises:
     UsageError: If the directory is not one of those, or not whole.
   """
-  directory = pathlib.Path(data_dir)
-  path = directory / "meta.json"
-  if not path.exists():
+  directory = files.as_path(data_dir)
+  path = manifest.find(directory)
+  meta = manifest.read(path) if path else {}
+  if meta.get("kind") not in (manifest.GLUE, manifest.SQUAD):
     raise errors.UsageError(
-      f"{data_dir or 'data_dir'} has no meta.json; name a directory that "
-      "`swe prepare squad` or `swe prepare glue` wrote."
+      f"{data_dir or 'data_dir'} has no {manifest.FILE_NAME} of GLUE or SQuAD; "
+      "name a directory that `swe prepare squad` or `swe prepare glue` wrote."
     )
-  meta = files.read_json(path)
-  if not isinstance(meta, dict) or "task" not in meta:
-    raise errors.UsageError(f'{path}:1: no "task"; is it from `swe prepare`?')
-  if meta["task"] in SQUAD_TASKS:
-    splits = [
-      Split(
-        name,
-        str(directory / f"{name}.tf_record"),
-        meta[f"{name}_data_size"],
-        labelled=True,
-      )
-      for name in ("train", "eval")
-      if f"{name}_data_size" in meta
-    ]
-  else:
-    splits = [
-      Split(
-        name, str(directory / split["file"]), split["size"], split["labelled"]
-      )
-      for name, split in meta["splits"].items()
-    ]
-  for split in splits:
-    if not pathlib.Path(split.path).exists():
+  splits = {
+    name: Split(
+      name,
+      str(directory / split["file"]),
+      split["size"],
+      split.get("labelled", True),
+    )
+    for name, split in meta["splits"].items()
+  }
+  for split in splits.values():
+    if not files.as_path(split.path).exists():
       raise errors.UsageError(
         f"{split.path} is not there, but {path} lists it; prepare the data "
         "again."
       )
-  return PreparedData(directory, meta, {split.name: split for split in splits})
+  return PreparedData(directory, meta, splits)

@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 
+from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab as vocab_lib
 
@@ -89,17 +90,15 @@ def _run(index, text):
 
 def _make_writer(settings, vocabulary, output_dir):
   """Returns a function that writes one shard, whole or not at all."""
-  from swe_tf.data.prepare import (
-    shards as records,  # TensorFlow takes seconds to import.
-  )
+  from swe_tf.data.prepare import shards  # Imports TensorFlow: seconds.
 
-  writer = records.ShardWriter(settings, vocabulary)
+  writer = shards.ShardWriter(settings, vocabulary)
 
   def write(index, text):
     start = time.monotonic()
     path = os.path.join(output_dir, settings.shard_name(index))
-    counts = writer.write(index, text, path + ".partial")
-    os.replace(path + ".partial", path)
+    with files.complete_or_absent(path) as scratch:
+      counts = writer.write(index, text, scratch)
     return index, counts, time.monotonic() - start
 
   return write

@@ -8,7 +8,6 @@ no TensorFlow.
 from collections.abc import Iterator
 import dataclasses
 import json
-import pathlib
 from typing import Any
 
 from swe_tf import errors
@@ -54,7 +53,7 @@ class SquadFile:
     questions: All of them, in order.
   """
 
-  path: pathlib.Path
+  path: files.Path
   version: str
   questions: tuple[Question, ...]
 
@@ -75,7 +74,7 @@ def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
     UsageError: If something that scoring needs is not there, or an id is used
       twice.
   """
-  path = pathlib.Path(path)
+  path = files.as_path(path)
   questions = {}
   for question in _questions(path, files.read_json(path)):
     if question.id in questions:
@@ -139,7 +138,7 @@ def _fault(question: Question, version: str, for_training: bool) -> str | None:
   return None
 
 
-def _questions(path: pathlib.Path, content: Any) -> Iterator[Question]:
+def _questions(path: files.Path, content: Any) -> Iterator[Question]:
   """Yields the questions of a file's content, or raises at the first fault."""
 
   def get(holder, key, kind, place):
@@ -170,7 +169,7 @@ def _questions(path: pathlib.Path, content: Any) -> Iterator[Question]:
         )
 
 
-def _place(path: pathlib.Path, name: Any) -> str:
+def _place(path: files.Path, name: Any) -> str:
   """Returns `file:line: name`, by a search for the name in quotes."""
   text = files.read_text(path)
   line = text.count("\n", 0, max(0, text.find(json.dumps(name)))) + 1

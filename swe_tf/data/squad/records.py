@@ -1,21 +1,20 @@
 """SQuAD questions to TFRecords for Model Garden's question answering task.
 
 Through Model Garden's reader and converter, with a tokenizer that is several
-times faster. Turning logits back into text is `squad_predictions`.
+times faster. Turning logits back into text is `predictions`.
 """
 
 from collections.abc import Callable
 import dataclasses
-import pathlib
-import shutil
 import time
 from typing import Any
 
 from official.nlp.data import squad_lib
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data.prepare import manifest
 from swe_tf.data.squad import questions as squad_questions
-from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.text import cached_tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,7 @@ def write_train_records(
   output: files.PathLike,
   *,
   version: str,
-  tokenizer: glue_squad_tokenizer.Tokenizer,
+  tokenizer: cached_tokenizer.CachedTokenizer,
   windows: Windows = BERT_WINDOWS,
 ) -> tuple[int, int]:
   """Writes the windows of a training file.
@@ -100,7 +99,7 @@ def build_eval_features(
   path: files.PathLike,
   *,
   version: str,
-  tokenizer: glue_squad_tokenizer.Tokenizer,
+  tokenizer: cached_tokenizer.CachedTokenizer,
   windows: Windows = BERT_WINDOWS,
   output: files.PathLike | None = None,
 ) -> EvalFeatures:
@@ -155,11 +154,11 @@ def write_squad_directory(
   split: str,
   output_dir: files.PathLike,
   *,
-  tokenizer: glue_squad_tokenizer.Tokenizer,
+  tokenizer: cached_tokenizer.CachedTokenizer,
   windows: Windows = BERT_WINDOWS,
   report: Callable[[str], Any] = print,
 ) -> dict[str, Any]:
-  """Adds a split to a directory of records with `vocab.txt` and `meta.json`.
+  """Adds a split to a directory of records with `vocab.txt` and a manifest.
 
   Args:
     squad: The questions of the split, passed by `check_convertible`.
@@ -171,33 +170,34 @@ def write_squad_directory(
     report: Is told a line when the split is finished.
 
   Returns:
-    The content of `meta.json`.
+    The manifest.
 
   Raises:
     UsageError: If the split is already there, or the other one was made with
       another version, vocabulary or length.
   """
-  output_dir = pathlib.Path(output_dir)
-  meta_path = output_dir / "meta.json"
+  output_dir = files.as_path(output_dir)
   output = output_dir / f"{split}.tf_record"
   json_copy = output_dir / "eval.json"
   files.refuse_existing([output] + [json_copy] * (split == "eval"))
-  meta = {
-    "task": f"squad_v{squad.version}",
-    "task_type": "bert_squad",
-    "version_2_with_negative": squad.version == "2.0",
+  content = manifest.make(
+    manifest.SQUAD,
+    task=f"squad_v{squad.version}",
+    task_type="bert_squad",
+    version_2_with_negative=squad.version == "2.0",
     **dataclasses.asdict(windows),
-    **tokenizer.meta(),
-  }
-  if meta_path.exists():
-    earlier = files.read_json(meta_path)
-    for key, value in meta.items():
+    **tokenizer.facts(),
+  )
+  path = manifest.find(output_dir)
+  if path:
+    earlier = manifest.read(path)
+    for key, value in content.items():
       if earlier.get(key) != value:
         raise errors.UsageError(
-          f"{meta_path} has {key} {earlier.get(key)!r}, but now it is "
-          f"{value!r}; prepare both splits alike, or choose another output."
+          f"{path} has {key} {earlier.get(key)!r}, but now it is {value!r}; "
+          "prepare both splits alike, or choose another output."
         )
-    meta = earlier
+    content = earlier
 
   start = time.monotonic()
   if split == "train":
@@ -217,17 +217,20 @@ def write_squad_directory(
       output=output,
     )
     questions, size = len(built.examples), len(built.features)
-    with files.complete_or_absent(json_copy) as scratch:
-      shutil.copyfile(squad.path, scratch)
-  with files.complete_or_absent(output_dir / "vocab.txt") as scratch:
-    shutil.copyfile(tokenizer.vocab_file, scratch)
+    files.write_bytes(json_copy, files.read_bytes(squad.path))
+  vocabulary = files.read_bytes(tokenizer.vocab_file)
+  files.write_bytes(output_dir / "vocab.txt", vocabulary)
   dropped = len(squad.questions) - questions
   report(
     f"{output}: {questions:,} questions in {size:,} sequences, "
     f"{dropped:,} dropped ({time.monotonic() - start:.1f} s)"
   )
-  meta[f"{split}_data_size"] = size
-  meta[f"{split}_questions"] = questions
-  meta[f"{split}_dropped_questions"] = dropped
-  files.write_json(meta_path, meta)
-  return meta
+  content[f"{split}_data_size"] = size  # As Model Garden calls it.
+  content.setdefault("splits", {})[split] = {
+    "file": output.name,
+    "size": size,
+    "questions": questions,
+    "dropped_questions": dropped,
+  }
+  manifest.write(output_dir, content)
+  return content

@@ -22,12 +22,14 @@ import textwrap
 from typing import NamedTuple
 import warnings
 
+from swe_tf import files
+from swe_tf.data.text import vocab as vocab_lib
+
 PACKAGES = ("scipy", "pandas", "numpy", "sklearn", "matplotlib", "tensorflow")
 
 _SKIPPED_FOLDERS = frozenset(
   ("tests", "test", "testing", "site-packages", "__pycache__", "_vendor")
 )
-_SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _VALIDATION_PERCENT = 5
 _MIN_WORDS = 8
 _MIN_PROSE = 0.85
@@ -93,17 +95,16 @@ def write_corpus(
       f"{max_bytes} bytes: too few to train on. Raise `max_bytes`."
     )
 
-  os.makedirs(output_dir, exist_ok=True)
   paths = CorpusPaths(
     *(
       os.path.join(output_dir, name)
       for name in ("train.txt", "validation.txt", "vocab.txt")
     )
   )
-  _write(paths.train, "\n".join(train))
-  _write(paths.validation, "\n".join(validation))
+  files.write_text(paths.train, "\n".join(train))
+  files.write_text(paths.validation, "\n".join(validation))
   vocab = character_vocab(train, vocab_size)
-  _write(paths.vocab, "".join(f"{token}\n" for token in vocab))
+  files.write_text(paths.vocab, "".join(f"{token}\n" for token in vocab))
   return paths
 
 
@@ -120,7 +121,8 @@ def character_vocab(texts: Iterable[str], size: int) -> list[str]:
   spaces = [character for character in counts if character.isspace()]
   counts[" "] = sum(counts.pop(character) for character in spaces)
   ranked = sorted(counts, key=lambda character: (-counts[character], character))
-  return [*_SPECIAL_TOKENS, *ranked[: size - len(_SPECIAL_TOKENS)]]
+  specials = vocab_lib.SPECIAL_TOKENS
+  return [*specials, *ranked[: size - len(specials)]]
 
 
 def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
@@ -186,10 +188,3 @@ def _prose(text: str) -> Iterator[str]:
       and len(line.translate(_PROSE)) <= (1 - _MIN_PROSE) * len(line)
     ):
       yield line
-
-
-def _write(path: str, text: str):
-  """Writes a file that is there whole or not at all."""
-  with open(path + ".partial", "w", encoding="utf-8", newline="\n") as f:
-    f.write(text)
-  os.replace(path + ".partial", path)

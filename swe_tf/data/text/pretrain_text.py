@@ -14,7 +14,7 @@ from official.core import config_definitions as cfg
 from official.nlp.data import data_loader
 from official.nlp.data import data_loader_factory
 from swe_tf import errors
-from swe_tf.data.prepare import manifest
+from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
 from swe_tf.data.text import resumable
@@ -92,16 +92,10 @@ class PretrainTextDataLoader(data_loader.DataLoader):
       self.tokenizer,
       params.masking,
       params.masking_rate,
-      params.max_predictions_per_seq
-      or manifest.default_max_predictions(
-        params.seq_length, params.masking_rate
+      budget.max_predictions(
+        params.seq_length, params.masking_rate, params.max_predictions_per_seq
       ),
     )
-    if self._masker.max_predictions > params.seq_length:
-      raise errors.UsageError(
-        f"`max_predictions_per_seq` ({self._masker.max_predictions}) must "
-        f"not be more than `seq_length` ({params.seq_length})."
-      )
 
   def load(
     self,

@@ -8,14 +8,16 @@ block is what one shard is made of. Splitting lines into documents is
 import codecs
 from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import glob
 import gzip
 import os
-from typing import BinaryIO
+from typing import IO
 import zlib
 
 from swe_tf import errors
+from swe_tf import files
 
 # How much is looked at before training; `swe prepare` reads everything.
 PEEK_BYTES = 1 << 20
@@ -39,16 +41,14 @@ class TextFile:
   crc32: int
 
 
-def open_binary(path: str) -> BinaryIO:
-  """Opens a file for reading, wherever it is; .gz is decompressed."""
-  if "://" in path:
-    # TensorFlow takes seconds to import: only for paths that need it.
-    import tensorflow as tf
-
-    raw = tf.io.gfile.GFile(path, "rb")
-  else:
-    raw = open(path, "rb")
-  return gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+@contextlib.contextmanager
+def open_text(path: str) -> Iterator[IO[bytes]]:
+  """Opens a file for reading bytes; .gz is decompressed."""
+  try:
+    with files.open_binary(path) as raw:
+      yield gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+  except (EOFError, zlib.error) as error:  # A gzip file that is cut or broken.
+    raise errors.UsageError(f"cannot read {path}: {error}.") from error
 
 
 def match(patterns: str) -> list[str]:
@@ -62,7 +62,7 @@ def match(patterns: str) -> list[str]:
   """
   paths = set()
   for pattern in filter(None, map(str.strip, patterns.split(","))):
-    if "://" in pattern:
+    if files.is_url(pattern):
       import tensorflow as tf
 
       found = tf.io.gfile.glob(pattern)
@@ -92,53 +92,50 @@ def check(path: str, max_bytes: int | None = None) -> TextFile:
   size = lines = crc32 = 0
   blank = True
   decoder = codecs.getincrementaldecoder("utf-8")()
-  try:
-    with open_binary(path) as f:
-      while max_bytes is None or size < max_bytes:
-        chunk = f.read(min(_CHUNK_BYTES, max_bytes or _CHUNK_BYTES))
-        if b"\0" in chunk:
-          raise errors.UsageError(
-            f"{path} is a binary file (byte 0 at "
-            f"{size + chunk.index(0)}); give text."
-          )
-        try:
-          decoder.decode(chunk, final=not chunk)
-        except UnicodeDecodeError as error:
-          pending = len(error.object) - len(chunk)
-          line = lines + chunk.count(b"\n", 0, error.start) + 1
-          raise errors.UsageError(
-            f"{path} is not UTF-8 (line {line}, byte "
-            f"{size + error.start - pending}); convert it, for instance with "
-            "iconv."
-          ) from None
-        if not chunk:
-          break
-        size += len(chunk)
-        lines += chunk.count(b"\n")
-        crc32 = zlib.crc32(chunk, crc32)
-        blank = blank and not chunk.strip()
-  except (OSError, EOFError, zlib.error) as error:
-    raise errors.UsageError(f"cannot read {path}: {error}.") from error
+  with open_text(path) as f:
+    while max_bytes is None or size < max_bytes:
+      chunk = f.read(min(_CHUNK_BYTES, max_bytes or _CHUNK_BYTES))
+      if b"\0" in chunk:
+        raise errors.UsageError(
+          f"{path} is a binary file (byte 0 at "
+          f"{size + chunk.index(0)}); give text."
+        )
+      try:
+        decoder.decode(chunk, final=not chunk)
+      except UnicodeDecodeError as error:
+        pending = len(error.object) - len(chunk)
+        line = lines + chunk.count(b"\n", 0, error.start) + 1
+        raise errors.UsageError(
+          f"{path} is not UTF-8 (line {line}, byte "
+          f"{size + error.start - pending}); convert it, for instance with "
+          "iconv."
+        ) from None
+      if not chunk:
+        break
+      size += len(chunk)
+      lines += chunk.count(b"\n")
+      crc32 = zlib.crc32(chunk, crc32)
+      blank = blank and not chunk.strip()
   if blank:
     raise errors.UsageError(f"{path} holds no text; leave it out.")
   return TextFile(path, size, lines + 1, crc32)
 
 
-def read_blocks(files: Sequence[TextFile], count: int) -> Iterator[bytes]:
+def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
   """Yields the text of the files in `count` blocks of about the same size.
 
   Block i has the lines that start in the i-th part of the text, so it depends
   on the files and on `count` alone. A blank line stands between files.
 
   Args:
-    files: The files, in the order of the text.
+    texts: The files, in the order of the text.
     count: The number of blocks.
   """
-  total = sum(file.size for file in files)
+  total = sum(text.size for text in texts)
   offset = index = 0
   block = []
-  for file in files:
-    with open_binary(file.path) as f:
+  for text in texts:
+    with open_text(text.path) as f:
       for line in f:
         while offset * count >= total * (index + 1):
           yield b"".join(block)

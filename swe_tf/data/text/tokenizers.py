@@ -85,21 +85,13 @@ class CharacterTokenizer:
   """
 
   def __init__(self, vocabulary: vocab_lib.Vocabulary):
-    characters = [
-      token
-      for token, is_text in zip(vocabulary.tokens, vocabulary.is_text)
-      if is_text
-    ]
-    long = [token for token in characters if len(token) != 1]
-    if long or not characters:
+    characters = vocabulary.texts
+    if not vocabulary.is_of_characters:
+      found = sorted(characters, key=len, reverse=True)[:3]
       raise errors.UsageError(
-        "A character vocabulary has single characters beside the special "
-        f"tokens, but this one has {long[:3] or 'none'}: use tokenizer: "
-        "wordpiece, or write one with swe_tf.data.text.docstrings."
-      )
-    if " " not in characters:
-      raise errors.UsageError(
-        'A character vocabulary needs the space: a line " ".'
+        "a character vocabulary has single characters, the space among them, "
+        f"beside the special tokens, but this one has {found or 'none'}; use "
+        "tokenizer: wordpiece, or write one with swe_tf.data.text.docstrings."
       )
     self.vocabulary = vocabulary
     self._space = vocabulary.id_of(" ")

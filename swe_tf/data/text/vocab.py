@@ -15,7 +15,7 @@ import re
 import numpy as np
 
 from swe_tf import errors
-from swe_tf.data.text import text_files
+from swe_tf import files
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -36,7 +36,7 @@ class Vocabulary:
   tokens: tuple[str, ...]
 
   @classmethod
-  def load(cls, path: str) -> "Vocabulary":
+  def load(cls, path: files.PathLike | None) -> "Vocabulary":
     """Reads a vocabulary file.
 
     Args:
@@ -52,19 +52,9 @@ class Vocabulary:
     if not path:
       raise errors.UsageError("no vocabulary is given; name a vocab.txt.")
     try:
-      with text_files.open_binary(path) as f:
-        content = f.read()
-    except OSError as error:
-      raise errors.UsageError(
-        f"cannot read the vocabulary {path}: {error.strerror or error}."
-      ) from error
-    try:
-      lines = content.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-      raise errors.UsageError(
-        f"the vocabulary {path} is not UTF-8 (byte {error.start}); give a "
-        "text file with one token a line."
-      ) from None
+      lines = files.read_text(path).split("\n")
+    except errors.UsageError as error:
+      raise errors.UsageError(f"the vocabulary: {error}") from error
     while lines and not lines[-1]:
       lines.pop()
     return cls.from_tokens([line.rstrip("\r") for line in lines], path)
@@ -106,6 +96,19 @@ class Vocabulary:
   def is_text(self) -> np.ndarray:
     """Which ids stand for text: `bool[len(self)]`, False for special tokens."""
     return np.array([not _NOT_TEXT.fullmatch(token) for token in self.tokens])
+
+  @property
+  def texts(self) -> list[str]:
+    """The tokens that stand for text."""
+    return [token for token in self.tokens if not _NOT_TEXT.fullmatch(token)]
+
+  @functools.cached_property
+  def is_of_characters(self) -> bool:
+    """Whether all text is single characters, the space among them.
+
+    WordPiece never makes a space, and would find no word in such a vocabulary.
+    """
+    return " " in self.texts and all(len(text) == 1 for text in self.texts)
 
 
 def learn_wordpieces(

@@ -1,5 +1,9 @@
 """Builds the dataset of a data config, from any training step on."""
 
+from collections.abc import Callable
+import functools
+import os
+
 from absl import logging
 import tensorflow as tf
 
@@ -24,11 +28,22 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     reader = resumable.ResumableInputReader(
       self._params,
       dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
-      count_fn=manifest.count_examples,
+      count_fn=_example_counter(),
       decoder_fn=self._decode,
       parser_fn=self._parse,
     )
     return reader.read(input_context, start_step=start_step)
+
+
+def _example_counter() -> Callable[[str], int | None]:
+  """Returns a function that knows the examples of a shard by its manifest."""
+  load = functools.cache(manifest.load)
+
+  def count(shard: str) -> int | None:
+    folder, name = os.path.split(shard)
+    return manifest.shards_of(load(folder)).get(name, {}).get("examples")
+
+  return count
 
 
 def build_dataset(

@@ -3,6 +3,7 @@
 Every fault is one line that says what to do. Nothing is written.
 """
 
+import functools
 import os
 
 from absl import logging
@@ -96,12 +97,13 @@ def check_manifest(
     UsageError: If training on the shards cannot work.
   """
   digests = {}
+  load = functools.cache(manifest.load)
   for shard in _matched(params):
     folder = os.path.dirname(shard)
-    found = manifest.find(shard)
+    found = load(folder)
     if found:
       _check_settings(params, shard, found, vocab_size)
-      digests[found["settings"]["vocab_sha256"]] = folder
+      digests[found["vocab_sha256"]] = folder
     elif tf.io.gfile.exists(os.path.join(folder, manifest.JOURNAL_NAME)):
       raise errors.UsageError(
         f"the shards in {folder} are not finished; run the same `swe prepare "
@@ -144,25 +146,26 @@ def _check_size(source, size, vocab_size):
 
 def _check_settings(params, shard, found, vocab_size):
   """Raises if the manifest `found` beside a shard does not fit `params`."""
-  settings = found["settings"]
-  if os.path.basename(shard) not in found["shards"]:
+  if os.path.basename(shard) not in manifest.shards_of(found):
     raise errors.UsageError(
       f"{shard} is not a shard of its manifest; set input_path to "
       f"{os.path.join(os.path.dirname(shard), '*.tfrecord')}."
     )
-  for name in ("seq_length", "max_predictions_per_seq"):
-    if getattr(params, name) != settings[name]:
+  for name, made in (
+    ("seq_length", found["max_seq_length"]),
+    ("max_predictions_per_seq", found["max_predictions_per_seq"]),
+  ):
+    if getattr(params, name) != made:
       raise errors.UsageError(
-        f"{name} is {getattr(params, name)}, but {shard} was made with "
-        f"{settings[name]}; set {name} to {settings[name]}, or prepare the "
-        "text again."
+        f"{name} is {getattr(params, name)}, but {shard} was made with {made}; "
+        f"set {name} to {made}, or prepare the text again."
       )
-  if params.use_next_sentence_label and not settings["next_sentence"]:
+  if params.use_next_sentence_label and not found["next_sentence"]:
     raise errors.UsageError(
       f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
       "or prepare the text again with --next_sentence."
     )
-  _check_size(shard, settings["vocab_size"], vocab_size)
+  _check_size(shard, found["vocab_size"], vocab_size)
 
 
 def _check_record(params, shard, vocab_size):

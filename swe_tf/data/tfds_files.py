@@ -11,6 +11,7 @@ import pathlib
 from typing import Any
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 
 # One and the same split.
@@ -61,9 +62,9 @@ def write_glue_files(
 
   for split in builder.info.splits:
     examples = sorted(_read(builder, split), key=lambda each: each["idx"])
-    path = directory / f"{split.replace(_TFDS, _OFFICIAL)}.jsonl"
-    path.write_text(
-      "".join(row(example) + "\n" for example in examples), encoding="utf-8"
+    files.write_text(
+      directory / f"{split.replace(_TFDS, _OFFICIAL)}.jsonl",
+      "".join(row(example) + "\n" for example in examples),
     )
 
 
@@ -93,7 +94,7 @@ def write_squad_file(name: str, split: str, path: pathlib.Path) -> None:
       for example in examples
     ]
   }
-  path.write_text(json.dumps(content), encoding="utf-8")
+  files.write_json(path, content)
 
 
 def _question(example: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def _question(example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prepare(name: str):
-  import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
+  import tensorflow_datasets as tfds
 
   try:
     builder = tfds.builder(name)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from swe_tf.data.text import loaders
+from swe_tf.data import loaders
 from swe_tf.data.text import pretrain_text
 from tests.data import corpus
 

@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 import types
 
 import numpy as np
@@ -12,10 +10,11 @@ import pytest
 from official.nlp.data import question_answering_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
+from swe_tf.commands import prepare_squad
 from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.text import cached_tokenizer
 from swe_tf.scoring import squad as squad_scores
 
 _WORDS = [
@@ -82,7 +81,7 @@ _QAS = [
 def _tokenizer(tmp_path):
   path = tmp_path / "vocab.txt"
   path.write_text("".join(f"{token}\n" for token in dict.fromkeys(_TOKENS)))
-  return glue_squad_tokenizer.WordCachedTokenizer(path)
+  return cached_tokenizer.CachedTokenizer(path)
 
 
 def _write(tmp_path, qas, context=_CONTEXT, **kwargs):
@@ -133,7 +132,7 @@ def test_training_spans_are_the_answers(tmp_path, tokenizer):
   assert questions == 4
   found = set()
   for inputs, spans in records:
-    tokens = tokenizer.convert_ids_to_tokens(inputs["input_word_ids"].tolist())
+    tokens = [tokenizer.vocabulary.tokens[i] for i in inputs["input_word_ids"]]
     span = tokens[spans["start_positions"] : spans["end_positions"] + 1]
     found.add(" ".join(span))
     if span != ["[CLS]"]:
@@ -237,9 +236,14 @@ def test_splits_share_a_directory(tmp_path, tokenizer):
 
   write("train")
   meta = write("eval")
-  assert meta["train_questions"] == meta["eval_questions"] == 4
-  assert meta["train_data_size"] == meta["eval_data_size"]
-  assert meta == json.loads((out / "meta.json").read_text())
+  assert (
+    meta["splits"]["train"] | {"file": "eval.tf_record"}
+    == (meta["splits"]["eval"])
+  )
+  assert meta["splits"]["eval"]["questions"] == 4
+  for split in ("train", "eval"):
+    assert meta[f"{split}_data_size"] == meta["splits"][split]["size"]
+  assert meta == json.loads((out / "manifest.json").read_text())
   assert (out / "eval.json").read_text() == path.read_text()
   with pytest.raises(errors.UsageError, match="eval.tf_record is already"):
     write("eval")
@@ -292,24 +296,17 @@ def test_command_tells_a_fault_in_one_line(tmp_path, tokenizer):
   path = _write(
     tmp_path, [{**_QAS[0], "answers": [{"text": "Rhein", "answer_start": 4}]}]
   )
-  result = subprocess.run(
-    [
-      sys.executable,
-      "-m",
-      "swe_tf.commands.prepare_squad",
-      f"--input={path}",
-      "--version=1.1",
-      f"--vocab={tokenizer.vocab_file}",
-      f"--output_dir={tmp_path / 'out'}",
-    ],
-    capture_output=True,
-    text=True,
-    check=False,
+  options = prepare_squad.Options(
+    input=str(path),
+    version="1.1",
+    vocab=tokenizer.vocab_file,
+    output_dir=str(tmp_path / "out"),
   )
-  assert result.returncode == 1
-  assert result.stderr == (
-    f"swe prepare squad: {path}:1: river: the answer 'Rhein' is not in its "
-    "context at answer_start 4, where 'Rhine' stands; correct answer_start "
-    "or remove the question.\n"
+  with pytest.raises(errors.UsageError) as error:
+    prepare_squad.run(options)
+  assert str(error.value) == (
+    f"{path}:1: river: the answer 'Rhein' is not in its context at "
+    "answer_start 4, where 'Rhine' stands; correct answer_start or remove the "
+    "question."
   )
   assert not (tmp_path / "out").exists()

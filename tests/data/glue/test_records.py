@@ -1,18 +1,17 @@
 """GLUE records, read back through Model Garden's data loader."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from official.nlp.data import sentence_prediction_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
+from swe_tf.commands import prepare_glue
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import records as glue_records
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.text import cached_tokenizer
 
 _TOKENS = [
   "[PAD]",
@@ -70,7 +69,7 @@ def _write(tmp_path, vocab, task_name, name, content, **kwargs):
   task = glue_tasks.find_task(task_name)
   (tmp_path / name).write_text(content)
   glue_file = glue_examples.read_glue_file(tmp_path / name, task, **kwargs)
-  tokenizer = glue_squad_tokenizer.WordCachedTokenizer(vocab)
+  tokenizer = cached_tokenizer.CachedTokenizer(vocab)
   glue_records.write_glue_records(
     glue_file,
     task,
@@ -151,7 +150,7 @@ def test_regression(tmp_path, vocab):
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_tokens_are_those_of_the_full_tokenizer(vocab, lower_case):
-  ours = glue_squad_tokenizer.WordCachedTokenizer(vocab, lower_case)
+  ours = cached_tokenizer.CachedTokenizer(vocab, lower_case)
   theirs = tokenization.FullTokenizer(str(vocab), lower_case)
   for text in (
     "The good films, the BAD films.",
@@ -173,29 +172,19 @@ def test_faulty_vocabulary(tmp_path):
   path = tmp_path / "vocab.txt"
   path.write_text("a\nb\n")
   with pytest.raises(errors.UsageError, match=r"has no \[PAD\]"):
-    glue_squad_tokenizer.WordCachedTokenizer(path)
+    cached_tokenizer.CachedTokenizer(path)
 
 
 def _prepare(tmp_path, vocab, **kwargs):
   flags = {
     "task": "SST-2",
-    "input_dir": tmp_path / "in",
-    "vocab": vocab,
-    "output_dir": tmp_path / "out",
+    "input_dir": str(tmp_path / "in"),
+    "vocab": str(vocab),
+    "output_dir": str(tmp_path / "out"),
     "max_seq_length": 8,
     **kwargs,
   }
-  return subprocess.run(
-    [
-      sys.executable,
-      "-m",
-      "swe_tf.commands.prepare_glue",
-      *(f"--{name}={value}" for name, value in flags.items()),
-    ],
-    capture_output=True,
-    text=True,
-    check=False,
-  )
+  prepare_glue.run(prepare_glue.Options(**flags))
 
 
 def test_command(tmp_path, vocab):
@@ -203,33 +192,33 @@ def test_command(tmp_path, vocab):
   (tmp_path / "in/train.tsv").write_text("sentence\tlabel\na\t1\nb\t0\n")
   (tmp_path / "in/dev.tsv").write_text("sentence\tlabel\na\t1\n")
   (tmp_path / "in/test.tsv").write_text("index\tsentence\n0\ta\n")
-  result = _prepare(tmp_path, vocab)
-  assert result.returncode == 0, result.stderr
+  _prepare(tmp_path, vocab)
   out = tmp_path / "out"
   assert sorted(path.name for path in out.iterdir()) == [
     "dev.tf_record",
-    "meta.json",
+    "manifest.json",
     "test.tf_record",
     "train.tf_record",
     "vocab.txt",
   ]
-  meta = json.loads((out / "meta.json").read_text())
+  meta = json.loads((out / "manifest.json").read_text())
   assert (
     meta["train_data_size"],
     meta["eval_data_size"],
     meta["test_data_size"],
   ) == (2, 1, 1)
   assert (meta["num_labels"], meta["max_seq_length"]) == (2, 8)
+  assert (meta["kind"], meta["vocab_size"]) == ("glue", len(_TOKENS))
   assert not meta["splits"]["test"]["labelled"]
   assert len(_load(out / "train.tf_record")) == 2
 
   # A fault is one line, told before anything is written.
   (tmp_path / "in/dev.tsv").write_text("sentence\tlabel\na\t7\n")
-  result = _prepare(tmp_path, vocab, output_dir=tmp_path / "second")
-  assert result.returncode == 1
-  assert result.stderr == (
-    f"swe prepare glue: {tmp_path}/in/dev.tsv:2: label '7' is not one of "
-    "0, 1, the labels of SST-2.\n"
+  with pytest.raises(errors.UsageError) as error:
+    _prepare(tmp_path, vocab, output_dir=str(tmp_path / "second"))
+  assert str(error.value) == (
+    f"{tmp_path}/in/dev.tsv:2: label '7' is not one of 0, 1, the labels of "
+    "SST-2."
   )
   assert not (tmp_path / "second").exists()
 
@@ -244,7 +233,7 @@ def test_nothing_is_overwritten(tmp_path, vocab):
       glue_examples.read_glue_directory(tmp_path, task),
       task,
       tmp_path / "out",
-      tokenizer=glue_squad_tokenizer.WordCachedTokenizer(vocab),
+      tokenizer=cached_tokenizer.CachedTokenizer(vocab),
     )
   assert [path.name for path in (tmp_path / "out").iterdir()] == [
     "dev.tf_record"

@@ -1,5 +1,6 @@
 """`swe prepare pretraining`: the same bytes always, whole or not at all."""
 
+import dataclasses
 import gzip
 import os
 import pathlib
@@ -16,13 +17,14 @@ import tensorflow as tf
 from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import journal as journal_lib
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = pathlib.Path(__file__).parents[3]
 
 
 def _prepare(**options):
@@ -35,9 +37,25 @@ def _command(**flags):
   return [
     sys.executable,
     "-m",
-    "swe_tf.commands.prepare_pretraining",
+    "swe_tf.cli",
+    "prepare",
+    "pretraining",
     *(f"--{name}={value}" for name, value in flags.items()),
   ]
+
+
+def _old_manifest(content):
+  """Returns what version 1 wrote, where a manifest had no kind."""
+  fields = [field.name for field in dataclasses.fields(manifest.Settings)]
+  known = content | {
+    "seq_length": content["max_seq_length"],
+    "lower_case": content["do_lower_case"],
+  }
+  return {
+    "settings": {name: known[name] for name in fields},
+    "inputs": content["inputs"],
+    "shards": content["splits"]["train"]["shards"],
+  }
 
 
 def _bytes(folder):
@@ -81,12 +99,13 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_the_stock_loader_reads_the_shards(self):
     made = _prepare(**self.options)
-    self.assertLen(made["shards"], 3)
+    corpus_made = made["splits"]["train"]
+    self.assertLen(corpus_made["shards"], 3)
     examples = self._read()
     weights = examples["masked_lm_weights"]
-    self.assertLen(weights, made["examples"])
-    self.assertEqual(weights.sum(), made["predictions"])
-    self.assertEqual(examples["input_mask"].sum(), made["tokens"])
+    self.assertLen(weights, corpus_made["size"])
+    self.assertEqual(weights.sum(), corpus_made["predictions"])
+    self.assertEqual(examples["input_mask"].sum(), corpus_made["tokens"])
     # What was masked is known: with it put back, no word of the text is lost.
     ids = examples["input_word_ids"].copy()
     rows, slots = np.nonzero(weights)
@@ -144,12 +163,13 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     expected = _bytes(output)
     # As if it was stopped while it wrote the second shard.
     first, second, third = sorted(p.name for p in output.glob("*.tfrecord"))
-    job = {name: whole[name] for name in ("settings", "inputs")}
+    job = _old_manifest(whole)
+    shards = job.pop("shards")
     (output / manifest.FILE_NAME).unlink()
-    (output / second).rename(output / f"{second}.partial")
+    (output / second).rename(output / f"{second}.x.partial")
     (output / third).unlink()
     journal = journal_lib.Journal(str(output / manifest.JOURNAL_NAME), job)
-    journal.add(first, whole["shards"][first])
+    journal.add(first, shards[first])
     with open(output / manifest.JOURNAL_NAME, "a") as f:
       f.write('["pretrain-00001-of-')
     modified = (output / first).stat().st_mtime_ns
@@ -159,8 +179,11 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(_prepare(**self.options), whole)
     self.assertEqual(_bytes(output), expected)
     self.assertEqual((output / first).stat().st_mtime_ns, modified)
-    # Called once more, it does nothing.
+    # Called once more, it does nothing; nor if an older version made it all.
     self.assertEqual(_prepare(**self.options), whole)
+    files.write_json(output / manifest.FILE_NAME, _old_manifest(whole))
+    self.assertEqual(_prepare(**self.options), whole)
+    self.assertEqual(manifest.load(output), whole)
 
   def test_gzip_is_the_same_text(self):
     plain = _prepare(**self.options)
@@ -168,13 +191,13 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
       f.write((self.folder / "a.txt").read_bytes())
     self.options["input"] = f"{self.folder}/a.txt.gz,{self.folder}/b.txt"
     self.options["output_dir"] = str(self.folder / "zipped")
-    self.assertEqual(_prepare(**self.options)["shards"], plain["shards"])
+    self.assertEqual(_prepare(**self.options)["splits"], plain["splits"])
 
   def test_sentence_pairs(self):
     made = _prepare(**(self.options | dict(next_sentence=True, dupe_factor=2)))
     examples = self._read(use_next_sentence_label=True)
     labels = examples["next_sentence_labels"][:, 0]
-    self.assertLen(labels, made["examples"])
+    self.assertLen(labels, made["splits"]["train"]["size"])
     self.assertBetween(labels.mean(), 0.3, 0.8)
     separator = corpus.tokens().index("[SEP]")
     ids, types = examples["input_word_ids"], examples["input_type_ids"]
@@ -190,11 +213,11 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     learned = vocab_lib.Vocabulary.load(
       os.path.join(self.options["output_dir"], "vocab.txt")
     )
-    self.assertEqual(made["settings"]["vocab_size"], len(learned))
+    self.assertEqual(made["vocab_size"], len(learned))
     self.assertBetween(len(learned), 50, 150)
 
   @parameterized.parameters(
-    (dict(vocab="nowhere.txt"), "cannot read the vocabulary"),
+    (dict(vocab="nowhere.txt"), "the vocabulary: cannot read"),
     (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
     (dict(input="{folder}/nothing*"), "no file matches"),
     (dict(input="{folder}/empty.txt"), "holds no text"),
@@ -202,7 +225,7 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
     (dict(input="{folder}/broken.txt.gz"), "cannot read"),
     (dict(num_shards=10**6), "ask for fewer"),
-    (dict(max_predictions_per_seq=65), "more than --seq_length=64"),
+    (dict(max_predictions_per_seq=65), r"not be more than seq_length \(64\)"),
     (dict(output_dir="{folder}/taken"), "not overwritten"),
   )
   def test_bad_input_writes_nothing(self, changes, message):
@@ -230,7 +253,7 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
   def test_the_command_tells_faults_in_one_line(self):
     command = _command(**(self.options | dict(vocab="nowhere.txt")))
     result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
-    self.assertEqual(result.returncode, 1)
+    self.assertEqual(result.returncode, 2)
     self.assertLen(result.stderr.strip().split("\n"), 1)
     self.assertIn("nowhere.txt", result.stderr)
 

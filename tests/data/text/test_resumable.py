@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from official.nlp.data import pretrain_dataloader
-from swe_tf.data.text import loaders
+from swe_tf.data import loaders
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import segments
 

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from swe_tf import errors
-from swe_tf.data.prepare import manifest
+from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
 from swe_tf.data.text import tokenizers
@@ -30,7 +30,7 @@ def _mask(ids, masking_name, rate=0.15, seed=1, max_predictions=None):
     _tokenizer(),
     masking_name,
     rate,
-    max_predictions or manifest.default_max_predictions(length, rate),
+    max_predictions or budget.max_predictions(length, rate),
   )
   draws = masking.draw(seed, 0, 0, len(ids), length)
   return {k: v.numpy() for k, v in tf.function(masker.mask)(ids, draws).items()}

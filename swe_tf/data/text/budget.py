@@ -1,0 +1,29 @@
+"""How many tokens of a sequence are predicted, without TensorFlow."""
+
+import math
+
+from swe_tf import errors
+
+
+def max_predictions(
+  seq_length: int, rate: float, asked: int | None = None
+) -> int:
+  """Returns the most predictions in a sequence.
+
+  Args:
+    seq_length: The length of the sequence.
+    rate: The part of its tokens to predict.
+    asked: What a config says; 0 and None stand for `seq_length * rate`,
+      rounded up.
+
+  Raises:
+    UsageError: If more are asked for than there are tokens.
+  """
+  # 0.15 * 20 is 3.0000000000000004 for some orders of multiplication.
+  found = asked or math.ceil(round(seq_length * rate, 6))
+  if found > seq_length:
+    raise errors.UsageError(
+      f"max_predictions_per_seq ({found}) must not be more than seq_length "
+      f"({seq_length})."
+    )
+  return found

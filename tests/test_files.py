@@ -1,0 +1,155 @@
+"""Files: whole or absent, faults in one line, on a disk and at a URL."""
+
+import itertools
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from swe_tf import errors
+from swe_tf import files
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(name="root", params=["local", "ram"])
+def fixture_root(request, tmp_path):
+  """A directory that is not there yet: on a disk, or in memory."""
+  if request.param == "ram":
+    return files.as_path(f"ram://bucket{next(_NUMBERS)}/new")
+  return files.as_path(tmp_path / "new")
+
+
+def _names(directory):
+  return sorted(path.name.rstrip("/") for path in directory.iterdir())
+
+
+def test_what_is_written_is_read(root):
+  path = root / "deep" / "file"
+  files.write_bytes(path, b"\xef\xbb\xbfa\r\n\xc3\xa9")
+  assert files.read_bytes(str(path)) == b"\xef\xbb\xbfa\r\n\xc3\xa9"
+  assert files.read_text(path) == "a\r\né"
+  with files.open_binary(path) as file:
+    assert file.read(4) == b"\xef\xbb\xbfa"
+  files.write_text(path, "a: !!python/tuple [1, é]\n")
+  assert files.read_yaml(path) == {"a": [1, "é"]}
+  files.write_json(path, {"a": ["é", 1.5]})
+  assert files.read_json(path) == {"a": ["é", 1.5]}
+  assert _names(path.parent) == ["file"]
+  assert str(path).startswith(str(root))
+
+
+def test_complete_or_absent(root):
+  path = root / "out.txt"
+  with files.complete_or_absent(path) as scratch:
+    pathlib.Path(scratch).write_text("first")
+    assert not path.exists()
+  for error in (KeyboardInterrupt, ValueError):
+    with pytest.raises(error), files.complete_or_absent(path) as scratch:
+      pathlib.Path(scratch).write_text("second")
+      raise error
+    assert not os.path.exists(scratch)
+  with pytest.raises(ValueError, match="not JSON compliant"):
+    files.write_json(path, float("nan"))
+  assert files.read_text(path) == "first"
+  assert _names(root) == ["out.txt"]
+
+
+def test_new_directory(root):
+  with pytest.raises(KeyboardInterrupt), files.new_directory(root) as scratch:
+    (scratch / "a").write_text("a")
+    raise KeyboardInterrupt
+  assert not scratch.exists() and not root.exists()
+  with files.new_directory(root) as scratch:
+    (scratch / "sub").mkdir()
+    (scratch / "sub" / "b").write_text("b")
+    (scratch / "manifest.json").write_text("{}")
+    assert not root.exists()
+  assert _names(root) == ["manifest.json", "sub"]
+  assert files.read_text(root / "sub" / "b") == "b"
+  assert not scratch.exists()
+  with pytest.raises(errors.UsageError, match="new is already there"):
+    with files.new_directory(root):
+      pass
+  with pytest.raises(errors.UsageError, match="is not overwritten"):
+    files.refuse_existing([root / "nothing", root / "manifest.json"])
+
+
+def test_a_failed_copy_leaves_no_directory(monkeypatch):
+  import tensorflow as tf
+
+  root = files.as_path("ram://failed/new")
+  copied = []
+
+  def copy(source, target):
+    copied.append(pathlib.Path(source).name)
+    if copied[-1] == "manifest.json":
+      raise tf.errors.PermissionDeniedError(None, None, "no.\nAt all.")
+    files.as_path(target).write_bytes(pathlib.Path(source).read_bytes())
+
+  monkeypatch.setattr(tf.io.gfile, "copy", copy)
+  with pytest.raises(errors.UsageError, match="cannot write ram.*: no; choose"):
+    with files.new_directory(root) as scratch:
+      for name in ("a", "manifest.json", "z"):
+        (scratch / name).write_text(name)
+  assert copied == ["a", "z", "manifest.json"]  # It vouches for the others.
+  assert not root.exists()
+
+
+@pytest.mark.parametrize("umask, mode", [(0o022, 0o644), (0o077, 0o600)])
+def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
+  before = os.umask(umask)
+  try:
+    files.write_text(tmp_path / "file", "")
+    with files.new_directory(tmp_path / "directory"):
+      pass
+  finally:
+    os.umask(before)
+  modes = [
+    stat.S_IMODE((tmp_path / name).stat().st_mode)
+    for name in ("file", "directory")
+  ]
+  assert modes == [mode, 0o777 & ~umask]
+
+
+@pytest.mark.parametrize(
+  "read, content, message",
+  [
+    (files.read_bytes, None, "cannot read .*file: No such file or directory"),
+    (files.read_text, b"a\n\xff", r"file:2: byte 0xff is not UTF-8"),
+    (files.read_json, b'{\n"a"', r"file:2: not JSON \("),
+    (files.read_yaml, b"a:\n- [1", r"file:2: not YAML \("),
+    (files.read_yaml, b"a: \x07", r"file:1: not YAML \("),
+  ],
+)
+def test_faults_are_one_line(root, read, content, message):
+  if content is not None:
+    files.write_bytes(root / "file", content)
+  with pytest.raises(errors.UsageError, match=message) as caught:
+    read(root / "file")
+  assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
+
+
+def test_outputs_that_cannot_be(tmp_path):
+  (tmp_path / "file").write_text("")
+  for write in (files.complete_or_absent, files.new_directory):
+    with pytest.raises(errors.UsageError, match="cannot write .*file/x.*;"):
+      with write(tmp_path / "file" / "x"):
+        pass
+  with pytest.raises(errors.UsageError, match="cannot read nosuch://a: File"):
+    files.read_bytes("nosuch://a")
+
+
+def test_local_files_need_no_tensorflow(tmp_path):
+  script = f"""
+from swe_tf import files
+import sys
+with files.new_directory({str(tmp_path / "new")!r}) as scratch:
+  files.write_json(scratch / "a.json", [1])
+assert files.read_yaml({str(tmp_path / "new" / "a.json")!r}) == [1]
+assert "tensorflow" not in sys.modules
+"""
+  subprocess.run([sys.executable, "-c", script], check=True)
