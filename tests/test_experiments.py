@@ -18,7 +18,7 @@ from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
 from swe_tf.data.prepare import job as prepare_job
-from swe_tf.data.prepare import manifest
+from swe_tf.data.text import budget
 from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
 from swe_tf.training import trainer as trainer_lib
@@ -96,9 +96,7 @@ def test_row_has_the_numbers_of_the_paper(row):
   for data in (config.task.train_data, config.task.validation_data):
     assert data.global_batch_size == data.seq_length == 512
     # What `swe prepare pretraining --seq_length=512` makes.
-    assert data.max_predictions_per_seq == manifest.default_max_predictions(
-      512, 0.15
-    )
+    assert data.max_predictions_per_seq == budget.max_predictions(512, 0.15)
 
   assert config.trainer.train_steps == paper.steps
   task = task_factory.get_task(config.task)
@@ -285,7 +283,7 @@ def test_small_is_deep_narrow_and_consistent(files, experiment):
   assert config.task.model.mlm_initializer_range == encoder.initializer_range
   for data in (config.task.train_data, config.task.validation_data):
     assert data.seq_length == encoder.max_position_embeddings
-    assert data.max_predictions_per_seq == manifest.default_max_predictions(
+    assert data.max_predictions_per_seq == budget.max_predictions(
       data.seq_length, 0.32
     )
     if files[1:]:

@@ -102,7 +102,7 @@ def _check_ax(data: prepared_data.PreparedData, ax_data_dir: str) -> None:
   for key in ("vocab_sha256", "max_seq_length", "do_lower_case"):
     if ax_data.meta[key] != data.meta[key]:
       raise errors.UsageError(
-        f"{ax_data.directory}/meta.json: {key} is {ax_data.meta[key]}, but "
+        f"{ax_data.path}: {key} is {ax_data.meta[key]}, but "
         f"{data.meta[key]} in {data.directory}; prepare both alike."
       )
 

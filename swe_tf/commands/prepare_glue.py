@@ -1,4 +1,4 @@
-"""Converts GLUE files to TFRecords and `meta.json`.
+"""Converts GLUE files to TFRecords and `manifest.json`.
 
     swe prepare glue --task=SST-2 --input_dir=DIR --vocab=FILE --output_dir=DIR
 
@@ -37,7 +37,7 @@ class Options:
     "Vocabulary file, of word pieces or of characters."
   )
   output_dir: str = options_lib.flag(
-    "Directory for the TFRecords, vocab.txt and meta.json."
+    "Directory for the TFRecords, vocab.txt and manifest.json."
   )
   max_seq_length: int = options_lib.flag(
     "Length of every sequence.", 128, lower_bound=8

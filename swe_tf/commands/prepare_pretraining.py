@@ -91,12 +91,12 @@ def run(options: Options) -> None:
   except KeyboardInterrupt:
     console.print("Stopped. Re-run the command to resume.")
     raise
-  settings = made["settings"]
+  corpus = made["splits"]["train"]
   print(
-    f"{made['examples']:,} examples, {made['tokens']:,} tokens, "
-    f"{made['predictions']:,} predictions. Train with\n"
+    f"{corpus['size']:,} examples, {corpus['tokens']:,} tokens, "
+    f"{corpus['predictions']:,} predictions. Train with\n"
     f"  input_path: {options.path('*.tfrecord')}\n"
-    f"  seq_length: {settings['seq_length']}\n"
-    f"  max_predictions_per_seq: {settings['max_predictions_per_seq']}\n"
-    f"  use_next_sentence_label: {str(settings['next_sentence']).lower()}"
+    f"  seq_length: {made['max_seq_length']}\n"
+    f"  max_predictions_per_seq: {made['max_predictions_per_seq']}\n"
+    f"  use_next_sentence_label: {str(made['next_sentence']).lower()}"
   )

@@ -1,4 +1,4 @@
-r"""Converts a SQuAD file to TFRecords and `meta.json`.
+r"""Converts a SQuAD file to TFRecords and `manifest.json`.
 
     swe prepare squad --input=train-v1.1.json --version=1.1 --vocab=FILE \
       --output_dir=DIR
@@ -17,6 +17,7 @@ import tempfile
 from absl import logging
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.data import tfds_files
 from swe_tf.data.squad import questions
@@ -39,7 +40,7 @@ class Options:
     "Vocabulary file, of word pieces or of characters."
   )
   output_dir: str = options_lib.flag(
-    "Directory for the TFRecords, vocab.txt and meta.json."
+    "Directory for the TFRecords, vocab.txt and manifest.json."
   )
   split: str | None = options_lib.flag(
     "What the file is for. By default train if every question has one answer "
@@ -74,7 +75,11 @@ def run(options: Options) -> None:
     if options.tfds:
       path = pathlib.Path(scratch) / f"{options.split}.json"
       tfds_files.write_squad_file(options.tfds, options.split, path)
-    squad = questions.read_squad_file(path, options.version)
+    _convert(options, path)
+
+
+def _convert(options: Options, path: files.PathLike) -> None:
+  squad = questions.read_squad_file(path, options.version)
   split = options.split or ("train" if squad.looks_like_training else "eval")
   questions.check_convertible(squad, for_training=split == "train")
 

@@ -158,7 +158,9 @@ def test_another_vocabulary_is_refused(pretrained, data_dir, tmp_path):
   _config(data_dir, init_checkpoint=str(encoder))
   text = (encoder / "vocab.txt").read_text()
   (encoder / "vocab.txt").write_text(text.replace("\nba\n", "\nxx\n"))
-  with pytest.raises(errors.UsageError, match="meta.json.*another vocabulary"):
+  with pytest.raises(
+    errors.UsageError, match="manifest.json.*another vocabulary"
+  ):
     _config(data_dir, init_checkpoint=str(encoder))
 
 
@@ -184,9 +186,9 @@ def test_checkpoint_of_another_size_is_refused(data_dir, tmp_path):
 
 
 def test_data_that_is_not_there_is_told(tmp_path, data_dir):
-  with pytest.raises(errors.UsageError, match="has no meta.json"):
+  with pytest.raises(errors.UsageError, match="has no manifest.json"):
     _config(str(tmp_path))
-  with pytest.raises(errors.UsageError, match="data_dir has no meta.json"):
+  with pytest.raises(errors.UsageError, match="data_dir has no manifest.json"):
     _config("")
   with pytest.raises(errors.UsageError, match="use --experiment|needs SQuAD"):
     _config(data_dir, "swe/squad")
