@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import library
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import encoder_files
@@ -107,7 +108,7 @@ def _find_vocabulary(
   places = [config_file.parent / "vocab.txt"]
   train_data = task.get("train_data") or {}
   if train_data.get("vocab_file_path"):
-    places.append(files.as_path(train_data["vocab_file_path"]))
+    places.append(files.as_path(library.find(train_data["vocab_file_path"])))
   input_path = train_data.get("input_path")
   if isinstance(input_path, str) and input_path:
     # `swe prepare` leaves the vocabulary beside the records.

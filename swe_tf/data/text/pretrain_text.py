@@ -14,6 +14,7 @@ from official.core import config_definitions as cfg
 from official.nlp.data import data_loader
 from official.nlp.data import data_loader_factory
 from swe_tf import errors
+from swe_tf import library
 from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
@@ -60,7 +61,7 @@ class PretrainTextDataConfig(cfg.DataConfig):
 
 def build_tokenizer(params: PretrainTextDataConfig) -> tokenizers.Tokenizer:
   """Returns the tokenizer that `params` asks for."""
-  vocabulary = vocab.Vocabulary.load(params.vocab_file_path)
+  vocabulary = vocab.Vocabulary.load(library.find(params.vocab_file_path))
   if params.tokenizer == "wordpiece":
     return tokenizers.WordPieceTokenizer(vocabulary, params.lower_case)
   if params.tokenizer == "character":
