@@ -66,7 +66,7 @@ def run(options: Options) -> None:
   tpu.check(config, topology, depths)
   console = rich_console.Console()
   say = functools.partial(console.print, soft_wrap=True)
-  all_layers = config.task.model.encoder.get().num_layers
+  all_layers = tpu.num_layers(config)
   layers = depths[0] if len(depths) == 1 else all_layers
   output_dir = pathlib.Path(options.output_dir)
   reports = tpu.compile_steps(

@@ -13,8 +13,7 @@ import tensorflow as tf
 from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_utils
-from swe_tf import errors
-from swe_tf.data.prepare import manifest
+from swe_tf.data.text import budget
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
@@ -86,7 +85,7 @@ class Cost:
 
 def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
   """Returns how many predictions the model makes for each sequence."""
-  return train_data.max_predictions_per_seq or manifest.default_max_predictions(
+  return train_data.max_predictions_per_seq or budget.max_predictions(
     train_data.seq_length, train_data.masking_rate
   )
 
@@ -120,13 +119,7 @@ def _flops_per_step(config: cfg.ExperimentConfig, size: sizes.Size) -> int:
 
 
 def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
-  encoder = registry.encoder_of(config.task.as_dict())
-  if encoder is None:
-    raise errors.UsageError(
-      f"the cost of a {type(config.task).__name__} is not known: register the "
-      "family of its encoder in swe_tf.modeling.registry."
-    )
-  return encoder
+  return registry.require_encoder(config.task.as_dict())
 
 
 def _phases(

@@ -5,7 +5,6 @@ the strategy has one, and lowered to XLA's HLO. No accelerator is needed, and
 nothing is run.
 """
 
-import copy
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +14,7 @@ from tensorflow.python.distribute import one_device_strategy
 from official.core import config_definitions as cfg
 from official.modeling import performance
 from swe_tf.doctor import steps
+from swe_tf.modeling import registry
 
 
 class _OneOfManyExtended(one_device_strategy.OneDeviceExtended):
@@ -90,11 +90,9 @@ def lower_step(
 def at_depth(
   config: cfg.ExperimentConfig, num_layers: int
 ) -> cfg.ExperimentConfig:
-  """Returns the experiment with another number of layers."""
-  config = copy.deepcopy(config)
-  # Not by `override`, which a config that was locked refuses.
-  config.task.model.encoder.get().num_layers = num_layers
-  return config
+  """Returns the experiment with another number of layers, not locked."""
+  encoder = registry.require_encoder(config.task.as_dict())
+  return config.replace(task=encoder.overrides(num_layers=num_layers))
 
 
 def _without_names(lowered: bytes) -> bytes:

@@ -24,6 +24,7 @@ from swe_tf import errors
 from swe_tf.doctor import lowering
 from swe_tf.doctor import steps
 from swe_tf.doctor import topologies
+from swe_tf.modeling import registry
 
 _EXTRA = "pip install 'swe-tf[tpu-check]'"
 _MEMORY = ("arguments", "outputs", "temporaries", "code")
@@ -65,13 +66,18 @@ def require_compiler() -> str:
   )
 
 
+def num_layers(config: cfg.ExperimentConfig) -> int:
+  """Returns the full depth."""
+  encoder = registry.require_encoder(config.task.as_dict())
+  return encoder.size.num_layers
+
+
 def depths_of(config: cfg.ExperimentConfig) -> list[int]:
   """Returns the depths to compile: 3, 4 and 5 units, or all layers if fewer.
 
   With 2 units the compiler finds short cuts that it does not find with more.
   """
-  unit = config.task.sharing.unit_size
-  layers = config.task.model.encoder.get().num_layers
+  unit, layers = config.task.sharing.unit_size, num_layers(config)
   return [3 * unit, 4 * unit, 5 * unit] if layers > 5 * unit else [layers]
 
 
@@ -116,7 +122,7 @@ def compile_steps(
     directory: Where programs and reports are kept. What is there already is
       not compiled again.
     jobs: How many compilers run at a time.
-    say: Is told of the progress.
+    say: Progress callback.
 
   Returns:
     The compiler's reports, by kind and depth.

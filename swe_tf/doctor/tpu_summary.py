@@ -84,6 +84,7 @@ def against_cost_model(config, found, replicas: int) -> str:
   payloads = {
     kind: found[kind]["all_reduce"].value / phase.all_reduce_bytes - 1
     for kind, phase in cost.phases.items()
+    if kind in found  # A model that grows has other phases.
   }
   return (
     f"against swe doctor cost, the compiler counts "

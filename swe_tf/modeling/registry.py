@@ -131,7 +131,8 @@ class Bert(ModelGarden):
     return super().build(task)
 
 
-_FAMILIES: list[Family] = [Bert(), ModelGarden()]
+_BERT = Bert()
+_FAMILIES: list[Family] = [_BERT, ModelGarden()]
 
 
 def register(family: Family) -> None:
@@ -196,7 +197,7 @@ def bert(params: Params, kind: str = "any") -> Encoder:
     kind: `any` is Pre-LN with the final layer norm, `bert` Model Garden's.
   """
   encoder = {"type": kind, kind: dict(params)}
-  return Encoder(Bert(), {"model": {"encoder": encoder}}, params)
+  return Encoder(_BERT, {"model": {"encoder": encoder}}, params)
 
 
 def encoder_of(task: Params) -> Encoder | None:
@@ -211,6 +212,17 @@ def encoder_of(task: Params) -> Encoder | None:
     if params is not None:
       return Encoder(family, task, params)
   return None
+
+
+def require_encoder(task: Params) -> Encoder:
+  """Returns the encoder of a task; raises `UsageError` if there is none."""
+  encoder = encoder_of(task)
+  if encoder is None:
+    raise errors.UsageError(
+      "no family of swe_tf.modeling.registry knows the encoder of the task; "
+      "register yours there, by --plugins=MODULE."
+    )
+  return encoder
 
 
 def blocks_of(model) -> Sequence[Any]:
