@@ -1,6 +1,7 @@
 """64 examples of any task, prepared, and encoders small enough to learn them.
 
-The examples are real ones where the real data is, and made up elsewhere.
+A test says whether its examples are real or made up; one that needs real data
+is skipped where there is none.
 """
 
 import itertools
@@ -8,6 +9,8 @@ import json
 import os
 import pathlib
 import random
+
+import pytest
 
 from official.nlp.tools import tokenization
 from swe_tf.data.glue import examples as glue_examples
@@ -55,7 +58,7 @@ def write_data(
     name: A GLUE task, `squad_v1.1` or `squad_v2.0`.
     directory: Where to write.
     count: The number of examples.
-    real: Whether to use real examples if they are there.
+    real: Whether the examples are real; skips the test if they are not there.
     max_seq_length: The length of every sequence.
     vocab_size: Fills the vocabulary up to this size.
 
@@ -81,11 +84,7 @@ def write_data(
 def _write_glue(
   task, directory, data_dir, count, real, max_seq_length, vocab_size
 ):
-  source = SHARED / "data" / "glue" / task.name
-  made = not real or not source.is_dir()
-  examples = (
-    _made_glue(task, count) if made else _real_glue(task, source, count)
-  )
+  examples = _real_glue(task, count) if real else _made_glue(task, count)
   tokenizer = _tokenizer(
     directory,
     itertools.chain(*(example.texts for example in examples)),
@@ -113,9 +112,17 @@ def _write_glue(
   )
 
 
-def _real_glue(task, source, count):
+def _real_data(pattern):
+  """Returns the first file that matches, or skips the test."""
+  found = sorted((SHARED / "data").glob(pattern))
+  if not found:
+    pytest.skip(f"no {SHARED}/data/{pattern}; SWE_SHARED names another place.")
+  return found[0]
+
+
+def _real_glue(task, count):
   """Returns examples with all labels, equally often."""
-  path = sorted([*source.glob("dev*.tsv"), *source.glob("dev*.jsonl")])[0]
+  path = _real_data(f"glue/{task.name}/dev*")
   examples = glue_examples.read_glue_file(path, task).examples
   groups = {}
   for example in examples:
@@ -144,12 +151,8 @@ def _made_glue(task, count):
 
 
 def _write_squad(version, directory, data_dir, count, real, max_seq_length):
-  source = SHARED / "data" / "squad" / f"dev-v{version}.json"
-  paragraphs = (
-    _real_squad(source, version, count)
-    if real and source.exists()
-    else _made_squad(version, count)
-  )
+  make = _real_squad if real else _made_squad
+  paragraphs = make(version, count)
   path = directory / f"squad-{version}.json"
   path.write_text(
     json.dumps({"data": [{"title": "some", "paragraphs": paragraphs}]})
@@ -175,8 +178,9 @@ def _write_squad(version, directory, data_dir, count, real, max_seq_length):
     )
 
 
-def _real_squad(source, version, count):
+def _real_squad(version, count):
   """Returns short paragraphs; for v2.0 half the questions have no answer."""
+  source = _real_data(f"squad/dev-v{version}.json")
   questions = squad_questions.read_squad_file(source, version).questions
   short = [
     each

@@ -7,10 +7,13 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from swe_tf import errors
+from swe_tf.commands import prepare_squad
 from swe_tf.data import tfds_files
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import questions as squad_questions
+from swe_tf.data.text import vocab as vocab_lib
 
 
 @pytest.fixture(name="offer")
@@ -127,6 +130,20 @@ def test_squad_is_squad(monkeypatch, tmp_path):
   squad = squad_questions.read_squad_file(path, "2.0")
   squad_questions.check_convertible(squad, for_training=True)
   assert [each.id for each in squad.questions] == ["q1", "q2"]
+
+  vocab = tmp_path / "vocab.txt"
+  vocab.write_text("\n".join(vocab_lib.SPECIAL_TOKENS))
+  prepare_squad.run(
+    prepare_squad.Options(
+      tfds="squad/v2.0",
+      split="train",
+      version="2.0",
+      vocab=str(vocab),
+      output_dir=str(tmp_path / "out"),
+    )
+  )
+  data = prepared_data.read_prepared_data(tmp_path / "out")
+  assert data.train.size == data.meta["splits"]["train"]["questions"] == 2
 
 
 def test_no_network_is_one_line(monkeypatch, tmp_path):
