@@ -97,7 +97,7 @@ def main(model_dir, output, rule_name):
   np.savez(
     output,
     **state,
-    untied_at=runner.trainer._sharing.untied_at,
+    untied_at=runner.trainer._phases.optimizer.untied_at,
     seen=[
       (decision["step"], *decision["cosines"])
       for decision in getattr(rule, "decisions", ())

@@ -2,7 +2,7 @@
 
 Weights, slots and decisions, bit for bit, with stops at each switch, and in the
 slow tests before and after it too. Resuming under other optimizers, replicas
-and wrappers is tested in `tests/sharing/test_trainer.py`.
+and wrappers is tested in `tests/training/test_trainer.py`.
 """
 
 import os
@@ -63,7 +63,7 @@ _METHODS = {
   "net2net": (_growing(2, "net2net", 0.4), (4,)),
   "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
 }
-# Each takes most of a minute. `swe` is in `tests/sharing/test_trainer.py` too.
+# Each takes most of a minute. `swe` is in `tests/training/test_trainer.py` too.
 _IN_EVERY_RUN = ("stem_branch", "split", "net2net", "stacking")
 
 

@@ -6,15 +6,12 @@ import numpy as np
 import tensorflow as tf
 
 from official.core import exp_factory
-from official.core import task_factory
-from official.core import train_lib
-from official.core import train_utils
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.methods import stem_branch
-from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import slots
+from swe_tf.sharing import wrapper
 from swe_tf.training import optimizer_stack as stack
-from swe_tf.training import trainer as trainer_lib
+from swe_tf.training import runner
 
 VOCAB, LENGTH, PREDICTIONS = 50, 16, 3
 LAYERS, TAU, STEPS = 2, 7, 12
@@ -104,31 +101,31 @@ def make_runner(
   config, model_dir: str, mode: str = "train", strategy=None, **kwargs
 ):
   """Returns Model Garden's runner with our trainer, restored if it can be."""
-  strategy = strategy or tf.distribute.get_strategy()
-  with strategy.scope():
-    task = task_factory.get_task(config.task, logging_dir=model_dir)
-    trainer = trainer_lib.SharedWeightsTrainer(
-      config,
-      task,
-      model=task.build_model(),
-      optimizer=train_utils.create_optimizer(task, config),
-      train="train" in mode,
-      evaluate="eval" in mode,
-      **kwargs,
-    )
-  return train_lib.OrbitExperimentRunner(
-    strategy, task, mode, config, model_dir, trainer=trainer
+  return runner.make_runner(
+    config,
+    model_dir,
+    mode=mode,
+    strategy=strategy or tf.distribute.get_strategy(),
+    **kwargs,
   )
+
+
+def inner_optimizer(optimizer):
+  """Returns the optimizer inside of all wrappers: that which has the slots."""
+  for name in ("_optimizer", "_inner_optimizer"):
+    if hasattr(optimizer, name):
+      return inner_optimizer(getattr(optimizer, name))
+  return optimizer
 
 
 def final_state(trainer):
   """Returns all weights, slots and averages as a dict of arrays."""
-  sharing = optimizer_lib.find_shared_weights_optimizer(trainer.optimizer)
-  inner = sharing.inner_optimizer
+  inner = inner_optimizer(trainer.optimizer)
+  wrapped = wrapper.find_wrapper(trainer.optimizer)
   state = {}
   weights = [*trainer.model.trainable_variables]
-  if isinstance(sharing, stem_branch.StemBranchOptimizer):
-    weights += [*sharing.stems, *(v for row in sharing.branches for v in row)]
+  if isinstance(wrapped, stem_branch.StemBranchOptimizer):
+    weights += [*wrapped.stems, *(v for row in wrapped.branches for v in row)]
   for i, v in enumerate(weights):
     state[f"{i}"] = v.numpy()
     # No loss reaches the pooler, so it has no slots.

@@ -10,9 +10,8 @@ from absl import logging
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
-from swe_tf.methods import growth
-from swe_tf.sharing import plan
-from swe_tf.tasks import sharing
+from swe_tf.methods import bindings
+from swe_tf.methods import choose
 
 # Section 5.1: the peak is reached at step 10k, of 0.5M and of 1M.
 _WARMUP_STEPS = 10_000
@@ -29,28 +28,8 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
     super().validate()
     check_train_steps(self)
     follow_train_steps(self)
-    sharing.check_sharing(self.task.sharing, self.trainer.train_steps)
-    check_growth(self)
-    num_layers = getattr(self.task.model.encoder.get(), "num_layers", None)
-    if num_layers is not None:
-      for units in (self.task.sharing, *self.task.sharing.stages):
-        plan.check_unit_size(units.unit_size, num_layers)
-
-
-def check_growth(config: cfg.ExperimentConfig) -> None:
-  """Raises unless the model can grow as `task.growth` says."""
-  method = config.task.growth.method
-  growth.check_growth(
-    config.task.growth,
-    config.task.model.encoder.get(),
-    config.trainer.optimizer_config,
-  )
-  if method != growth.NONE and config.task.sharing.mode != sharing.NONE:
-    raise errors.UsageError(
-      f"task.growth.method is {method!r} and task.sharing.mode is "
-      f"{config.task.sharing.mode!r}: a model that grows shares no weights. "
-      "Set task.sharing.mode=none, or task.growth.method=none."
-    )
+    bindings.record(self.task.sharing)
+    choose.check(self)
 
 
 def check_train_steps(config: cfg.ExperimentConfig) -> None:

@@ -110,13 +110,15 @@ class Method:
   Attributes:
     name: Its name in studies and reports.
     task: What chooses it, below `task`.
-    build: Applies it to a run; see `training.phases.Training`. A function, or
+    build: Makes a `training.phases.Training` of `Ingredients`. A function, or
       the name of one, `module:function`.
     ignores: The axes of a study that do not matter to it.
     matches: Whether a config chooses it; by default, whether the config has the
       `sharing.mode` of `task`.
     phases: What it costs when: its phases.
     alias_of: The method that it is, with another rule: its name in reports.
+    fractions: For a model that grows, after which parts of the steps.
+    check: Raises unless an experiment can be trained so. As `build`.
   """
 
   name: str
@@ -126,6 +128,8 @@ class Method:
   matches: Callable[[Choice], bool] | None = None
   phases: Callable[[Choice, sizes.Size], list[Phase]] = never_shared
   alias_of: str | None = None
+  fractions: Sequence[float] = ()
+  check: str | Callable[..., None] | None = None
 
   def is_chosen(self, choice: Choice) -> bool:
     if self.alias_of is not None:
@@ -233,24 +237,31 @@ def find(choice: Choice) -> Method:
   for method in _METHODS.values():
     if method.is_chosen(choice):
       return method
-  known = ", ".join(
-    sorted({m.task["sharing"]["mode"] for m in _METHODS.values()})
-  )
+  field, value, table, key = "sharing.mode", choice.mode, "sharing", "mode"
+  if choice.growth != NONE:
+    field, value = "growth.method", choice.growth
+    table, key = "growth", "method"
+  known = {m.task[table][key] for m in _METHODS.values() if table in m.task}
   raise errors.UsageError(
-    f"task.sharing.mode ({choice.mode!r}) must be one of {known}, with "
-    f"task.growth.method={NONE}; a method of your own is registered by "
-    "--plugins=MODULE."
+    f"task.{field} ({value!r}) must be one of {', '.join(sorted(known))}; a "
+    "method of your own is made known by --plugins=MODULE."
   )
+
+
+def growth_steps(choice: Choice) -> list[int]:
+  """Returns the updates after which a model grows."""
+  fractions = choice.growth_config.get("fractions") or find(choice).fractions
+  return [round(fraction * choice.train_steps) for fraction in fractions]
 
 
 def _growth_phases(
-  fractions: Sequence[float], shrink: Callable[[sizes.Size, int], sizes.Size]
+  shrink: Callable[[sizes.Size, int], sizes.Size],
 ) -> Callable[[Choice, sizes.Size], list[Phase]]:
-  """Returns the phases of a model that grows after some `fractions`."""
+  """Returns the phases of a model that grows."""
 
   def phases(choice: Choice, size: sizes.Size) -> list[Phase]:
+    ends = growth_steps(choice)
     found, begin = [], 0
-    ends = growth_steps(choice.growth_config, fractions, choice.train_steps)
     for stage, end in enumerate([*ends, choice.train_steps]):
       small = shrink(size, len(ends) - stage)
       name = f"{small.num_layers}x{small.hidden_size}"
@@ -259,19 +270,6 @@ def _growth_phases(
     return [phase for phase in found if phase.steps]
 
   return phases
-
-
-def growth_steps(
-  growth: Mapping[str, Any], default: Sequence[float], train_steps: int
-) -> list[int]:
-  """Returns the updates after which a model grows.
-
-  Args:
-    growth: `task.growth`.
-    default: The fractions of a method for which none are set.
-    train_steps: `trainer.train_steps`.
-  """
-  return [round(f * train_steps) for f in growth.get("fractions") or default]
 
 
 def halve_width(size: sizes.Size, times: int) -> sizes.Size:
@@ -290,9 +288,6 @@ def halve_depth(size: sizes.Size, times: int) -> sizes.Size:
 def _grown(name: str) -> Callable[[Choice], bool]:
   return lambda choice: choice.growth == name
 
-
-# Appendix B.1: 50k of 500k steps. Gong et al. 2019: 50k and 120k of 400k.
-NET2NET_FRACTIONS, STACKING_FRACTIONS = (0.1,), (0.125, 0.3)
 
 _IGNORES_ALL = frozenset({"tau", "units"})
 _NO_SHARING = {"sharing": {"mode": NONE}}
@@ -317,7 +312,7 @@ for _method in (
   Method(
     name=ALBERT,
     task={"sharing": {"mode": SWE, "untie_fraction": 1.0, "untie_step": None}},
-    build="swe_tf.methods.swe:build",
+    build="swe_tf.methods.albert:build",
     ignores=frozenset({"tau"}),
     matches=lambda choice: (
       _mode_is(SWE)(choice)
@@ -360,7 +355,9 @@ for _method in (
     build="swe_tf.methods.net2net:build",
     ignores=_IGNORES_ALL,
     matches=_grown("net2net"),
-    phases=_growth_phases(NET2NET_FRACTIONS, halve_width),
+    phases=_growth_phases(halve_width),
+    fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
+    check="swe_tf.methods.growth:check",
   ),
   Method(
     name="stacking",
@@ -368,7 +365,9 @@ for _method in (
     build="swe_tf.methods.stacking:build",
     ignores=_IGNORES_ALL,
     matches=_grown("stacking"),
-    phases=_growth_phases(STACKING_FRACTIONS, halve_depth),
+    phases=_growth_phases(halve_depth),
+    fractions=(0.125, 0.3),  # Gong et al. 2019: 50k and 120k of 400k steps.
+    check="swe_tf.methods.growth:check",
   ),
 ):
   register(_method)

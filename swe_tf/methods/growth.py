@@ -12,19 +12,14 @@ import dataclasses
 import tensorflow as tf
 import tf_keras
 
+from official.core import config_definitions as cfg
 from official.modeling.hyperparams import base_config
-from official.nlp.configs import encoders
 from swe_tf import errors
+from swe_tf.methods import catalog
+from swe_tf.modeling import registry
 from swe_tf.sharing import slots
 from swe_tf.training import phases
 
-NONE, NET2NET, STACKING = METHODS = ("none", "net2net", "stacking")
-_DEFAULT_FRACTIONS = {
-  # Appendix B.1: 50k of 500k steps.
-  NET2NET: (0.1,),
-  # Gong et al. 2019: 50k and 120k of 400k steps.
-  STACKING: (0.125, 0.3),
-}
 _NOT_BEGUN = -1
 
 
@@ -43,59 +38,47 @@ class GrowthConfig(base_config.Config):
       weight. 0 adds none; then only dropout tells the copies apart.
   """
 
-  method: str = NONE
+  method: str = catalog.NONE
   fractions: list[float] | None = None
   noise: float = 0.01
 
 
-def growth_steps(config: GrowthConfig, train_steps: int) -> list[int]:
-  """Returns the updates after which the model grows."""
-  fractions = config.fractions or _DEFAULT_FRACTIONS[config.method]
-  return [round(fraction * train_steps) for fraction in fractions]
-
-
-def check_growth(
-  config: GrowthConfig, encoder: base_config.Config, optimization
-) -> None:
-  """Raises unless a model of this encoder can grow as configured.
-
-  Args:
-    config: `task.growth`.
-    encoder: The config of the encoder, without the type around it.
-    optimization: `trainer.optimizer_config`.
-  """
-  if config.method not in METHODS:
+def check(config: cfg.ExperimentConfig) -> None:
+  """Raises unless the model of an experiment can grow as configured."""
+  growth, mode = config.task.growth, config.task.sharing.mode
+  if mode != catalog.NONE:
     raise errors.UsageError(
-      f"task.growth.method ({config.method!r}) must be one of "
-      f"{', '.join(METHODS)}."
+      f"task.growth.method is {growth.method!r} and task.sharing.mode is "
+      f"{mode!r}: a model that grows shares no weights. Set "
+      "task.sharing.mode=none, or task.growth.method=none."
     )
-  if config.method == NONE:
-    if config.fractions:
-      raise errors.UsageError(
-        "task.growth.fractions is set, but task.growth.method is 'none'."
-      )
-    return
-  _check_fractions(config)
-  if config.noise < 0.0:
+  _check_fractions(growth)
+  if growth.noise < 0.0:
     raise errors.UsageError(
-      f"task.growth.noise ({config.noise}) must not be < 0."
+      f"task.growth.noise ({growth.noise}) must not be < 0."
     )
-  if optimization.ema is not None:
+  if config.trainer.optimizer_config.ema is not None:
     raise errors.UsageError(
-      f"task.growth.method is {config.method!r}, but "
+      f"task.growth.method is {growth.method!r}, but "
       "trainer.optimizer_config.ema is set: an average over models of "
       "different sizes does not exist. Unset one of them."
     )
-  _check_size(config.method, encoder)
+  encoder = registry.encoder_of(config.task.as_dict())
+  if encoder is None or not isinstance(encoder.family, registry.Bert):
+    raise errors.UsageError(
+      f"task.growth.method={growth.method} is for BERT, but the encoder is "
+      "another one. Set task.model.encoder.type to 'any' or 'bert'."
+    )
+  _check_size(growth.method, encoder)
 
 
-def _check_fractions(config: GrowthConfig) -> None:
-  default = _DEFAULT_FRACTIONS[config.method]
-  fractions = config.fractions or list(default)
+def _check_fractions(growth: GrowthConfig) -> None:
+  default = catalog.methods()[growth.method].fractions
+  fractions = growth.fractions or list(default)
   if len(fractions) != len(default):
     raise errors.UsageError(
       f"task.growth.fractions ({fractions}) must be {len(default)} "
-      f"for {config.method!r}, one each time that the model grows."
+      f"for {growth.method!r}, one each time that the model grows."
     )
   if not all(0.0 <= f <= 1.0 for f in fractions):
     raise errors.UsageError(
@@ -107,14 +90,8 @@ def _check_fractions(config: GrowthConfig) -> None:
     )
 
 
-def _check_size(method: str, encoder: base_config.Config) -> None:
-  if not isinstance(encoder, encoders.BertEncoderConfig):
-    raise errors.UsageError(
-      f"task.growth.method={method} is for BERT, but the encoder's config "
-      f"is a {type(encoder).__name__}. Set task.model.encoder.type to "
-      "'any' or 'bert'."
-    )
-  if method == STACKING:
+def _check_size(method: str, encoder: registry.Encoder) -> None:
+  if method == "stacking":
     if encoder.num_layers % 4:
       raise errors.UsageError(
         f"num_layers ({encoder.num_layers}) must be divisible by 4 for "
@@ -127,10 +104,11 @@ def _check_size(method: str, encoder: base_config.Config) -> None:
     "intermediate_size",
     "embedding_size",
   ):
-    if (getattr(encoder, name) or 0) % 2:
+    value = encoder.params.get(name) or 0
+    if value % 2:
       raise errors.UsageError(
-        f"{name} ({getattr(encoder, name)}) must be even for 'net2net': it "
-        "trains a model of half the width first."
+        f"{name} ({value}) must be even for 'net2net': it trains a model of "
+        "half the width first."
       )
 
 

@@ -1,13 +1,19 @@
-"""The exact reparameterization: a stem and branches, each with its own update.
+"""Stem and branches: the exact reparameterization, each with its own update.
 
-Equation 1 of the paper, for the whole run: w_i = w_0 / sqrt(L) + v_i, with L
-the number of units, w_0 the stem and v_i the branches (the paper's w with a
-tilde). The optimizer updates w_0 and all v_i; section 2 derives that plain
-gradient descent then moves w_i by eta (mean_j g_j + g_i).
+What: Equation 1 of the paper, for the whole run: w_i = w_0 / sqrt(L) + v_i,
+with L the number of units, w_0 the stem and v_i the branches (the paper's w
+with a tilde). The optimizer updates w_0 and all v_i; section 2 derives that
+plain gradient descent then moves w_i by eta (mean_j g_j + g_i).
 
-Appendix B.1 feeds (mean_j g_j + g_i) / 2 to the optimizer in place of g_i, see
-`reparameterization.py`. For gradient descent the two are one up to the learning
-rate; for Adam and the like, whose update is not linear, they are not.
+Use: `task.sharing.mode=stem_branch`, with `unit_size`.
+
+Cost: a stem more in weights and slots, and an assignment of all tied weights
+after each update.
+
+Where it does not help: it is here to be compared with `reparameterize.py`,
+which feeds (mean_j g_j + g_i) / 2 to the optimizer in place of g_i. For
+gradient descent the two are one up to the learning rate; for Adam and the like,
+whose update is not linear, they are not.
 """
 
 from collections.abc import Sequence
@@ -15,9 +21,11 @@ import math
 
 import tensorflow as tf
 
-from swe_tf.methods import reparameterize as reparameterization
+from swe_tf.methods import plans
 from swe_tf.sharing import gradients
 from swe_tf.sharing import plan as plan_lib
+from swe_tf.sharing import wrapper
+from swe_tf.training import phases
 
 
 def stem_scale(num_units: int) -> float:
@@ -31,7 +39,7 @@ def stem_gradient(grads: Sequence[tf.Tensor], scale: float):
   return tf.add_n(reached) * scale if reached else None
 
 
-class StemBranchOptimizer(reparameterization.UntiedOptimizer):
+class StemBranchOptimizer(wrapper.WrappedOptimizer):
   """Has the inner optimizer update stem and branches instead of the weights.
 
   Slots, weight decay and clipping are those of the stem and the branches; the
@@ -40,6 +48,7 @@ class StemBranchOptimizer(reparameterization.UntiedOptimizer):
   weight decay by name still is.
 
   Attributes:
+    plan: The ties.
     stems: w_0 of each tie, in the order of `plan.ties`.
     branches: For each tie the v_i of its variables.
   """
@@ -50,7 +59,8 @@ class StemBranchOptimizer(reparameterization.UntiedOptimizer):
     plan: plan_lib.SharingPlan,
     name: str = "StemBranchOptimizer",
   ):
-    super().__init__(inner_optimizer, plan, name=name)
+    super().__init__(inner_optimizer, name=name)
+    self.plan = self._no_dependency(plan)
     with tf.init_scope():
       self.stems = [_like(tie[0], "stem") for tie in plan.ties]
       self.branches = [[_like(v, "branch") for v in tie] for tie in plan.ties]
@@ -116,3 +126,10 @@ def _like(variable: tf.Variable, what: str) -> tf.Variable:
     tf.zeros(variable.shape, variable.dtype),
     name=f"{what}/{variable.name.split(':')[0]}",
   )
+
+
+def build(ingredients: phases.Ingredients) -> phases.Training:
+  """Returns the training of a run; see `catalog.Method.build`."""
+  plan = plans.plan_of(ingredients.model, ingredients.config.task.sharing)
+  optimizer = StemBranchOptimizer(ingredients.optimizer, plan)
+  return phases.Training(optimizer, phases.OnePhase(plan, optimizer.begin))

@@ -8,6 +8,7 @@ import tf_keras
 
 from swe_tf import errors
 from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import wrapper
 
 
 class UntieCallback(tf_keras.callbacks.Callback):
@@ -25,10 +26,8 @@ class UntieCallback(tf_keras.callbacks.Callback):
 
   def on_train_begin(self, logs=None):
     del logs
-    self._optimizer = optimizer_lib.find_shared_weights_optimizer(
-      self.model.optimizer
-    )
-    if self._optimizer is None:
+    self._optimizer = wrapper.find_wrapper(self.model.optimizer)
+    if not isinstance(self._optimizer, optimizer_lib.SharedWeightsOptimizer):
       raise errors.UsageError(
         "UntieCallback needs a model that was compiled with a "
         "SharedWeightsOptimizer, got "

@@ -1,9 +1,9 @@
 """Fine-tuning on GLUE and SQuAD: thin over Model Garden's two tasks.
 
 What is added to them: the input can start at any step, the encoder is compared
-with its checkpoint before it is loaded, a seed, and answers to SQuAD that are
-scored by the official definitions. Weights are never shared here, so the
-trainer has nothing to do that the stock one does not.
+with its checkpoint before it is loaded, a seed, dropout that can be resumed,
+and answers to SQuAD that are scored by the official definitions. Weights are
+never shared here.
 """
 
 import dataclasses
@@ -22,10 +22,11 @@ from swe_tf import errors
 from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.text import one_at_a_time as glue_squad_tokenizer
+from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import resumable
 from swe_tf.scoring import squad as squad_scores
 from swe_tf.training import checkpoint
+from swe_tf.training import resumable as resumable_lib
 
 
 @dataclasses.dataclass
@@ -70,7 +71,8 @@ class FineTuningTask(base_task.Task):
   def build_model(self) -> tf_keras.Model:
     """Builds the model, the same one for the same `task_config.seed`."""
     tf_keras.utils.set_random_seed(self.task_config.seed)
-    return super().build_model()
+    with resumable_lib.dropout_with_state():
+      return super().build_model()
 
   def build_inputs(self, params, input_context=None, start_step: int = 0):
     """Returns the batches; for training, from global step `start_step` on."""
@@ -92,15 +94,10 @@ class FineTuningTask(base_task.Task):
 
   def initialize(self, model: tf_keras.Model) -> None:
     """Loads the encoder of `init_checkpoint`, after a check that it fits."""
-    path = self.task_config.init_checkpoint
-    if path:
-      if tf.io.gfile.isdir(path):
-        path = tf.train.latest_checkpoint(path)
-      if not path or not tf.io.gfile.exists(f"{path}.index"):
-        raise errors.UsageError(
-          f"there is no checkpoint at {self.task_config.init_checkpoint}."
-        )
-      checkpoint.check_fits(path, encoder=model.checkpoint_items["encoder"])
+    checkpoint.check_init_checkpoint(
+      self.task_config.init_checkpoint,
+      encoder=model.checkpoint_items["encoder"],
+    )
     super().initialize(model)
 
 
@@ -138,7 +135,7 @@ def read_questions(
     do_lower_case: Whether it is an uncased one.
     windows: The lengths that the records were made with.
   """
-  tokenizer = glue_squad_tokenizer.load_tokenizer(vocab_file, do_lower_case)
+  tokenizer = cached_tokenizer.CachedTokenizer(vocab_file, do_lower_case)
   return (
     squad_questions.read_squad_file(path, version),
     squad_records.build_eval_features(

@@ -9,13 +9,11 @@ import tensorflow as tf
 
 from official.core import task_factory
 from official.nlp.tasks import masked_lm
-from swe_tf import errors
-from swe_tf.data.text import checks
-from swe_tf.data.text import loaders
+from swe_tf.data import checks
+from swe_tf.data import loaders
+from swe_tf.methods import config as config_lib
 from swe_tf.methods import growth as growth_lib
-from swe_tf.methods import net2net
-from swe_tf.methods import stacking
-from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.modeling import registry
 from swe_tf.tasks import sharing as sharing_lib
 from swe_tf.training import optimizer_stack as stack
 
@@ -31,8 +29,8 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
       masks have a seed of their own, `train_data.seed`.
   """
 
-  sharing: sharing_lib.SharingConfig = dataclasses.field(
-    default_factory=sharing_lib.SharingConfig
+  sharing: config_lib.SharingConfig = dataclasses.field(
+    default_factory=config_lib.SharingConfig
   )
   growth: growth_lib.GrowthConfig = dataclasses.field(
     default_factory=growth_lib.GrowthConfig
@@ -51,11 +49,11 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
 
   def check_data(self) -> None:
     """Raises unless the data is there, sound, and fits the model."""
-    encoder = self.task_config.model.encoder.get()
+    encoder = registry.encoder_of(self.task_config.as_dict())
     checks.check_input(
       self.task_config.train_data,
       self.task_config.validation_data,
-      vocab_size=getattr(encoder, "vocab_size", None),
+      vocab_size=encoder.vocab_size if encoder else None,
     )
 
   def build_inputs(self, params, input_context=None, start_step: int = 0):
@@ -64,42 +62,9 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
       return super().build_inputs(params, input_context)
     return loaders.build_dataset(params, input_context, start_step=start_step)
 
-  def build_phases(self, model, optimizer, rule, config):
-    """See base class; a model that grows has phases of its own."""
-    growth = self.task_config.growth
-    if growth.method == growth_lib.NONE:
-      return super().build_phases(model, optimizer, rule, config)
-    steps = growth_lib.growth_steps(growth, config.trainer.train_steps)
-    if growth.method == growth_lib.STACKING:
-      encoder = self.task_config.model.encoder
-      return stacking.StackingPhases(
-        model,
-        optimizer.inner_optimizer,
-        steps,
-        build_encoder=lambda num_layers: self._build_encoder(
-          encoder.replace(**{encoder.type: {"num_layers": num_layers}})
-        ),
-      )
-    return net2net.WideningPhases(
-      model,
-      super().build_model(net2net.halve_width(self.task_config.model)),
-      optimizer.inner_optimizer,
-      steps,
-      noise=growth.noise,
-      seed=self.task_config.seed,
-    )
-
   def train_step(self, inputs, model, optimizer, metrics):
     """Model Garden's step; under float16, with the loss really scaled."""
-    if (
-      self._has_method()
-      and optimizer_lib.find_shared_weights_optimizer(optimizer) is None
-    ):
-      raise errors.UsageError(
-        "task.sharing or task.growth is set, but the trainer does not know "
-        "it, so nothing would be shared or grow. Run `python -m "
-        "swe_tf.train`, or give the stock driver --gin_file=gin/swe.gin."
-      )
+    self.require_method(optimizer)
     scaler = stack.loss_scaling_of(optimizer)
     if scaler is None:
       return super().train_step(inputs, model, optimizer, metrics)
@@ -119,10 +84,3 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
     optimizer.apply_gradients(list(zip(grads, variables)))
     self.process_metrics(metrics, inputs, outputs)
     return {self.loss: loss}
-
-  def _has_method(self) -> bool:
-    """Returns whether training differs from Model Garden's."""
-    return (
-      self.task_config.sharing.mode != sharing_lib.NONE
-      or self.task_config.growth.method != growth_lib.NONE
-    )

@@ -9,6 +9,8 @@ import tensorflow as tf
 from swe_tf import errors
 
 _SHOWN = 5
+# Where EMA and loss scaling, and our wrappers, keep the optimizer inside.
+_ENCLOSED, _WRAPPED = "_optimizer", "_inner_optimizer"
 
 
 def _variables_below(
@@ -86,10 +88,56 @@ def check_fits(path: str, **items: tf.Module) -> None:
     )
 
 
+def check_init_checkpoint(path: str, **items: tf.Module) -> None:
+  """Raises unless `task.init_checkpoint` is there and fits; see `check_fits`.
+
+  Args:
+    path: A checkpoint, or a directory with one; nothing is checked if empty.
+    **items: See `check_fits`.
+  """
+  if not path:
+    return
+  found = tf.train.latest_checkpoint(path) if tf.io.gfile.isdir(path) else path
+  if not found or not tf.io.gfile.exists(f"{found}.index"):
+    raise errors.UsageError(
+      f"there is no checkpoint at task.init_checkpoint ({path}); name a "
+      "directory with one, or a prefix such as DIR/ckpt-1000."
+    )
+  check_fits(found, **items)
+
+
 class CheckedCheckpoint(tf.train.Checkpoint):
-  """A checkpoint whose `model` is compared before it is restored."""
+  """A checkpoint whose `model` is compared before it is restored.
+
+  It also reads what was saved when baselines were wrapped like shared runs: the
+  optimizer of such a checkpoint is one level deeper.
+  """
 
   def restore(self, save_path, options=None):
-    if save_path is not None:
-      check_fits(save_path, model=self.model)
-    return super().restore(save_path, options)
+    if save_path is None:
+      return super().restore(save_path, options)
+    check_fits(save_path, model=self.model)
+    status = super().restore(save_path, options)
+    wrapped = self._as_wrapped(tf.train.CheckpointView(save_path))
+    if wrapped is not None:
+      children = dict(self._trackable_children()) | {"optimizer": wrapped}
+      tf.train.Checkpoint(**children).restore(save_path, options)
+    return status
+
+  def _as_wrapped(self, view: tf.train.CheckpointView):
+    """Returns the optimizer where an old checkpoint has it; None if not old."""
+    children = view.children(0)
+    optimizer = getattr(self, "optimizer", None)
+    if optimizer is None or "optimizer" not in children:
+      return None
+    node, path = children["optimizer"], []
+    # Down through EMA and loss scaling, on both sides alike.
+    while hasattr(optimizer, _ENCLOSED) and _ENCLOSED in view.children(node):
+      optimizer = optimizer._optimizer  # pylint: disable=protected-access
+      node = view.children(node)[_ENCLOSED]
+      path.append(_ENCLOSED)
+    if _WRAPPED not in view.children(node) or hasattr(optimizer, _WRAPPED):
+      return None
+    for name in (_WRAPPED, *reversed(path)):
+      optimizer = tf.train.Checkpoint(**{name: optimizer})
+    return optimizer

@@ -1,14 +1,15 @@
 """The order in which optimizers wrap each other.
 
-`EMA(LossScale(SharedWeights(inner)))`: the trainer finds EMA by type, so it
-must be outermost; loss scaling decides whether to update at all, so it must
-enclose whatever updates.
+`EMA(LossScale(method(inner)))`: the trainer finds EMA by type, so it must be
+outermost; loss scaling decides whether to update at all, so it must enclose
+whatever updates.
 """
 
 import tf_keras
 
 from official.modeling import optimization
 from official.modeling import performance
+from swe_tf.sharing import wrapper
 
 
 class ExponentialMovingAverage(optimization.ExponentialMovingAverage):
@@ -32,22 +33,25 @@ def loss_scaling_of(optimizer):
   return None
 
 
-def stack_optimizers(inner, *, wrap, config):
-  """Builds the stack around a bare optimizer.
+def stack_optimizers(optimizer, config):
+  """Builds the stack around the optimizer of a method.
 
   Args:
-    inner: The bare optimizer.
-    wrap: A function that puts the method around it.
+    optimizer: What makes the updates: a bare optimizer, or one wrapped by a
+      method.
     config: The experiment config: `runtime` says whether to scale the loss,
       `trainer.optimizer_config.ema` whether to average the weights.
 
   Returns:
     The outermost optimizer.
   """
+  use_float16 = config.runtime.mixed_precision_dtype == "float16"
+  if use_float16 and not isinstance(optimizer, wrapper.WrappedOptimizer):
+    # A bare AdamWeightDecay would not clip under loss scaling, and the baseline
+    # would be trained with other gradients than what it is compared with.
+    optimizer = wrapper.WrappedOptimizer(optimizer)
   optimizer = performance.configure_optimizer(
-    wrap(inner),
-    use_float16=config.runtime.mixed_precision_dtype == "float16",
-    loss_scale=config.runtime.loss_scale,
+    optimizer, use_float16=use_float16, loss_scale=config.runtime.loss_scale
   )
   ema = config.trainer.optimizer_config.ema
   if ema is not None:

@@ -1,18 +1,23 @@
 """The phases of a method, as the trainer sees them.
 
 Whatever changes the program of a step in the middle of a run begins a phase:
-weights that are untied, units that are split, a model that grows
-(`swe_tf.methods`). The trainer compiles one loop for each phase and asks
-between loops; the rest is the method's own.
+weights that are untied, units that are split, a model that grows. The trainer
+compiles one loop for each phase and asks between loops; the rest is the
+method's own (`swe_tf.methods`).
 """
 
 import abc
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+from typing import Protocol
+from typing import runtime_checkable
 
 import tf_keras
 
-from swe_tf.sharing import adaptive
+from official.core import config_definitions as cfg
 from swe_tf.sharing import diagnostics
-from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 
 
@@ -48,78 +53,95 @@ class Phases(abc.ABC):
     """Is called once, before the first update of a run that is not resumed."""
 
   @property
+  def is_shared(self) -> bool:
+    """Whether layers are tied now."""
+    return False
+
+  @property
   def model(self) -> tf_keras.Model | None:
     """The model that is trained now; None if it always is the task's own."""
     return None
 
   @property
-  def state(self) -> dict[str, object]:
+  def state(self) -> dict[str, Any]:
     """What a checkpoint has to hold besides the model and the optimizer."""
     return {}
 
-  def logs(self) -> dict[str, float]:
+  def logs(self) -> Mapping[str, Any]:
     """Returns the scalars that show the method at work."""
     return {}
 
 
-class SharingPhases(Phases):
-  """Shared, perhaps in smaller groups, then unshared."""
+class OnePhase(Phases):
+  """The phases of a method whose step is the same program for the whole run."""
 
-  def __init__(
-    self,
-    optimizer: optimizer_lib.SharedWeightsOptimizer,
-    rule: schedule.UntieRule,
-  ):
-    self.optimizer = optimizer
-    self.rule = rule
+  def __init__(self, plan: plan_lib.SharingPlan | None, begin=None):
+    """Initializes the phase.
+
+    Args:
+      plan: The layers whose distance from each other is logged; None for a
+        model without repeated layers.
+      begin: Is called before the first update of a run that is not resumed.
+    """
+    self._plan = plan
+    self._begin = begin
 
   @property
   def name(self) -> str:
-    if self.optimizer.phase == optimizer_lib.UNSHARED:
-      return optimizer_lib.UNSHARED
-    return f"{optimizer_lib.SHARED} {self.optimizer.plan}"
+    return "unshared"
 
   def begin(self) -> None:
-    self.optimizer.begin()
+    if self._begin is not None:
+      self._begin()
 
   def next_decision(self, step: int) -> int | None:
-    if self.optimizer.phase == optimizer_lib.UNSHARED:
-      return None
-    return self.rule.next_decision(step)
+    return None
 
   def change_if_due(self, step: int) -> str | None:
-    if self.optimizer.phase == optimizer_lib.UNSHARED:
-      return None
-    before = self.optimizer.plan
-    groups = self.rule.regroup(
-      step, self.optimizer.gradient_cosines, before.groups
-    )
-    if groups == before.groups:
-      return None
-    self.optimizer.split(groups)
-    if self.optimizer.phase == optimizer_lib.UNSHARED:
-      return f"untied {before} after step {step}"
-    return f"split {before} into {self.optimizer.plan} after step {step}"
+    return None
 
-  @property
-  def state(self) -> dict[str, object]:
-    keeps = isinstance(self.rule, adaptive.RememberingRule)
-    return {"untie_rule": self.rule} if keeps else {}
+  def logs(self) -> Mapping[str, Any]:
+    if self._plan is None:
+      return {}
+    distance = diagnostics.distance_from_mean(self._plan)
+    return {"sharing/distance_from_mean": distance}
 
-  def logs(self) -> dict[str, float]:
-    """See base class."""
-    shared = self.optimizer.phase == optimizer_lib.SHARED
-    tau = self.optimizer.untied_at
-    if tau is None:
-      tau = self.optimizer.untie_step
-    logs = {"sharing/phase": float(not shared)}
-    if tau is not None:
-      logs["sharing/untie_step"] = float(tau)
-    if shared:
-      logs["sharing/groups"] = float(len(set(self.optimizer.plan.groups)))
-      logs["sharing/gradient_cosine"] = self.optimizer.gradient_cosine
-    else:
-      logs["sharing/distance_from_mean"] = diagnostics.distance_from_mean(
-        self.optimizer.plan
-      )
-    return logs
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ingredients:
+  """What a method is applied to.
+
+  Attributes:
+    task: The task.
+    model: The model that the task built.
+    optimizer: The bare optimizer that the task made.
+    config: The experiment.
+    untie_rule: When to untie, in place of the config's rule.
+  """
+
+  task: Any
+  model: tf_keras.Model
+  optimizer: Any
+  config: cfg.ExperimentConfig
+  untie_rule: schedule.UntieRule | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+  """What comes out.
+
+  Attributes:
+    optimizer: What makes the updates, without EMA and loss scaling.
+    phases: When which step is run.
+  """
+
+  optimizer: Any
+  phases: Phases
+
+
+@runtime_checkable
+class TaskWithMethod(Protocol):
+  """A task whose config chooses a method."""
+
+  def apply_method(self, ingredients: Ingredients) -> Training:
+    """Returns how the model is trained."""

@@ -1,22 +1,22 @@
-"""How phases follow each other: Model Garden's trainer, cut at the untie step.
+"""How phases follow each other: one compiled loop a phase, cut where it ends.
 
-One loop is compiled for each phase. `train(num_steps)` is cut where a phase may
-end, whatever `steps_per_loop` is, so that an unshared step is the stock step
-with nothing added. The trainer knows phases, never gradients.
+`train(num_steps)` is cut where a phase may end, whatever `steps_per_loop` is,
+so that an unshared step is the stock step with nothing added. The trainer knows
+phases, never gradients.
 """
 
 import time
 import weakref
 
 from absl import logging
+import gin
 import tensorflow as tf
 
-import gin
-from official.core import base_trainer
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
-from swe_tf.training import checkpoint as checkpoint_lib
-from swe_tf.training import optimizer_stack as stack
+from swe_tf.training import optimizer_stack
+from swe_tf.training import phases as phases_lib
+from swe_tf.training import resumable
 
 
 def say(message: str) -> None:
@@ -26,13 +26,12 @@ def say(message: str) -> None:
 
 
 @gin.configurable
-class SharedWeightsTrainer(base_trainer.Trainer):
-  """Trains with block weights shared, unties them, and trains on.
+class SharedWeightsTrainer(resumable.ResumableTrainer):
+  """Trains a task by the method that its config chooses.
 
-  A task takes part by having `build_sharing_plan`, `untie_rule`,
-  `wrap_optimizer`, `build_phases` and `build_inputs(..., start_step=)`;
-  `swe_tf.tasks.sharing.SharingTask` gives them. For any other task this is the
-  stock trainer.
+  A task takes part by being a `TaskWithMethod`, as those of `swe_tf.tasks` for
+  pre-training are. Any other task trains as in stock Model Garden, but for what
+  `ResumableTrainer` adds.
   """
 
   def __init__(
@@ -57,30 +56,30 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
       **kwargs: See the base class.
     """
-    self._phases, self._sharing = None, None
-    if hasattr(task, "build_sharing_plan"):
-      plan = task.build_sharing_plan(model)
-      rule = untie_rule or task.untie_rule(config.trainer.train_steps)
-      optimizer = stack.stack_optimizers(
-        optimizer,
-        wrap=lambda inner: task.wrap_optimizer(inner, plan, rule, config),
-        config=config,
+    self._phases: phases_lib.Phases | None = None
+    if isinstance(task, phases_lib.TaskWithMethod):
+      training = task.apply_method(
+        phases_lib.Ingredients(
+          task=task,
+          model=model,
+          optimizer=optimizer,
+          config=config,
+          untie_rule=untie_rule,
+        )
       )
-      self._sharing = optimizer_lib.find_shared_weights_optimizer(optimizer)
+      self._phases = training.phases
+      optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
     self._loop_fn = None
     self._evaluated = lambda: None
-    self._input_is_positioned = kwargs.get("train_dataset") is not None
     super().__init__(config, task, model, optimizer, *args, **kwargs)
-    if self._sharing is not None:
-      self._phases = task.build_phases(model, self._sharing, rule, config)
-    self._checkpoint = checkpoint_lib.CheckedCheckpoint(
-      **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
-      **(self._phases.state if self._phases else {}),
-    )
+
+  def more_state(self) -> dict[str, object]:
+    return self._phases.state if self._phases else {}
 
   @property
   def phase(self) -> str:
-    return self._sharing.phase if self._sharing else optimizer_lib.UNSHARED
+    shared = self._phases is not None and self._phases.is_shared
+    return optimizer_lib.SHARED if shared else optimizer_lib.UNSHARED
 
   @property
   def model(self):
@@ -88,38 +87,22 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     now = self._phases.model if self._phases else None
     return super().model if now is None else now
 
-  def initialize(self):
-    """Loads `init_checkpoint`, then has the method begin."""
-    latest = self._latest_of_chief()
-    if latest:
-      self.checkpoint.restore(latest)
-      return
-    super().initialize()
+  def begin(self) -> None:
     if self._phases is not None:
       self._phases.begin()
 
-  def _latest_of_chief(self) -> str | None:
-    """Returns what a worker that is not the chief has to start from.
-
-    Model Garden gives the checkpoint manager of such a worker an empty folder:
-    after a restart the chief would go on from its checkpoint, and the others
-    from the beginning.
-    """
-    model_dir = self.task.logging_dir
-    if self.strategy.extended.should_checkpoint or not model_dir:
-      return None
-    return tf.train.latest_checkpoint(model_dir)
-
   def train(self, num_steps: tf.Tensor):
     """Runs `num_steps` steps, and changes the phase on the way where due."""
-    self._position_input()
+    if self._phases is None:
+      return super().train(num_steps)
+    self.position_input()
     self.train_loop_begin()
     end = int(self.global_step.numpy()) + int(num_steps)
     while (step := int(self.global_step.numpy())) < end:
       # Before the step, not after it: a run that is resumed exactly at tau
       # comes here with the decision still to be made.
       self._change_phase_if_due(step)
-      stop = self._phases.next_decision(step) if self._phases else None
+      stop = self._phases.next_decision(step)
       stop = end if stop is None else min(stop, end)
       self._run(stop - step)
     self._change_phase_if_due(end)
@@ -143,22 +126,6 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     if self._evaluated() is not self.model:
       self._eval_loop_fn = None
 
-  def _position_input(self):
-    """Starts the input where the restored step left it.
-
-    Every step takes one global batch, so the step is the position. Stock Model
-    Garden starts the data from the beginning after a restart.
-    """
-    if self._input_is_positioned:
-      return
-    self._input_is_positioned = True
-    step = int(self.global_step.numpy())
-    if step and hasattr(self.task, "build_sharing_plan"):
-      logging.info("Resuming the training input at step %d.", step)
-      self.train_dataset = self.distribute_dataset(
-        self.task.build_inputs, self.config.task.train_data, start_step=step
-      )
-
   def _run(self, num_steps: int) -> None:
     """Makes `num_steps` steps, the first of a phase by itself, timed."""
     if self._train_iter is None:
@@ -168,18 +135,17 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self._loop_fn = self.create_train_loop_fn()
       self._loop_fn(self._train_iter, tf.constant(1, tf.int32))
       int(self.global_step.numpy())  # Waits for the step.
-      if self._phases is not None:
-        say(
-          f"{self._phases.name}: compiled and made the first step in "
-          f"{time.time() - start:.1f} s"
-        )
+      say(
+        f"{self._phases.name}: compiled and made the first step in "
+        f"{time.time() - start:.1f} s"
+      )
       num_steps -= 1
     if num_steps:
       self._loop_fn(self._train_iter, tf.constant(num_steps, tf.int32))
 
   def _change_phase_if_due(self, step: int) -> None:
     start = time.time()
-    done = self._phases.change_if_due(step) if self._phases else None
+    done = self._phases.change_if_due(step)
     if done:
       self._loop_fn = None  # The next step is another program.
       self._forget_other_models()

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from official.modeling.optimization import legacy_adamw
 from official.nlp.configs import encoders
-from swe_tf.methods import growth
+from swe_tf.methods import catalog
 from swe_tf.methods import stacking
 from swe_tf.sharing import slots
 from tests.methods import bert
@@ -167,7 +167,8 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_default_steps(self):
     def steps(method):
-      return growth.growth_steps(growth.GrowthConfig(method=method), 400_000)
+      task = {"sharing": {"mode": "none"}, "growth": {"method": method}}
+      return catalog.growth_steps(catalog.read(task, 400_000, 24))
 
     self.assertEqual(steps("stacking"), [50_000, 120_000])
     self.assertEqual(steps("net2net"), [40_000])

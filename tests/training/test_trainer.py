@@ -4,16 +4,16 @@ import os
 import pathlib
 
 from absl.testing import parameterized
+import gin
 import numpy as np
 import tensorflow as tf
 import tf_keras
 
-import gin
 from official.core import task_factory
 from official.core import train_utils
 from official.modeling import performance
 from swe_tf import errors
-from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.methods import plans
 from swe_tf.sharing import schedule
 from swe_tf.training import optimizer_stack as stack
 from swe_tf.training import trainer as trainer_lib
@@ -85,7 +85,7 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
         }
       )
       runner.controller.train(tiny.STEPS)
-      self.assertEqual(runner.trainer._sharing.untied_at, tiny.TAU)  # pylint: disable=protected-access
+      self.assertEqual(runner.trainer._phases.optimizer.untied_at, tiny.TAU)  # pylint: disable=protected-access
       states.append(tiny.final_state(runner.trainer))
     self.assert_same_state(states[1], states[0])
     self.assert_same_state(states[2], states[0])
@@ -114,7 +114,7 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
       with strategy.scope():
         resumed.controller.train(stop)
     self.assertEqual(
-      resumed.trainer._sharing.untied_at,  # pylint: disable=protected-access
+      resumed.trainer._phases.optimizer.untied_at,  # pylint: disable=protected-access
       tiny.TAU,
     )
     self.assert_same_state(tiny.final_state(resumed.trainer), expected)
@@ -174,7 +174,7 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
 
     runner = self._runner(untie_rule=Rule())
     runner.controller.train(8)
-    self.assertEqual(runner.trainer._sharing.untied_at, 6)  # pylint: disable=protected-access
+    self.assertEqual(runner.trainer._phases.optimizer.untied_at, 6)  # pylint: disable=protected-access
     cosines = dict(Rule.seen)
     self.assertTrue(np.isnan(cosines[0]))
     self.assertBetween(cosines[5], -1.0, 1.0)  # Measured every 5 steps.
@@ -199,9 +199,9 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     finally:
       gin.clear_config()
     self.assertIsInstance(trainer, trainer_lib.SharedWeightsTrainer)
-    self.assertEqual(str(trainer._sharing.plan), "1x1")  # pylint: disable=protected-access
+    self.assertEqual(str(trainer._phases.optimizer.plan), "1x1")  # pylint: disable=protected-access
     trainer.train(tf.constant(4))
-    self.assertEqual(trainer._sharing.untied_at, 3)  # pylint: disable=protected-access
+    self.assertEqual(trainer._phases.optimizer.untied_at, 3)  # pylint: disable=protected-access
 
   def test_a_checkpoint_of_another_architecture_is_refused(self):
     directory = self.create_tempdir().full_path
@@ -225,12 +225,12 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     model.encoder_network = Encoder()
     task = self._runner().trainer.task
     with self.assertRaisesRegex(errors.UsageError, "Encoder has no .*blocks"):
-      task.build_sharing_plan(model)
+      plans.plan_of(model, task.task_config.sharing)
 
   def test_the_stock_trainer_is_refused(self):
     runner = self._runner()
-    inner = runner.trainer._sharing.inner_optimizer  # pylint: disable=protected-access
-    self.assertIsNone(optimizer_lib.find_shared_weights_optimizer(inner))
+    inner = runner.trainer._phases.optimizer.inner_optimizer  # pylint: disable=protected-access
+    runner.trainer.task._has_method = False  # pylint: disable=protected-access
     with self.assertRaisesRegex(errors.UsageError, "gin/swe.gin"):
       runner.trainer.task.train_step({}, None, inner, [])
 

@@ -1,0 +1,22 @@
+"""The baseline: Model Garden's training, with nothing added.
+
+What: the bare optimizer of the task, one program for the whole run. Sharing
+for no steps, or in units of all layers, is the baseline too.
+
+Use: `task.sharing.mode=none`.
+
+Cost: none; it is what the others are compared with.
+
+Where it does not help: it is the control. Compare at the same steps, with a
+schedule that is fully decayed, at a peak learning rate tuned for it as for the
+others.
+"""
+
+from swe_tf.methods import plans
+from swe_tf.training import phases
+
+
+def build(ingredients: phases.Ingredients) -> phases.Training:
+  """Returns the training of a run; see `catalog.Method.build`."""
+  plan = plans.plan_of(ingredients.model, ingredients.config.task.sharing)
+  return phases.Training(ingredients.optimizer, phases.OnePhase(plan))

@@ -1,0 +1,87 @@
+"""What gin binds of the method, written into the config.
+
+A binding is code that `params.yaml` does not hold: without this a report would
+label a run by what the config says, and not by what was trained.
+"""
+
+from typing import Any
+
+import gin
+
+from swe_tf.methods import catalog
+from swe_tf.methods import config as config_lib
+
+_TRAINER, _RULE = "SharedWeightsTrainer", "untie_rule"
+_PLAN, _BLOCKS = "make_sharing_plan", "find_repeated_blocks"
+
+
+def record(sharing: config_lib.SharingConfig) -> None:
+  """Writes into `task.sharing` what gin binds; changes it in place."""
+  unit_size = _bound(_PLAN).get("unit_size")
+  if unit_size is not None:
+    sharing.unit_size = unit_size
+  unsaid = _lines(_BLOCKS)
+  rule = _bound(_TRAINER).get(_RULE)
+  if rule is not None:
+    name = getattr(rule, "selector", str(rule)).split(".")[-1]
+    record_rule = _RULES.get(name)
+    if record_rule is None:
+      sharing.rule = name
+      catalog.register_rule(catalog.Rule(name=name, make=_not_from_config))
+      unsaid += _lines(name)
+    else:
+      record_rule(sharing, _bound(name))
+  sharing.bindings = unsaid
+
+
+def _bound(configurable: str) -> dict[str, Any]:
+  try:
+    return gin.get_bindings(configurable, resolve_references=False)
+  except ValueError:  # Nobody imported it.
+    return {}
+
+
+def _lines(configurable: str) -> list[str]:
+  return [
+    f"{configurable}.{name} = {value!r}"
+    for name, value in sorted(_bound(configurable).items())
+  ]
+
+
+def _not_from_config(sharing: config_lib.SharingConfig, train_steps: int):
+  """Stands for a rule that the trainer gets from gin: it is never asked."""
+  del sharing, train_steps
+
+
+def _fixed(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
+  sharing.rule = catalog.FIXED
+  sharing.untie_step = bound["untie_step"]
+
+
+def _staged(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
+  sharing.rule = catalog.STAGED
+  sharing.untie_step = bound["untie_step"]
+  sharing.stages = [
+    config_lib.StageConfig(unit_size=units * sharing.unit_size, from_step=step)
+    for step, units in bound["stages"]
+  ]
+
+
+def _by_correlation(
+  sharing: config_lib.SharingConfig, bound: dict[str, Any]
+) -> None:
+  sharing.rule = "split" if bound.get("split") else "adaptive"
+  for name, field in (
+    ("interval", "check_interval"),
+    ("rho", "rho"),
+    ("patience", "patience"),
+  ):
+    if name in bound:
+      setattr(sharing, field, bound[name])
+
+
+_RULES = {
+  "UntieAtStep": _fixed,
+  "UntieInStages": _staged,
+  "UntieByCorrelation": _by_correlation,
+}

@@ -1,0 +1,58 @@
+"""`task.sharing`: how block weights are shared."""
+
+import dataclasses
+
+from official.modeling.hyperparams import base_config
+from swe_tf.methods import catalog
+from swe_tf.sharing import untie_step as untie_step_lib
+
+
+@dataclasses.dataclass
+class StageConfig(base_config.Config):
+  """From which step on units are larger, for `SharingConfig.rule=staged`.
+
+  Attributes:
+    unit_size: The number of consecutive layers that form a unit from then on.
+    from_fraction: The fraction of `trainer.train_steps` after which it begins.
+    from_step: The step after which it begins; wins over the fraction when set.
+  """
+
+  unit_size: int = 1
+  from_fraction: float = 0.0
+  from_step: int | None = None
+
+
+@dataclasses.dataclass
+class SharingConfig(base_config.Config):
+  """How block weights are shared.
+
+  Attributes:
+    mode: `swe` shares, then unties. `none` is the baseline: the stock update.
+      `reparameterize` gives each layer (mean gradient + own gradient) / 2 for
+      the whole run (appendix B.1 of the paper). `stem_branch` trains the stem
+      and the branches of the paper's Equation 1 for the whole run.
+    unit_size: The number of consecutive layers that form a unit.
+    untie_fraction: The fraction of `trainer.train_steps` that is shared.
+    untie_step: The number of shared steps; wins over the fraction when set.
+    rule: When to untie. `fixed` is the paper's: after `untie_step`. `staged`
+      goes through `stages` before that. `adaptive` unties when most cosines
+      between adjacent units' gradients are below `rho`, `patience` times in a
+      row; `split` cuts the stack only between the units that disagree. These
+      two have no untie step.
+    stages: The stages of `staged`, in order.
+    check_interval: How many steps are between two looks at the cosines.
+    rho: The cosine below which two units disagree.
+    patience: How often in a row.
+    bindings: What gin binds of the method and no field above says; filled in.
+  """
+
+  mode: str = catalog.SWE
+  unit_size: int = 1
+  untie_fraction: float = untie_step_lib.PAPERS_FRACTION
+  untie_step: int | None = None
+  rule: str = catalog.FIXED
+  stages: list[StageConfig] = dataclasses.field(default_factory=list)
+  check_interval: int = 1000
+  rho: float = 0.5
+  patience: int = 3
+  bindings: list[str] = dataclasses.field(default_factory=list)

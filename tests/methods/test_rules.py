@@ -1,0 +1,43 @@
+"""Untie rules from a config."""
+
+from absl.testing import parameterized
+
+from swe_tf import errors
+from swe_tf.methods import config as config_lib
+from swe_tf.methods import rules
+from tests import tiny
+
+
+class ConfigTest(parameterized.TestCase):
+  def test_makes_the_rule_of_the_config(self):
+    stage = config_lib.StageConfig(unit_size=4, from_fraction=0.05)
+    config = config_lib.SharingConfig(
+      rule="staged", unit_size=2, untie_fraction=0.1, stages=[stage]
+    )
+    rule = rules.make_rule(config, 1000)
+    self.assertEqual((rule.untie_step, rule.stages), (100, [(50, 2)]))
+    self.assertIsNone(rule.cosine_interval)
+    for name, split in (("adaptive", False), ("split", True)):
+      config = config_lib.SharingConfig(rule=name, check_interval=7, rho=0.2)
+      rule = rules.make_rule(config, 1000)
+      self.assertEqual((rule.split, rule.cosine_interval), (split, 7))
+
+  @parameterized.parameters(
+    (dict(mode="half"), r"mode \('half'\) must be one of none, rep"),
+    (dict(rule="never"), r"rule \('never'\) must be one of fixed"),
+    (dict(stages=[{}]), "stages is set"),
+    (dict(rule="adaptive", rho=1.5), r"rho \(1.5\)"),
+    (dict(rule="split", patience=0), r"patience \(0\)"),
+    (dict(rule="adaptive", check_interval=0), r"interval \(0\)"),
+    (
+      dict(
+        rule="staged",
+        unit_size=2,
+        stages=[{"unit_size": 3, "from_step": 1}],
+      ),
+      "no multiple of",
+    ),
+  )
+  def test_is_refused(self, config, message):
+    with self.assertRaisesRegex(errors.UsageError, message):
+      tiny.config_of(tiny.overrides("unused"), {"task": {"sharing": config}})
