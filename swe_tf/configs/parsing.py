@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from official.core import config_definitions as cfg
 from official.core import train_utils
+from official.modeling import hyperparams
 from swe_tf import errors
 
 
@@ -28,3 +29,31 @@ def parse_configuration(values: Any, **kwargs) -> cfg.ExperimentConfig:
     raise errors.UsageError(str(error.args[0])) from error
   except tf.errors.NotFoundError as error:
     raise errors.UsageError(f"--config_file: {error.message}.") from error
+
+
+def apply_overrides(
+  config: cfg.ExperimentConfig, params_override: str | None
+) -> cfg.ExperimentConfig:
+  """Changes an experiment as `--params_override` says.
+
+  Args:
+    config: The experiment.
+    params_override: YAML or `a=b,c=d`; may be empty.
+
+  Returns:
+    The experiment, not validated.
+
+  Raises:
+    UsageError: If there is no such parameter, or it has no such value.
+  """
+  if not params_override:
+    return config
+  try:
+    return hyperparams.override_params_dict(
+      config, params_override, is_strict=True
+    )
+  except (LookupError, AttributeError, ValueError) as error:
+    reason = str(error.args[0] if error.args else error).splitlines()[0]
+    raise errors.UsageError(
+      f"--params_override={params_override}: {reason}"
+    ) from error

@@ -6,51 +6,16 @@ with the overrides that it stands for. Imports no TensorFlow.
 """
 
 from collections.abc import Mapping
-import dataclasses
 import re
 from typing import Any
 
 from swe_tf import errors
+from swe_tf.methods import catalog
+from swe_tf.modeling import registry
 
 Overrides = Mapping[str, Any]
 
-
-@dataclasses.dataclass(frozen=True)
-class Method:
-  """A way to train.
-
-  Attributes:
-    task: What it sets below `task`.
-    ignores: The axes that do not matter to it. A study in which they differ
-      has one run of this method for all their values.
-  """
-
-  task: Overrides
-  ignores: frozenset[str] = frozenset()
-
-
-def _sharing(ignores=(), **fields) -> Method:
-  return Method({"sharing": fields}, frozenset(ignores))
-
-
-def _growth(method: str) -> Method:
-  return Method(
-    {"sharing": {"mode": "none"}, "growth": {"method": method}},
-    frozenset(["tau", "units"]),
-  )
-
-
-METHODS: dict[str, Method] = {
-  "baseline": _sharing(["tau", "units"], mode="none"),
-  "swe": _sharing(mode="swe"),
-  "albert": _sharing(["tau"], mode="swe", untie_fraction=1.0, untie_step=None),
-  "adaptive": _sharing(["tau"], mode="swe", rule="adaptive"),
-  "split": _sharing(["tau"], mode="swe", rule="split"),
-  "reparameterize": _sharing(["tau"], mode="reparameterize"),
-  "stem_branch": _sharing(["tau"], mode="stem_branch"),
-  "net2net": _growth("net2net"),
-  "stacking": _growth("stacking"),
-}
+KNOWN = ("method", "units", "tau", "width", "steps", "learning_rate", "seed")
 
 
 def _number(axis: str, value: Any, low: float, high: float = float("inf")):
@@ -63,7 +28,7 @@ def _number(axis: str, value: Any, low: float, high: float = float("inf")):
 
 
 def parse_tau(value: Any) -> float:
-  """Returns tau as a fraction of the steps, of 0.1 or '10%'."""
+  """Returns tau as a fraction of the steps, of 0.25 or '25%'."""
   if isinstance(value, str) and re.fullmatch(r"[\d.]+ *%", value):
     value = float(value.rstrip(" %")) / 100
   return float(_number("tau", value, 0.0, 1.0))
@@ -83,10 +48,11 @@ def parse_units(value: Any) -> tuple[int, int | None]:
 
 def check_value(axis: str, value: Any) -> None:
   """Raises unless `value` can stand on the axis."""
-  if axis == "method" and value not in METHODS:
+  if axis == "method" and value not in catalog.methods():
     raise errors.UsageError(
-      f"axes.method: {value!r} is none of {', '.join(METHODS)}. For another "
-      "one, give the axis another name, and overrides for each value."
+      f"axes.method: {value!r} is none of {', '.join(catalog.methods())}. For "
+      "another one, register it with --plugins=MODULE, or give the axis "
+      "another name, and overrides for each value."
     )
   if axis == "units":
     parse_units(value)
@@ -100,60 +66,41 @@ def check_value(axis: str, value: Any) -> None:
     _number(axis, value, 0)
 
 
-def overrides_of(axis: str, value: Any, encoder) -> Overrides:
+def overrides_of(axis: str, value: Any, encoder: registry.Encoder) -> Overrides:
   """Returns what a value of a known axis changes.
 
   Args:
     axis: The axis.
     value: The value, checked.
-    encoder: The encoder's config before the change. A wider one has more heads
-      of the same size, and the same ratio to the feed-forward layer.
+    encoder: The encoder before the change. As in section 5.3.1, a wider one
+      has as many heads, and the same ratio to the feed-forward layer.
   """
   if axis == "method":
-    return {"task": METHODS[value].task}
+    return {"task": catalog.methods()[value].task}
   if axis == "units":
     return {"task": {"sharing": {"unit_size": parse_units(value)[0]}}}
   if axis == "tau":
-    return {
-      "task": {
-        "sharing": {"untie_fraction": parse_tau(value), "untie_step": None}
-      }
-    }
+    tau = {"untie_fraction": parse_tau(value), "untie_step": None}
+    return {"task": {"sharing": tau}}
   if axis == "seed":
     return {"task": {"seed": value, "train_data": {"seed": value}}}
   if axis == "steps":
     return {"trainer": {"train_steps": value}}
   if axis == "learning_rate":
-    return {
-      "trainer": {
-        "optimizer_config": {
-          "learning_rate": {"polynomial": {"initial_learning_rate": value}}
-        }
-      }
-    }
-  heads = encoder.num_attention_heads * value / encoder.hidden_size
-  if heads != int(heads):
-    size = encoder.hidden_size // encoder.num_attention_heads
+    rate = {"polynomial": {"initial_learning_rate": value}}
+    return {"trainer": {"optimizer_config": {"learning_rate": rate}}}
+  size = encoder.size
+  if value % size.num_attention_heads:
     raise errors.UsageError(
-      f"axes.width: {value} is no multiple of the size of a head ({size})."
+      f"axes.width: {value} is no multiple of the number of heads "
+      f"({size.num_attention_heads})."
     )
-  ratio = encoder.intermediate_size / encoder.hidden_size
+  ratio = size.intermediate_size / size.hidden_size
   return {
-    "task": {
-      "model": {
-        "encoder": {
-          "any": {
-            "hidden_size": value,
-            "num_attention_heads": int(heads),
-            "intermediate_size": round(value * ratio),
-          }
-        }
-      }
-    }
+    "task": encoder.overrides(
+      hidden_size=value, intermediate_size=round(value * ratio)
+    )
   }
-
-
-KNOWN = ("method", "units", "tau", "width", "steps", "learning_rate", "seed")
 
 
 def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,10 +109,10 @@ def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
   Sharing for none or for all of the steps is another method by name.
   """
   point = dict(point)
-  if point.get("method") == "swe" and "tau" in point:
-    named = {0.0: "baseline", 1.0: "albert"}
-    point["method"] = named.get(parse_tau(point["tau"]), "swe")
-  method = METHODS.get(point.get("method"))
+  if point.get("method") == catalog.SWE and "tau" in point:
+    named = {0.0: catalog.BASELINE, 1.0: catalog.ALBERT}
+    point["method"] = named.get(parse_tau(point["tau"]), catalog.SWE)
+  method = catalog.methods().get(point.get("method", ""))
   ignored = method.ignores if method else ()
   return {axis: v for axis, v in point.items() if axis not in ignored}
 
@@ -174,12 +121,7 @@ def label(axis: str, value: Any) -> str:
   """Returns a value as it stands in the name of a run."""
   if axis == "tau":
     return f"tau{100 * parse_tau(value):g}"
-  if axis == "units" and isinstance(value, int):
-    return f"units{value}"
-  short = {
-    "learning_rate": "lr",
-    "width": "width",
-    "steps": "steps",
-    "seed": "seed",
-  }.get(axis, "")
-  return f"{short}{value:g}" if isinstance(value, (int, float)) else str(value)
+  if not isinstance(value, (int, float)):
+    return str(value)
+  short = {"learning_rate": "lr"}.get(axis, axis if axis in KNOWN else "")
+  return f"{short}{value:g}"

@@ -1,9 +1,7 @@
 """`swe sweep` with real runs: planned, run, killed, called again."""
 
-import fcntl
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -14,11 +12,11 @@ import pytest
 import yaml
 
 from swe_tf import errors
+from swe_tf.configs import cost
 from swe_tf.runs import scalars as curves
-from swe_tf.study import configs
-from swe_tf.study import plan
-from swe_tf.study import run_process
-from swe_tf.study import sweep as sweep_lib
+from swe_tf.runs import sweep as sweep_lib
+from swe_tf.study import experiments
+from swe_tf.study import study_file
 from tests import tiny
 
 _PATIENCE = 300
@@ -68,77 +66,60 @@ def _finish(process):
   return process.returncode, output
 
 
-def _planned(path):
-  study = plan.read_study(str(path))
-  runs = []
-  for run in study.runs:
-    config = configs.make_config(study, run)
-    runs.append(
-      sweep_lib.PlannedRun(
-        run=run,
-        config=config.as_dict(),
-        steps=config.trainer.train_steps,
-        tokens=configs.tokens(config),
-        flops=configs.training_flops(config),
-      )
-    )
-  return study, runs
-
-
 def test_configs_follow_the_axes(study):
-  _, (baseline, swe) = _planned(study)
-  assert baseline.config["task"]["sharing"]["mode"] == "none"
-  assert swe.config["task"]["sharing"]["mode"] == "swe"
-  assert swe.config["task"]["seed"] == 1
-  assert swe.config["task"]["train_data"]["seed"] == 1
-  assert swe.steps == tiny.STEPS
-  assert swe.tokens == tiny.STEPS * 8 * tiny.LENGTH
+  configs = experiments.make_configs(study_file.read_study(str(study)))
+  baseline, swe = configs.values()
+  assert baseline.task.sharing.mode == "none"
+  assert swe.task.sharing.mode == "swe"
+  assert swe.task.seed == swe.task.train_data.seed == 1
+  assert swe.trainer.train_steps == tiny.STEPS
+  assert cost.tokens(swe) == tiny.STEPS * 8 * tiny.LENGTH
 
 
 def test_configs_that_cannot_be_run_are_refused(study):
-  known = plan.read_study(str(study))
-  (run,) = plan.plan_runs({"method": ["swe"], "units": ["2x12"]})
+  known = study_file.read_study(str(study))
+  (run,) = study_file.plan_runs({"method": ["swe"], "units": ["2x12"]})
   with pytest.raises(errors.UsageError, match="are 24 layers, but .* has 2"):
-    configs.make_config(known, run)
-  (run,) = plan.plan_runs({"seed": [0]})
+    experiments.make_config(known, run)
+  (run,) = study_file.plan_runs({"seed": [0]})
   with pytest.raises(errors.UsageError, match="run seed0: .*no_such"):
-    configs.make_config(known, run, "task.no_such=1")
+    experiments.make_config(known, run, "task.no_such=1")
 
 
 def test_entropy_is_that_of_the_masked_tokens(study):
-  known, _ = _planned(study)
-  config = configs.make_config(known, known.runs[0])
-  measured = configs.unigram_entropy(config)
+  known = study_file.read_study(str(study))
+  config = experiments.make_config(known, known.runs[0])
+  measured = experiments.unigram_entropy(config)
   # 3 uniform tokens of 45 in each of 16 sequences: near log(45), not above.
   assert np.log(45) - 0.6 < measured < np.log(45)
 
 
-def test_runs_of_another_configuration_are_refused(study, tmp_path):
-  known, runs = _planned(study)
-  folder = tmp_path / runs[0].name
-  folder.mkdir()
-  other = json.loads(json.dumps(runs[0].config))
-  other["trainer"]["train_steps"] = 99
-  (folder / "overrides.yaml").write_text(yaml.safe_dump(other))
+def test_parameters_that_are_newer_than_a_run_do_not_make_it_another(
+  study, tmp_path
+):
+  known = study_file.read_study(str(study))
+  runs = experiments.make_runs(known, experiments.make_configs(known))
+  earlier = json.loads(json.dumps(runs[0].config))
+  del earlier["task"]["sharing"]["unit_size"]
+  path = tmp_path / runs[0].name / "overrides.yaml"
+  path.parent.mkdir()
+
+  def check():
+    path.write_text(yaml.safe_dump(earlier))
+    sweep_lib.Sweep(
+      runs,
+      tmp_path,
+      read_config=lambda path: experiments.read_config(
+        known.experiment, path
+      ).as_dict(),
+    )
+
+  check()
+  earlier["trainer"]["train_steps"] = 99
   with pytest.raises(
-    errors.UsageError, match="has trainer.train_steps 99, but now it is 12"
+    errors.UsageError, match="trainer.train_steps 99, but now it is 12"
   ):
-    sweep_lib.Sweep(known.experiment, known.metrics, runs, tmp_path)
-
-
-def test_a_run_that_is_at_work_is_left_alone(tmp_path):
-  with open(tmp_path / "run.lock", "w") as lock:
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    with pytest.raises(errors.UsageError, match="another process"):
-      run_process.RunProcess(tmp_path, "swe/x", tmp_path / "none.yaml")
-
-
-def test_cores_are_divided(monkeypatch):
-  monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
-  cores = sweep_lib._cores_of  # pylint: disable=protected-access
-  assert [cores(slot, 2) for slot in range(2)] == [[0, 1], [2, 3]]
-  assert [cores(slot, 8) for slot in (0, 5)] == [[0], [1]]
-  assert cores(0, 1) == []
+    check()
 
 
 def test_a_study_runs_and_its_results_are_those_of_the_event_files(
@@ -176,26 +157,24 @@ def test_a_killed_sweep_goes_on(study, tmp_path):
   first = _sweep(study, runs)
   deadline = time.time() + _PATIENCE
   finished = runs / "baseline-seed1" / "result.json"
-  at_work = runs / "swe-seed1" / "log.txt"
-  while not (at_work.exists() and at_work.stat().st_size):
+  at_work = runs / "swe-seed1" / "checkpoint"
+  while not at_work.exists():
     assert first.poll() is None and time.time() < deadline
-    time.sleep(0.2)
+    time.sleep(0.01)
+  worker = int((runs / "swe-seed1" / "run.lock").read_text())
+  os.kill(worker, signal.SIGSTOP)  # Or it may be done too soon.
   first.send_signal(signal.SIGKILL)
   first.wait()
-  _signal_training(runs / "swe-seed1", "STOP")  # Or it may be done too soon.
   stamp = finished.stat().st_mtime_ns
   status, output = _finish(_sweep(study, runs))
-  assert status != 0 and "another process is at this run" in output
-  _signal_training(runs / "swe-seed1", "KILL")
+  assert status == 1 and "another process is at this run" in output
+  os.kill(worker, signal.SIGKILL)
   status, output = _finish(_sweep(study, runs))
   assert status == 0, output
   assert "finished before" in output
   assert finished.stat().st_mtime_ns == stamp
-  assert (runs / "swe-seed1" / "result.json").exists()
-
-
-def _signal_training(directory: pathlib.Path, name: str) -> None:
-  subprocess.run(
-    ["pkill", f"-{name}", "-f", f"model_dir={directory}"], check=True
+  assert (
+    "restored from checkpoint" in (runs / "swe-seed1" / "log.txt").read_text()
   )
-  time.sleep(1)
+  assert (runs / "swe-seed1" / "result.json").exists()
+  assert (runs / "results.json").exists()

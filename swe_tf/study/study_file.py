@@ -17,13 +17,11 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
-import pathlib
 import re
 from typing import Any
 
-import yaml
-
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.study import axes as axes_lib
 
 _KEYS = ("experiment", "config_files", "overrides", "metrics", "axes")
@@ -70,13 +68,7 @@ def read_study(path: str) -> Study:
   Raises:
     UsageError: If it cannot be read, or does not describe a study.
   """
-  file = pathlib.Path(path)
-  try:
-    content = yaml.safe_load(file.read_text(encoding="utf-8"))
-  except OSError as error:
-    raise errors.UsageError(f"{path}: {error.strerror}.") from error
-  except yaml.YAMLError as error:
-    raise errors.UsageError(f"{path} is not YAML: {error}") from error
+  content = files.read_yaml(path)
   if not isinstance(content, dict):
     raise errors.UsageError(f"{path} must be a table with {', '.join(_KEYS)}.")
   unknown = sorted(set(content) - set(_KEYS))
@@ -89,7 +81,7 @@ def read_study(path: str) -> Study:
       raise errors.UsageError(f"{path}: {key!r} is missing.")
   config_files = []
   for name in content.get("config_files") or ():
-    config_file = file.parent / name
+    config_file = files.as_path(path).parent / name
     if not config_file.is_file():
       raise errors.UsageError(f"{path}: config_files: no file {config_file}.")
     config_files.append(str(config_file))

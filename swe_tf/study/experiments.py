@@ -1,0 +1,140 @@
+"""The experiments of a study's runs, checked before the first one starts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from official.core import config_definitions as cfg
+from official.core import exp_factory
+from official.core import task_factory
+from swe_tf import errors
+from swe_tf import files
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.configs import cost
+from swe_tf.configs import experiment as experiment_lib
+from swe_tf.configs import parsing
+from swe_tf.modeling import registry as encoders
+from swe_tf.runs import sweep
+from swe_tf.study import axes
+from swe_tf.study import study_file
+
+Configs = Mapping[str, cfg.ExperimentConfig]
+
+
+def make_config(
+  study: study_file.Study, run: study_file.Run, params_override: str = ""
+) -> cfg.ExperimentConfig:
+  """Returns the experiment of a run, validated.
+
+  Args:
+    study: The study.
+    run: The run.
+    params_override: Changes every run, after everything else; as for
+      `swe train`.
+
+  Raises:
+    UsageError: If it cannot be run.
+  """
+  try:
+    config = exp_factory.get_exp_config(study.experiment)
+    if not isinstance(config, experiment_lib.SharingExperimentConfig):
+      raise errors.UsageError(
+        f"experiment {study.experiment} does not share weights; use "
+        "swe/bert_pretraining or swe/bert_pretraining_text."
+      )
+    base = [files.read_yaml(path) for path in study.config_files]
+    for overrides in (*base, study.overrides, *run.own):
+      config.override(overrides, is_strict=True)
+    encoder = encoders.encoder_of(config.task.as_dict())
+    if encoder is None:
+      raise errors.UsageError(
+        f"the encoder of {study.experiment} is not known; register its family "
+        "in swe_tf.modeling.registry."
+      )
+    for axis, value in run.point.items():
+      if axis in axes.KNOWN:
+        config.override(axes.overrides_of(axis, value, encoder), is_strict=True)
+    config = parsing.apply_overrides(config, params_override)
+    _check_units(run, encoder.num_layers)
+    config.validate()
+  except (LookupError, AttributeError, ValueError) as error:
+    raise errors.UsageError(f"run {run.name}: {error}") from error
+  return config
+
+
+def _check_units(run: study_file.Run, num_layers: int | None) -> None:
+  if "units" in run.point:
+    size, count = axes.parse_units(run.point["units"])
+    if count is not None and size * count != num_layers:
+      raise errors.UsageError(
+        f"units {run.point['units']} are {size * count} layers, but the "
+        f"model has {num_layers}."
+      )
+
+
+def make_configs(study: study_file.Study, params_override: str = "") -> Configs:
+  """Returns the experiments of all runs by name, their data checked too."""
+  configs, checked = {}, set()
+  for run in study.runs:
+    config = make_config(study, run, params_override)
+    data = repr((config.task.train_data, config.task.validation_data))
+    if data not in checked:
+      task_factory.get_task(config.task).check_data()
+      checked.add(data)
+    configs[run.name] = config
+  return configs
+
+
+def make_runs(study: study_file.Study, configs: Configs) -> list[sweep.Run]:
+  """Returns the runs of a study as a sweep takes them."""
+  return [
+    sweep.Run(
+      name=run.name,
+      function="swe_tf.study.jobs:train",
+      arguments={
+        "experiment": study.experiment,
+        "metrics": list(study.metrics),
+      },
+      config=configs[run.name].as_dict(),
+      about={"axes": dict(run.point)},
+      cost=cost.training_flops(configs[run.name]),
+    )
+    for run in study.runs
+  ]
+
+
+def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
+  """Returns the experiment of a run that was written down, validated.
+
+  Args:
+    experiment: The name of the base experiment. Parameters that did not exist
+      when the file was written have its values.
+    path: The file, which has all parameters.
+  """
+  config = exp_factory.get_exp_config(experiment)
+  config.override(files.read_yaml(path), is_strict=False)
+  config.validate()
+  return config
+
+
+def unigram_entropy(config: cfg.ExperimentConfig) -> float:
+  """Returns the entropy in nats of the tokens that validation asks for.
+
+  It is the loss of the best model that does not look at the context: who is
+  not below it has learned how frequent tokens are, and nothing else.
+  """
+  dataset = task_factory.get_task(config.task).build_inputs(
+    config.task.validation_data
+  )
+  steps = config.trainer.validation_steps
+  batches: list[Any] = list(
+    dataset.take(steps if steps > 0 else -1).as_numpy_iterator()
+  )
+  ids, weights = (
+    np.concatenate([batch[f"masked_lm_{name}"].ravel() for batch in batches])
+    for name in ("ids", "weights")
+  )
+  counts = np.bincount(ids, weights)
+  share = counts[counts > 0] / counts.sum()
+  return float(-(share * np.log(share)).sum())

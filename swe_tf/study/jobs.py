@@ -1,0 +1,68 @@
+"""What the worker does for a study: one run of pre-training."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import os
+from typing import Any
+
+from official.core import config_definitions as cfg
+from official.core import train_utils
+from swe_tf import errors
+from swe_tf.runs import actions
+from swe_tf.runs import scalars
+from swe_tf.runs import worker
+from swe_tf.study import experiments
+from swe_tf.training import runner as runner_lib
+
+
+def train(
+  job: worker.Job, experiment: str, metrics: Sequence[str]
+) -> dict[str, Any]:
+  """Trains and evaluates the run that is described in the job's directory.
+
+  Args:
+    job: The job.
+    experiment: The name of the base experiment.
+    metrics: The validation scalars that the result holds.
+
+  Returns:
+    The content of `result.json`.
+  """
+  assert job.directory is not None
+  config = experiments.read_config(experiment, job.directory.config_file)
+  config.lock()
+  curves = pretrain(job, config)
+  absent = [name for name in metrics if name not in curves]
+  if absent:
+    raise errors.Failed(
+      f"validation has no {absent[0]!r}, only {', '.join(sorted(curves))}"
+    )
+  return job.finish(
+    {
+      "status": "finished",
+      "steps": curves[metrics[0]][-1][0],
+      "metrics": {name: curves[name][-1][1] for name in metrics},
+    }
+  )
+
+
+def pretrain(
+  job: worker.Job, config: cfg.ExperimentConfig
+) -> Mapping[str, scalars.Curve]:
+  """Trains and evaluates, or goes on with it; returns the validation curves."""
+  runner = runner_lib.make_runner(
+    config,
+    job.path,
+    actions=lambda trainer: [actions.ReportLoss(trainer, job.report)],
+  )
+  train_utils.serialize_config(config, job.path)
+  runner.run()
+  log_dir = os.path.join(job.path, "validation")
+  curves = scalars.read_scalars(log_dir)
+  steps = config.trainer.train_steps
+  if max((curve[-1][0] for curve in curves.values()), default=0) < steps:
+    # It was interrupted after the last checkpoint.
+    with runner.strategy.scope():
+      runner.controller.evaluate(config.trainer.validation_steps)
+    curves = scalars.read_scalars(log_dir)
+  return curves
