@@ -30,11 +30,9 @@ from swe_tf import errors
 REQUIRED: Any = dataclasses.MISSING
 
 _NAMES = {int: "an integer", float: "a number", bool: "true or false"}
-_BOOLS = {"true": True, "t": True, "1": True} | {
-  "false": False,
-  "f": False,
-  "0": False,
-}
+_BOOLS = dict.fromkeys(("true", "t", "1"), True) | dict.fromkeys(
+  ("false", "f", "0"), False
+)
 
 
 def flag(
@@ -164,8 +162,8 @@ def define_flags(
         parser,
         _Serializer(),
         field.name,
-        # absl has no empty list, only a flag that is not there.
-        None if default == () else default,
+        # absl has no empty list, and an empty text need not be in --help.
+        None if default in ((), "") else default,
         field.metadata["help"],
         boolean=parser.kind is bool,
       ),

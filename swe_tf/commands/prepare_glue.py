@@ -26,9 +26,7 @@ class Options:
   """The flags of the command."""
 
   task: str = options_lib.flag("A GLUE task, such as SST-2 or MNLI.")
-  input_dir: str | None = options_lib.flag(
-    "Directory with the files of the task.", None
-  )
+  input_dir: str = options_lib.flag("Directory with the files of the task.", "")
   tfds: str | None = options_lib.flag(
     "Instead of --input_dir, a name of TensorFlow Datasets, such as glue/sst2.",
     None,

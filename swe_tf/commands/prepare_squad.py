@@ -27,7 +27,7 @@ from swe_tf.data.squad import questions
 class Options:
   """The flags of the command."""
 
-  input: str | None = options_lib.flag("A SQuAD JSON file.", None)
+  input: str = options_lib.flag("A SQuAD JSON file.", "")
   tfds: str | None = options_lib.flag(
     "Instead of --input, a name of TensorFlow Datasets, such as squad/v1.1; "
     "needs --split.",
@@ -42,10 +42,10 @@ class Options:
   output_dir: str = options_lib.flag(
     "Directory for the TFRecords, vocab.txt and manifest.json."
   )
-  split: str | None = options_lib.flag(
+  split: str = options_lib.flag(
     "What the file is for. By default train if every question has one answer "
     "at most, as in the published train files, and eval otherwise.",
-    None,
+    "",
     choices=("train", "eval"),
   )
   max_seq_length: int = options_lib.flag(
@@ -71,11 +71,11 @@ class Options:
 def run(options: Options) -> None:
   """Reads and checks everything, then writes."""
   with tempfile.TemporaryDirectory() as scratch:
-    path = options.input
-    if options.tfds:
-      path = pathlib.Path(scratch) / f"{options.split}.json"
-      tfds_files.write_squad_file(options.tfds, options.split, path)
-    _convert(options, path)
+    if not options.tfds:
+      return _convert(options, options.input)
+    path = pathlib.Path(scratch) / f"{options.split}.json"
+    tfds_files.write_squad_file(options.tfds, options.split, path)
+    return _convert(options, path)
 
 
 def _convert(options: Options, path: files.PathLike) -> None:

@@ -35,8 +35,8 @@ class Options:
     "SQuAD: a JSON object of answers by question id. "
     "GLUE: a TSV file with the columns index and prediction."
   )
-  version: str | None = options_lib.flag(
-    "The version of SQuAD.", None, choices=squad_questions.VERSIONS
+  version: str = options_lib.flag(
+    "The version of SQuAD.", "", choices=squad_questions.VERSIONS
   )
   na_probs: str | None = options_lib.flag(
     "SQuAD v2.0: a JSON object of no-answer probabilities or log odds by "
@@ -46,9 +46,7 @@ class Options:
   na_prob_threshold: float = options_lib.flag(
     "With --na_probs: above it, a question is taken to have no answer.", 1.0
   )
-  task: str | None = options_lib.flag(
-    "A GLUE task, such as SST-2 or MNLI.", None
-  )
+  task: str = options_lib.flag("A GLUE task, such as SST-2 or MNLI.", "")
 
   def __post_init__(self):
     needed = {"squad": "version", "glue": "task"}[self.benchmark]

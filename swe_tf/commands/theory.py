@@ -68,7 +68,7 @@ def run(options: Options) -> int:
     list(experiment.EXPERIMENTS) if "all" in names else names,
     experiment.Options(
       seed=options.seed,
-      aggregate={"mean": np.mean, "sum": np.sum}[options.aggregate],
+      aggregate=np.mean if options.aggregate == "mean" else np.sum,
       step_scale=options.step_scale,
     ),
     output_dir,
