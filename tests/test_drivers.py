@@ -1,5 +1,6 @@
 """The drivers as a user runs them: subprocesses, kills, bad flags."""
 
+import csv
 import os
 import pathlib
 import random
@@ -14,6 +15,7 @@ import tensorflow as tf
 import yaml
 
 from tests import tiny
+from tests.finetune import samples
 
 ROOT = pathlib.Path(__file__).parent.parent
 STOCK = ["official.nlp.train", f"--gin_file={ROOT}/gin/swe.gin"]
@@ -30,12 +32,19 @@ def fixture_config_file(tmp_path_factory):
   return path
 
 
-def start(driver, model_dir, config_file, mode="train", **overrides):
+def start(
+  driver,
+  model_dir,
+  config_file,
+  mode="train",
+  experiment="swe/bert_pretraining",
+  **overrides,
+):
   command = [
     sys.executable,
     "-m",
     *driver,
-    "--experiment=swe/bert_pretraining",
+    f"--experiment={experiment}",
     f"--mode={mode}",
     f"--model_dir={model_dir}",
     f"--config_file={config_file}",
@@ -64,6 +73,32 @@ def weights_of(model_dir):
   }
 
 
+def kill_after(process, model_dir, steps, after_step):
+  """Kills a run as soon as it has a checkpoint of a step."""
+  while process.poll() is None:
+    if list(model_dir.glob(f"ckpt-{after_step}.index")):
+      break
+    time.sleep(0.01)
+  process.send_signal(signal.SIGKILL)
+  process.communicate()
+  assert not list(model_dir.glob(f"ckpt-{steps}.index")), "killed too late"
+
+
+def assert_same_weights(one, other):
+  ours, theirs = weights_of(one), weights_of(other)
+  assert ours.keys() == theirs.keys()
+  differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
+  assert not differ, differ
+
+
+# A slow run: one step a loop, a checkpoint a step, so that kills hit it.
+SLOW = {
+  "trainer.steps_per_loop": 1,
+  "trainer.summary_interval": 1,
+  "trainer.checkpoint_interval": 1,
+}
+
+
 def test_stock_driver_killed_three_times_ends_with_the_same_weights(
   tmp_path, config_file
 ):
@@ -74,29 +109,13 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
 
   rng = random.Random(0)
   killed = tmp_path / "killed"
-  # A slow run: one step a loop, a checkpoint a step, so that kills hit it.
-  slow = {
-    "trainer.steps_per_loop": 1,
-    "trainer.summary_interval": 1,
-    "trainer.checkpoint_interval": 1,
-  }
   for after_step in sorted(rng.sample(range(1, tiny.STEPS - 1), 3)):
-    process = start(STOCK, killed, config_file, **slow)
-    while process.poll() is None:
-      if list(killed.glob(f"ckpt-{after_step}.index")):
-        break
-      time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert not list(killed.glob(f"ckpt-{tiny.STEPS}.index")), "killed too late"
-  code, output = finish(start(STOCK, killed, config_file, **slow))
+    process = start(STOCK, killed, config_file, **SLOW)
+    kill_after(process, killed, tiny.STEPS, after_step)
+  code, output = finish(start(STOCK, killed, config_file, **SLOW))
   assert code == 0, output[-3000:]
   assert "restored from checkpoint" in output
-
-  ours, theirs = weights_of(killed), weights_of(tmp_path / "straight")
-  assert ours.keys() == theirs.keys()
-  differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
-  assert not differ, differ
+  assert_same_weights(killed, tmp_path / "straight")
 
   # The other modes, on what the run left behind; with our driver, which must
   # read what the stock driver wrote.
@@ -104,6 +123,43 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
     code, output = finish(start(OURS, killed, config_file, mode))
     assert code == 0, output[-3000:]
     assert "masked_lm_accuracy" in output
+
+
+def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
+  """Both drivers, data order and dropout included."""
+  data_dir = samples.write_data(
+    "SST-2", tmp_path, count=24, real=False, max_seq_length=tiny.LENGTH
+  )
+  encoder = samples.write_encoder(
+    tmp_path / "encoder", data_dir, hidden_size=8, intermediate_size=16
+  )
+  config = {
+    "task": {"data_dir": data_dir, "init_checkpoint": encoder},
+    "runtime": {"distribution_strategy": "off"},
+    "trainer": {"train_steps": 8, "steps_per_loop": 4},
+  }
+  config_file = tmp_path / "glue.yaml"
+  config_file.write_text(yaml.safe_dump(config))
+  batch = {"task.train_data.global_batch_size": 4}
+
+  def run(driver, name, **overrides):
+    return start(
+      driver,
+      tmp_path / name,
+      config_file,
+      experiment="swe/glue",
+      **batch,
+      **overrides,
+    )
+
+  code, output = finish(run(OURS, "straight"))
+  assert code == 0, output[-3000:]
+  for name, driver in (("ours", OURS), ("stock", STOCK)):
+    kill_after(run(driver, name, **SLOW), tmp_path / name, 8, 3)
+    code, output = finish(run(driver, name, **SLOW))
+    assert code == 0, output[-3000:]
+    assert "restored from checkpoint" in output
+    assert_same_weights(tmp_path / name, tmp_path / "straight")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +185,7 @@ def test_bad_config_is_one_line_and_leaves_no_trace(
 ):
   model_dir = tmp_path / "model"
   code, output = finish(start(OURS, model_dir, config_file, **overrides))
-  assert code != 0
+  assert code == 2
   error = [line for line in output.splitlines() if line.startswith("error:")]
   assert len(error) == 1 and message in error[0], output[-2000:]
   assert "Traceback" not in output
@@ -138,7 +194,42 @@ def test_bad_config_is_one_line_and_leaves_no_trace(
 
 def test_a_config_file_that_is_not_there_is_one_line(tmp_path):
   code, output = finish(start(OURS, tmp_path / "model", "absent.yaml"))
-  assert code != 0
+  assert code == 2
   assert "error: --config_file: absent.yaml" in output
   assert "Traceback" not in output
   assert not (tmp_path / "model").exists()
+
+
+def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
+  tmp_path, config_file
+):
+  model_dir, report = tmp_path / "runs" / "bound", tmp_path / "report"
+  bound = [
+    "SharedWeightsTrainer.untie_rule = @UntieAtStep()",
+    "UntieAtStep.untie_step = 3",
+    "make_sharing_plan.unit_size = 2",
+  ]
+  driver = [*STOCK, *(f"--gin_params={binding}" for binding in bound)]
+  four = {"task.model.encoder.any.num_layers": 4}
+  code, output = finish(
+    start(driver, model_dir, config_file, "train_and_eval", **four)
+  )
+  assert code == 0, output[-3000:]
+  assert "untied 2x2 after step 3" in output
+  sharing = yaml.safe_load((model_dir / "params.yaml").read_text())["task"][
+    "sharing"
+  ]
+  assert (sharing["untie_step"], sharing["unit_size"]) == (3, 2)
+  assert sharing["rule"] == "fixed" and sharing["bindings"] == []
+  subprocess.run(
+    [
+      *(sys.executable, "-m", "swe_tf.cli", "report"),
+      f"--runs={tmp_path / 'runs'}",
+      f"--output_dir={report}",
+    ],
+    check=True,
+  )
+  with open(report / "runs.csv", encoding="utf-8") as file:
+    (row,) = csv.DictReader(file)
+  assert (row["method"], row["unit"]) == ("swe", "2x2")
+  assert float(row["untie_step"]) == 3
