@@ -84,7 +84,7 @@ def _build(kind: str, config) -> steps.Step:
     return steps.build_step(kind, config)
   untied, encoder.PreLnBertEncoder = encoder.PreLnBertEncoder, _TiedEncoder
   try:
-    return steps.build_step(steps.STOCK, config, plan_is_needed=False)
+    return steps.build_step(steps.STOCK, config)
   finally:
     encoder.PreLnBertEncoder = untied
 

@@ -15,7 +15,9 @@ import tf_keras
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from official.nlp.tasks import masked_lm as stock_masked_lm
-from swe_tf.data.prepare import manifest
+from swe_tf.configs import cost
+from swe_tf.methods import plans
+from swe_tf.modeling import registry
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.tasks import masked_lm
@@ -33,7 +35,7 @@ class Step:
     run: Makes one update from a batch, in a replica context.
     model: The model.
     optimizer: The optimizer.
-    plan: The ties.
+    plan: The ties; None for the stock step, which has none.
   """
 
   run: Callable[[Inputs], Any]
@@ -49,13 +51,6 @@ class _WithoutData(masked_lm.SharedMaskedLMTask):
     pass
 
 
-def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
-  """Returns how many predictions the model makes for each sequence."""
-  return train_data.max_predictions_per_seq or manifest.default_max_predictions(
-    train_data.seq_length, train_data.masking_rate
-  )
-
-
 def make_inputs(
   config: cfg.ExperimentConfig, batch_size: int | None = None
 ) -> dict[str, tf.Tensor]:
@@ -67,10 +62,10 @@ def make_inputs(
   """
   data = config.task.train_data
   batch_size = batch_size or data.global_batch_size
-  predictions = predictions_per_sequence(data)
-  vocab_size = config.task.model.encoder.get().vocab_size
+  predictions = cost.predictions_per_sequence(data)
+  encoder = registry.require_encoder(config.task.as_dict())
   ids = tf.random.uniform(
-    [batch_size, data.seq_length], 0, vocab_size, tf.int32
+    [batch_size, data.seq_length], 0, encoder.vocab_size, tf.int32
   )
   return dict(
     input_word_ids=ids,
@@ -83,10 +78,7 @@ def make_inputs(
 
 
 def build_step(
-  kind: str,
-  config: cfg.ExperimentConfig,
-  cosine_interval: int | None = None,
-  plan_is_needed: bool = True,
+  kind: str, config: cfg.ExperimentConfig, cosine_interval: int | None = None
 ) -> Step:
   """Builds the model, the optimizer and the step of one kind.
 
@@ -97,19 +89,20 @@ def build_step(
     config: The experiment.
     cosine_interval: How often a shared step measures the cosine of the
       gradients; by default as in training.
-    plan_is_needed: False for a model whose blocks are no stack of equals.
 
   Returns:
     The step, its weights tied if it is a shared one.
   """
   task = _WithoutData(config.task)
   model = task.build_model()
-  plan = task.build_sharing_plan(model) if plan_is_needed else None
   optimizer = train_utils.create_optimizer(task, config)
-  train_step = task.train_step
   if kind == STOCK:
+    plan = None
     train_step = stock_masked_lm.MaskedLMTask(config.task).train_step
   else:
+    blocks = plans.find_repeated_blocks(model)
+    plan = plans.make_sharing_plan(blocks, config.task.sharing)
+    train_step = task.train_step
     optimizer = optimizer_lib.SharedWeightsOptimizer(
       optimizer,
       plan,
