@@ -18,6 +18,8 @@ from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data import checks
+from swe_tf.data import loaders
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import journal as journal_lib
 from swe_tf.data.prepare import manifest
@@ -131,6 +133,38 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     for name in first:
       if name.endswith(".tfrecord"):
         self.assertNotEqual(first[name], other[name])
+
+  def test_a_url_gets_the_same_bytes(self):
+    made = _prepare(**self.options)
+    for name in ("a.txt", "b.txt", "vocab.txt"):
+      content = (self.folder / name).read_bytes()
+      files.write_bytes(f"ram://job/{name}", content)
+    options = self.options | dict(
+      input="ram://job/*a.txt,ram://job/b.txt",
+      vocab="ram://job/vocab.txt",
+      output_dir="ram://job/out",
+    )
+    self.assertEqual(_prepare(**options), made)
+    self.assertEqual(_prepare(**options), made)
+    found = {
+      path.name: path.read_bytes()
+      for path in files.as_path("ram://job/out").iterdir()
+    }
+    self.assertEqual(found, _bytes(self.options["output_dir"]))
+    # Training reads it there.
+    params = pretrain_dataloader.BertPretrainDataConfig(
+      input_path="ram://job/out/*.tfrecord",
+      seq_length=64,
+      max_predictions_per_seq=10,
+      global_batch_size=8,
+      use_next_sentence_label=False,
+    )
+    checks.check_input(params, vocab_size=made["vocab_size"])
+    straight = list(loaders.build_dataset(params).take(12))
+    resumed = next(iter(loaders.build_dataset(params, start_step=11)))
+    self.assertAllEqual(
+      straight[11]["input_word_ids"], resumed["input_word_ids"]
+    )
 
   def test_jobs_and_a_kill_make_no_difference(self):
     _prepare(**self.options)
