@@ -7,18 +7,16 @@ a local file is reported at once.
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
 import contextlib
-import functools
 import json
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 from typing import Any
 from typing import BinaryIO
 from typing import cast
+from typing import TypeAlias
 
 from etils import epath
 from etils.epath import backend
@@ -28,7 +26,7 @@ import yaml
 from swe_tf import errors
 
 PathLike = str | os.PathLike
-Path = epath.Path
+Path: TypeAlias = epath.Path
 
 # They say that the files beside them are whole, so they come last.
 _LAST = ("manifest.json", "checkpoint")
@@ -131,6 +129,7 @@ def _construct_any(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
     return loader.construct_sequence(node, deep=True)
   if isinstance(node, yaml.MappingNode):
     return loader.construct_mapping(node, deep=True)
+  assert isinstance(node, yaml.ScalarNode)  # There is no other kind.
   return loader.construct_scalar(node)
 
 
@@ -276,43 +275,3 @@ def _copy_tree(source: pathlib.Path, target: Path) -> None:
   except BaseException:
     target.rmtree(missing_ok=True)
     raise
-
-
-def one_line_errors(command: str):
-  """Decorates a `main(argv)`: a `UsageError` becomes a line and status 1."""
-
-  def decorate(main):
-
-    @functools.wraps(main)
-    def run(argv):
-      try:
-        return main(argv)
-      except errors.UsageError as error:
-        print(f"{command}: {error}", file=sys.stderr)
-        return 1
-
-    return run
-
-  return decorate
-
-
-def require(**flag_values: Any) -> None:
-  """Raises unless every flag has a value.
-
-  Args:
-    **flag_values: The flags by name.
-
-  Raises:
-    UsageError: If one is None or empty.
-  """
-  for name, value in flag_values.items():
-    if not value:
-      raise errors.UsageError(f"--{name} is missing; see --helpshort.")
-
-
-def refuse_arguments(arguments: Sequence[str]) -> None:
-  """Raises `UsageError` if there are arguments that are no flags."""
-  if arguments:
-    raise errors.UsageError(
-      f"unexpected argument {arguments[0]!r}; flags are --name=value."
-    )
