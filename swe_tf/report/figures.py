@@ -44,34 +44,26 @@ def draw_losses(
     comparison: The setting.
     chosen: The methods by their titles.
   """
-  drawing, (train, validation) = _panels()
-  for index, (title, group) in enumerate(chosen.items()):
-    look = {
-      "color": _COLOURS[index % len(_COLOURS)],
-      "linestyle": _STYLES[index // len(_COLOURS) % len(_STYLES)],
-    }
-    for panel, curves, marker in (
-      (train, [run.train.get("training_loss") for run in group.runs], ""),
-      (
-        validation,
-        [run.validation.get("validation_loss") for run in group.runs],
-        "o",
-      ),
-    ):
-      _draw_curves(panel, title, curves, marker, look)
+  drawing, panels = _panels()
+  for panel, kind, marker in zip(panels, ("training", "validation"), ("", "o")):
+    for index, (title, group) in enumerate(chosen.items()):
+      look = {
+        "color": _COLOURS[index % len(_COLOURS)],
+        "linestyle": _STYLES[index // len(_COLOURS) % len(_STYLES)],
+      }
+      curves = [run.losses(kind) for run in group.runs]
+      _draw_curves(
+        panel, title, [each for each in curves if each], marker, look
+      )
       taus = {run.untie_step for run in group.runs if run.untie_step}
       for tau in sorted(taus if group.config.method == catalog.SWE else ()):
         panel.axvline(tau, color=look["color"], linestyle="--", linewidth=0.8)
-  for panel, title in ((train, "training"), (validation, "validation")):
     for entropy in comparison.entropies:
+      label = "entropy of single tokens"
       panel.axhline(
-        entropy,
-        color="gray",
-        linestyle=":",
-        linewidth=1.2,
-        label="entropy of single tokens",
+        entropy, color="gray", linestyle=":", linewidth=1.2, label=label
       )
-    _finish(panel, "step", f"{title} loss (nats a token)")
+    _finish(panel, "step", f"{kind} loss (nats a token)")
   return _save(
     drawing,
     name,
@@ -82,28 +74,16 @@ def draw_losses(
 
 def _draw_curves(panel, title: str, curves, marker: str, look) -> None:
   """Draws mean and range at the steps that all curves have."""
-  found = [dict(curve) for curve in curves if curve]
+  found = [dict(curve) for curve in curves]
   steps = sorted(set.intersection(*map(set, found))) if found else []
   if not steps:
     return
   values = np.array([[curve[step] for step in steps] for curve in found])
-  panel.plot(
-    steps,
-    values.mean(0),
-    label=f"{title} (n={len(values)})",
-    marker=marker,
-    markersize=3,
-    linewidth=1.2,
-    **look,
-  )
-  panel.fill_between(
-    steps,
-    values.min(0),
-    values.max(0),
-    alpha=0.15,
-    color=look["color"],
-    linewidth=0,
-  )
+  label = f"{title} (n={len(values)})"
+  shape = {"marker": marker, "markersize": 3, "linewidth": 1.2}
+  panel.plot(steps, values.mean(0), label=label, **shape, **look)
+  shape = {"alpha": 0.15, "linewidth": 0, "color": look["color"]}
+  panel.fill_between(steps, values.min(0), values.max(0), **shape)
 
 
 def draw_untie_steps(
@@ -120,7 +100,7 @@ def draw_untie_steps(
   """
   drawing, panels = _panels()
   units = {
-    group.config.unit_size: group.config.unit
+    group.config.unit_size or 1: group.config.unit
     for group in chosen
     if group.config.is_fixed_sharing
   }
@@ -131,7 +111,7 @@ def draw_untie_steps(
     for colour, unit_size in zip(_COLOURS[1:], sorted(units)):
       points = [
         (
-          group.config.untie_step / group.config.train_steps,
+          (group.config.untie_step or 0) / group.config.train_steps,
           found.mean,
           found.std or 0.0,
         )
@@ -142,25 +122,15 @@ def draw_untie_steps(
         )
       ]
       if points:
-        panel.errorbar(
-          *np.transpose(sorted(points)),
-          marker="o",
-          capsize=3,
-          color=colour,
-          label=f"units {units[unit_size]}",
-        )
-    panel.axvline(
-      untie_step_lib.PAPERS_FRACTION,
-      color="gray",
-      linestyle=":",
-      label=f"the paper's choice, {untie_step_lib.PAPERS_FRACTION:.0%}",
-    )
+        label = f"units {units[unit_size]}"
+        shape = {"marker": "o", "capsize": 3, "color": colour, "label": label}
+        panel.errorbar(*np.transpose(sorted(points)), **shape)
+    fraction = untie_step_lib.PAPERS_FRACTION
+    label = f"the paper's choice, {fraction:.0%}"
+    panel.axvline(fraction, color="gray", linestyle=":", label=label)
     _finish(panel, "untie step / steps (0: baseline, 1: always shared)", title)
-  return _save(
-    drawing,
-    name,
-    f"{comparison.title}. Mean and standard deviation over seeds.",
-  )
+  caption = f"{comparison.title}. Mean and standard deviation over seeds."
+  return _save(drawing, name, caption)
 
 
 def _panels() -> tuple[Any, Any]:

@@ -12,6 +12,8 @@ import dataclasses
 import json
 import pathlib
 import re
+import statistics
+from typing import Any
 
 from swe_tf import files
 from swe_tf.report import found_runs
@@ -77,7 +79,9 @@ def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
   return found
 
 
-def _scores(directory: pathlib.Path, selection) -> dict[str, float]:
+def _scores(
+  directory: pathlib.Path, selection: Mapping[str, Any]
+) -> dict[str, float]:
   scores = {}
   for row, place in _ROWS.get(selection["task"], {}).items():
     mean = selection["scores"].get(place, {}).get("mean")
@@ -103,21 +107,15 @@ def attach(
   Returns:
     The runs, and a line for every fine-tuning that is left out.
   """
-  protocols = collections.defaultdict(collections.Counter)
-  for each in finetunings:
-    protocols[each.task][each.protocol] += 1
-  scores = collections.defaultdict(dict)
+  by_directory = {run.directory.resolve(): run for run in found}
+  scores: dict[pathlib.Path, dict[str, float]] = collections.defaultdict(dict)
   notes = []
   for each in finetunings:
-    run = next(
-      (
-        run
-        for run in found
-        if run.directory.resolve() in each.checkpoint.resolve().parents
-      ),
-      None,
+    parents = each.checkpoint.resolve().parents
+    run = next((by_directory[p] for p in parents if p in by_directory), None)
+    usual = statistics.mode(
+      other.protocol for other in finetunings if other.task == each.task
     )
-    usual, _ = protocols[each.task].most_common(1)[0]
     if run is None:
       notes.append(f"{each.name}: its checkpoint is of no run here.")
     elif _step(each.checkpoint) != run.config.train_steps:
@@ -134,10 +132,11 @@ def attach(
   return [_with_scores(run, scores[run.directory]) for run in found], notes
 
 
-def _with_scores(run: found_runs.Run, scores: Mapping[str, float]):
-  if not scores or run.status != found_runs.FINISHED:
+def _with_scores(
+  run: found_runs.Run, scores: dict[str, float]
+) -> found_runs.Run:
+  if run.status != found_runs.FINISHED:
     return run
-  scores = dict(scores)
   for name, rows, average in (
     ("SQuAD average", averages.SQUAD_ROWS, averages.squad_average),
     ("GLUE average", averages.GLUE_ROWS, averages.glue_average),
@@ -147,6 +146,6 @@ def _with_scores(run: found_runs.Run, scores: Mapping[str, float]):
   return dataclasses.replace(run, scores={**run.scores, **scores})
 
 
-def _step(checkpoint: pathlib.Path):
+def _step(checkpoint: pathlib.Path) -> int | None:
   match = re.fullmatch(r"ckpt-(\d+)", checkpoint.name)
   return int(match[1]) if match else None

@@ -15,14 +15,8 @@ from swe_tf.methods import catalog
 from swe_tf.report import run_config
 from swe_tf.runs import scalars
 
-FINISHED, UNFINISHED, DIVERGED, NOT_EVALUATED, REPEATED = (
-  "finished",
-  "unfinished",
-  "diverged",
-  "not evaluated",
-  "repeated seed",
-)
-
+FINISHED, UNFINISHED, DIVERGED = "finished", "unfinished", "diverged"
+NOT_EVALUATED, REPEATED = "not evaluated", "repeated seed"
 LOSS, ACCURACY = "validation loss", "MLM"
 
 
@@ -63,6 +57,11 @@ class Run:
     if self.config.untie_step is not None or not measured:
       return self.config.untie_step
     return measured[-1][1] if self.config.method == catalog.SWE else None
+
+  def losses(self, kind: str) -> scalars.Curve:
+    """Returns the loss curve of a kind, `training` or `validation`."""
+    curves = self.train if kind == "training" else self.validation
+    return curves.get(f"{kind}_loss", [])
 
 
 def directories_with(
@@ -107,7 +106,9 @@ def read_runs(roots: Sequence[files.PathLike]) -> list[Run]:
     try:
       config = run_config.read(content)
     except errors.UsageError as error:
-      raise errors.UsageError(f"{directory}/params.yaml: {error}") from error
+      raise errors.UsageError(
+        f"{directory}/params.yaml: {error} Correct it, or leave the run out."
+      ) from error
     run = _read_run(name, directory, config)
     if run.status == FINISHED:
       key = repr(

@@ -1,5 +1,6 @@
 """The directory of a report: it overwrites its own files, and no others."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import os
 import pathlib
@@ -54,18 +55,15 @@ def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
   path = pathlib.Path(output_dir)
   earlier = check(path)
   # Before all others: what is interrupted can still be replaced.
-  files.write_json(
-    path / MANIFEST,
-    {
-      "made_by": "swe report",
-      "files": sorted({*contents, *earlier} - {MANIFEST}),
-    },
-  )
+  _write_manifest(path, {*contents, *earlier} - {MANIFEST})
   for name in earlier:
     if name != MANIFEST and name not in contents:
       (path / name).unlink()
   for name, content in contents.items():
     files.write_bytes(path / name, content)
-  files.write_json(
-    path / MANIFEST, {"made_by": "swe report", "files": sorted(contents)}
-  )
+  _write_manifest(path, contents)
+
+
+def _write_manifest(path: pathlib.Path, names: Iterable[str]) -> None:
+  content = {"made_by": "swe report", "files": sorted(names)}
+  files.write_json(path / MANIFEST, content)

@@ -118,17 +118,14 @@ def units(found: Comparisons) -> tables.Section:
   """Table 4: units of several layers, untied at the same step."""
   made = []
   for comparison in found:
-    fixed = _fixed_sharing(comparison)
     taus = {
       group.config.untie_step
-      for group in fixed.values()
+      for group in _fixed_sharing(comparison).values()
       if group.config.unit_size != 1
     }
-    chosen = {
-      name: group
-      for name, group in fixed.items()
-      if group.config.untie_step in taus
-    }
+    chosen = comparison.select(
+      lambda config: config.is_fixed_sharing and config.untie_step in taus
+    )
     ran = {group.config.unit_size for group in chosen.values()}
     absent = [
       rows_lib.absent_row(comparison.config, catalog.SWE, unit)
@@ -169,7 +166,8 @@ def losses(found: Comparisons) -> tables.Section:
 
 def untie_steps(found: Comparisons) -> tables.Section:
   """Figure 4: the untie step from 0, the baseline, to the end."""
-  made, figures = [], []
+  made: list[tables.Table] = []
+  figures: list[tables.Figure] = []
   for comparison in found:
     fixed = _fixed_sharing(comparison)
     taus: dict[int | None, set[int | None]] = {}

@@ -1,10 +1,12 @@
 """Sections to Markdown, CSV and one HTML page that needs nothing else."""
 
 import base64
+from collections.abc import Iterator
 from collections.abc import Sequence
 import csv
 import html
 import io
+from typing import Any
 
 from swe_tf.report import groups
 from swe_tf.report import tables
@@ -45,6 +47,9 @@ figcaption { font-size: 13px; color: #444; }
 """
 
 
+_MARKS = {"h2": "## ", "h3": "### ", "p": ""}
+
+
 def to_csv(section: tables.Section) -> str:
   """Returns all tables of a section as one CSV, at full precision.
 
@@ -53,98 +58,98 @@ def to_csv(section: tables.Section) -> str:
   """
   text = io.StringIO()
   writer = csv.writer(text, lineterminator="\n")
-  columns = section.tables[0].columns
-  names = []
-  for column in columns:
-    names += (
-      [f"{column.key}_{part}" for part in ("mean", "std", "n")]
-      if column.spread
-      else [column.key]
-    )
-  writer.writerow(["setting", *names])
+  names = ["setting"]
+  for column in section.tables[0].columns:
+    parts = ("_mean", "_std", "_n") if column.spread else ("",)
+    names += [column.key + part for part in parts]
+  writer.writerow(names)
   for table in section.tables:
     for row in table.rows:
-      cells = []
-      for column in columns:
+      cells: list[tables.Cell] = [table.title]
+      for column in table.columns:
         cell = row.get(column.key)
-        if column.spread:
-          cells += [cell.mean, cell.std, cell.n] if cell else [None] * 3
+        if isinstance(cell, groups.Statistic):
+          assert column.spread, column.key
+          cells += [cell.mean, cell.std, cell.n]
         else:
-          assert not isinstance(cell, groups.Statistic), column.key
-          cells.append(cell)
-      writer.writerow([table.title, *cells])
+          cells += [cell, None, None] if column.spread else [cell]
+      writer.writerow(cells)
   return text.getvalue()
+
+
+def _blocks(section: tables.Section) -> Iterator[tuple[str, Any]]:
+  """Yields what a section consists of, each after its tag."""
+  yield "h2", section.title
+  for line in [section.absent] if section.is_empty else section.text:
+    yield "p", line
+  for table in () if section.is_empty else section.tables:
+    if table.title:
+      yield "h3", table.title
+    for note in table.notes:
+      yield "p", note
+    yield "table", table
+  for figure in section.figures:
+    yield "figure", figure
+
+
+def _cells(table: tables.Table) -> list[list[str]]:
+  return [
+    [column.show(row.get(column.key)) for column in table.columns]
+    for row in table.rows
+  ]
 
 
 def to_markdown(sections: Sequence[tables.Section], head: str) -> str:
   """Returns the report in Markdown; figures are files beside it."""
   lines = [f"# {TITLE}", "", head, "", *(f"- {line}" for line in READING), ""]
   for section in sections:
-    lines += [f"## {section.title}", ""]
-    if section.is_empty:
-      lines += [section.absent, ""]
-      continue
-    for line in section.text:
-      lines += [line, ""]
-    for table in section.tables:
-      if table.title:
-        lines += [f"### {table.title}", ""]
-      for note in table.notes:
-        lines += [note, ""]
-      lines += [
-        _markdown_row(column.title for column in table.columns),
-        _markdown_row("---" for _ in table.columns),
-      ]
-      lines += [
-        _markdown_row(
-          column.show(row.get(column.key)) for column in table.columns
-        )
-        for row in table.rows
-      ]
+    for tag, content in _blocks(section):
+      if tag == "table":
+        titles = [column.title for column in content.columns]
+        rows = [titles, ["---"] * len(titles), *_cells(content)]
+        lines += map(_markdown_row, rows)
+      elif tag == "figure":
+        caption = content.caption
+        lines += [f"![{caption}]({content.name}.png)", "", caption]
+      else:
+        lines.append(_MARKS[tag] + content)
       lines.append("")
-    for figure in section.figures:
-      lines += [
-        f"![{figure.caption}]({figure.name}.png)",
-        "",
-        figure.caption,
-        "",
-      ]
   return "\n".join(lines)
 
 
-def _markdown_row(cells) -> str:
+def _markdown_row(cells: Sequence[str]) -> str:
   return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def to_html(sections: Sequence[tables.Section], head: str) -> str:
   """Returns the report as a page with its figures in it."""
-  parts = [
+  lines = [
     "<!DOCTYPE html>",
     '<html lang="en">',
     "<head>",
     '<meta charset="utf-8">',
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    f"<title>{html.escape(TITLE)}</title>",
+    _tag("title", TITLE),
     f"<style>{_STYLE}</style>",
     "</head>",
     "<body>",
-    f"<h1>{html.escape(TITLE)}</h1>",
+    _tag("h1", TITLE),
     _tag("p", head),
     "<ul>",
     *(_tag("li", line) for line in READING),
     "</ul>",
   ]
   for section in sections:
-    parts += [f'<section id="{section.name}">', _tag("h2", section.title)]
-    if section.is_empty:
-      parts.append(_tag("p", section.absent))
-    else:
-      parts += [_tag("p", line) for line in section.text]
-      for table in section.tables:
-        parts += _html_table(table)
-      parts += [_html_figure(figure) for figure in section.figures]
-    parts.append("</section>")
-  return "\n".join([*parts, "</body>", "</html>", ""])
+    lines.append(f'<section id="{section.name}">')
+    for tag, content in _blocks(section):
+      if tag == "table":
+        lines += _html_table(content)
+      elif tag == "figure":
+        lines.append(_html_figure(content))
+      else:
+        lines.append(_tag(tag, content))
+    lines.append("</section>")
+  return "\n".join([*lines, "</body>", "</html>", ""])
 
 
 def _tag(name: str, text: str, kind: str = "") -> str:
@@ -156,23 +161,18 @@ def _html_table(table: tables.Table) -> list[str]:
     ' class="paper"' if "paper" in column.key else ""
     for column in table.columns
   ]
-  lines = [_tag("h3", table.title)] if table.title else []
-  lines += [_tag("p", note) for note in table.notes]
-  lines += ['<div class="wide"><table>', "<thead><tr>"]
-  lines += [
-    _tag("th", column.title, kind) for column, kind in zip(table.columns, kinds)
+  titles = [column.title for column in table.columns]
+  return [
+    '<div class="wide"><table>',
+    "<thead><tr>",
+    *(_tag("th", title, kind) for title, kind in zip(titles, kinds)),
+    "</tr></thead><tbody>",
+    *(
+      f"<tr>{''.join(_tag('td', *pair) for pair in zip(cells, kinds))}</tr>"
+      for cells in _cells(table)
+    ),
+    "</tbody></table></div>",
   ]
-  lines.append("</tr></thead><tbody>")
-  for row in table.rows:
-    lines.append(
-      "<tr>"
-      + "".join(
-        _tag("td", column.show(row.get(column.key)), kind)
-        for column, kind in zip(table.columns, kinds)
-      )
-      + "</tr>"
-    )
-  return [*lines, "</tbody></table></div>"]
 
 
 def _html_figure(figure: tables.Figure) -> str:

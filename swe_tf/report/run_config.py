@@ -16,21 +16,21 @@ from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import untie_step as untie_step_lib
 
-# They decide what is kept and shown of a run, not what is computed.
-_BOOKKEEPING = frozenset(
-  {
-    "trainer.steps_per_loop",
-    "trainer.summary_interval",
-    "trainer.checkpoint_interval",
-    "trainer.max_to_keep",
-    "trainer.validation_interval",
-    "trainer.continuous_eval_timeout",
-    "trainer.best_checkpoint_eval_metric",
-    "trainer.best_checkpoint_export_subdir",
-    "trainer.best_checkpoint_metric_comp",
-  }
+# How the names begin of what is no part of the setting.
+_NO_SETTING = (
+  "task.seed",
+  "task.train_data.seed",
+  "task.sharing.",
+  "task.growth.",
+  # They decide what is kept and shown of a run, not what is computed.
+  "trainer.steps_per_loop",
+  "trainer.summary_interval",
+  "trainer.checkpoint_interval",
+  "trainer.max_to_keep",
+  "trainer.validation_interval",
+  "trainer.continuous_eval_timeout",
+  "trainer.best_checkpoint_",
 )
-_SEEDS = ("task.seed", "task.train_data.seed")
 _RATE = "trainer.optimizer_config.learning_rate."
 _RATE_NAMES = ("initial_learning_rate", "learning_rate")
 _TAU_NAMES = ("untie_step", "untie_fraction")
@@ -158,9 +158,7 @@ def read(content: Mapping[str, Any]) -> RunConfig:
     setting={
       name: value
       for name, value in sorted(leaves.items())
-      if name not in _BOOKKEEPING
-      and name not in _SEEDS
-      and not name.startswith(("task.sharing.", "task.growth."))
+      if not name.startswith(_NO_SETTING)
     },
   )
 
@@ -168,7 +166,7 @@ def read(content: Mapping[str, Any]) -> RunConfig:
 def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
   """Returns the leaves of nested dicts as text; unset ones are left out."""
   if isinstance(value, dict):
-    leaves = {}
+    leaves: dict[str, str] = {}
     for key, child in value.items():
       leaves |= _flatten(child, f"{prefix}.{key}" if prefix else str(key))
     return leaves

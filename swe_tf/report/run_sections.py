@@ -169,13 +169,7 @@ def _speed_rows(comparison: comparisons.Comparison) -> Iterator[tables.Row]:
   for group in comparison.groups.values():
     measured = baseline and speed.measure(group, baseline)
     if measured:
-      yield rows_lib.method_cells(group) | {
-        "steps_ratio": measured.ratio,
-        "reverse_ratio": measured.reverse,
-        "reached": measured.reached,
-        "pairs": measured.pairs,
-        "validation_points": measured.points,
-      }
+      yield rows_lib.method_cells(group) | vars(measured)
 
 
 def _rate_rows(comparison: comparisons.Comparison) -> Iterator[tables.Row]:

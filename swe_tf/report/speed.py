@@ -19,20 +19,20 @@ class Speed:
   """The steps that a method needs, relative to the baseline's.
 
   Attributes:
-    ratio: Mean and deviation over seeds; None unless all of them got there:
-      the mean of those that did would flatter.
-    reverse: The same with the roles exchanged: the steps that the baseline
-      needs to get to the method's final loss, relative to its own.
+    steps_ratio: Mean and deviation over seeds; None unless all of them got
+      there: the mean of those that did would flatter.
+    reverse_ratio: The same with the roles exchanged: the steps that the
+      baseline needs to get to the method's final loss, relative to its own.
     reached: The number of seeds that got there.
     pairs: The number of seeds that the baseline has too.
-    points: The fewest validations that a run has.
+    validation_points: The fewest validations that a run has.
   """
 
-  ratio: groups_lib.Statistic | None
-  reverse: groups_lib.Statistic | None
+  steps_ratio: groups_lib.Statistic | None
+  reverse_ratio: groups_lib.Statistic | None
   reached: int
   pairs: int
-  points: int
+  validation_points: int
 
 
 def steps_to_reach(curve: scalars.Curve, target: float) -> float | None:
@@ -75,20 +75,17 @@ def measure(
   if not pairs:
     return None
   ratios = [_ratio(run, other) for run, other in pairs]
-  reached = [ratio for ratio in ratios if ratio is not None]
   reverse = [_ratio(other, run) for run, other in pairs]
   return Speed(
-    ratio=groups_lib.summarize(reached) if None not in ratios else None,
-    reverse=groups_lib.summarize(reverse) if None not in reverse else None,
-    reached=len(reached),
+    steps_ratio=None if None in ratios else groups_lib.summarize(ratios),
+    reverse_ratio=None if None in reverse else groups_lib.summarize(reverse),
+    reached=len(ratios) - ratios.count(None),
     pairs=len(pairs),
-    points=min(len(run.validation["validation_loss"]) for run, _ in pairs),
+    validation_points=min(len(run.losses("validation")) for run, _ in pairs),
   )
 
 
 def _ratio(run: found_runs.Run, other: found_runs.Run) -> float | None:
   """Returns the part of its steps that `run` needs to where `other` ends."""
-  step = steps_to_reach(
-    run.validation["validation_loss"], other.scores[found_runs.LOSS]
-  )
+  step = steps_to_reach(run.losses("validation"), other.scores[found_runs.LOSS])
   return None if step is None else step / run.config.train_steps

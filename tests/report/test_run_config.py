@@ -4,6 +4,7 @@ from unittest import mock
 
 import pytest
 
+from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.report import comparisons
 from swe_tf.report import paper_sections
@@ -77,6 +78,12 @@ def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
 
 def test_a_model_that_grows_in_an_unknown_way():
   assert run_config.read(config(growth="unheard_of")).label == "unheard_of"
+
+
+def test_a_run_that_cannot_have_been_is_named(tmp_path):
+  write_run(tmp_path / "a", config(sharing=swe(untie_step=101)), 2.0)
+  with pytest.raises(errors.UsageError, match=r"a/params\.yaml: untie_step"):
+    fake_runs.read(tmp_path)
 
 
 def test_an_encoder_that_nobody_knows():

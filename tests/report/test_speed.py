@@ -52,18 +52,18 @@ def test_ratios_are_paired_by_seed(tmp_path):
   # 1/2. With the targets exchanged they would be 1/3 and 3/4.
   found, control = _measure(tmp_path, (4.0, 1.0), (5.0, 1.0))
   ratios = [(50 + 50 * 2 / 3) / 100, (50 + 50 / 2) / 100]
-  assert found.ratio.mean == pytest.approx(sum(ratios) / 2)
-  assert found.ratio.std == pytest.approx(
+  assert found.steps_ratio.mean == pytest.approx(sum(ratios) / 2)
+  assert found.steps_ratio.std == pytest.approx(
     abs(ratios[0] - ratios[1]) / math.sqrt(2)
   )
-  assert (found.reached, found.pairs, found.points) == (2, 2, 2)
-  assert control.ratio == groups.Statistic(1.0, 0.0, 2)
-  assert found.reverse is None  # The baseline never gets down to 1.
+  assert (found.reached, found.pairs, found.validation_points) == (2, 2, 2)
+  assert control.steps_ratio == groups.Statistic(1.0, 0.0, 2)
+  assert found.reverse_ratio is None  # The baseline never gets down to 1.
 
 
 def test_no_ratio_if_a_seed_never_gets_there(tmp_path):
   found, _ = _measure(tmp_path, (4.0, 1.0), (5.0, 3.5))
-  assert found.ratio is None
+  assert found.steps_ratio is None
   assert (found.reached, found.pairs) == (1, 2)
 
 
@@ -71,5 +71,5 @@ def test_the_reverse_is_the_baselines_way_to_the_methods_end(tmp_path):
   # The baseline goes from 5 to 2 and from 5 to 3, and is at 3.5 after half and
   # three quarters of that.
   found, _ = _measure(tmp_path, (4.0, 3.5), (5.0, 3.5))
-  assert found.ratio is None
-  assert found.reverse.mean == pytest.approx((0.75 + 0.875) / 2)
+  assert found.steps_ratio is None
+  assert found.reverse_ratio.mean == pytest.approx((0.75 + 0.875) / 2)
