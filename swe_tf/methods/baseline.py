@@ -18,5 +18,7 @@ from swe_tf.training import phases
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
   """Returns the training of a run; see `catalog.Method.build`."""
-  plan = plans.plan_of(ingredients.model, ingredients.config.task.sharing)
+  blocks = plans.find_repeated_blocks(ingredients.model)
+  sharing = ingredients.config.task.sharing
+  plan = plans.make_sharing_plan(blocks, sharing) if blocks else None
   return phases.Training(ingredients.optimizer, phases.OnePhase(plan))

@@ -15,145 +15,19 @@ Imports no TensorFlow: `build` and `make` may be named as `module:function`.
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
-import dataclasses
 import importlib
 from typing import Any
 
 from swe_tf import errors
+from swe_tf.methods import method as method_lib
 from swe_tf.modeling import sizes
 from swe_tf.sharing import untie_step as untie_step_lib
 
-BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
-NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
-FIXED, STAGED = "fixed", "staged"
-
-
-@dataclasses.dataclass(frozen=True)
-class Phase:
-  """A part of a run in which every step is the same program.
-
-  Attributes:
-    name: Its name.
-    steps: How many steps it has.
-    size: The model that is trained in it.
-    own_layers: How many layers have weights of their own.
-  """
-
-  name: str
-  steps: int
-  size: sizes.Size
-  own_layers: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Choice:
-  """What a config says about the method, read.
-
-  Attributes:
-    mode: `task.sharing.mode`.
-    rule: `task.sharing.rule`.
-    growth: `task.growth.method`.
-    unit_size: The layers of a unit.
-    untie_step: Tau; None if the config does not fix it.
-    train_steps: The steps of the run.
-    num_layers: The layers of the model, None if they are not known.
-    sharing: All of `task.sharing`.
-    growth_config: All of `task.growth`.
-  """
-
-  mode: str
-  rule: str
-  growth: str
-  unit_size: int
-  untie_step: int | None
-  train_steps: int
-  num_layers: int | None
-  sharing: Mapping[str, Any]
-  growth_config: Mapping[str, Any]
-
-  @property
-  def is_never_shared(self) -> bool:
-    """Whether no two layers would ever be tied."""
-    return self.untie_step == 0 or self.unit_size == self.num_layers
-
-
-def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
-  """Returns the phases of a method that unties at tau."""
-  tau = choice.untie_step
-  if tau is None:
-    raise errors.UsageError(
-      f"task.sharing.rule is {choice.rule!r}, so that only the run itself "
-      f"tells when it unties. Ask with task.sharing.rule={FIXED}, for an "
-      "untie_fraction that you expect."
-    )
-  phases = [
-    Phase("shared", tau, size, choice.unit_size),
-    Phase("unshared", choice.train_steps - tau, size, size.num_layers),
-  ]
-  return [phase for phase in phases if phase.steps]
-
-
-def never_shared(choice: Choice, size: sizes.Size) -> list[Phase]:
-  """Returns the one phase of a method that ties nothing."""
-  return [Phase("unshared", choice.train_steps, size, size.num_layers)]
-
-
-def _mode_is(mode: str) -> Callable[[Choice], bool]:
-  return lambda choice: choice.mode == mode and choice.growth == NONE
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Method:
-  """A way to train. Its module's docstring is its card.
-
-  Attributes:
-    name: Its name in studies and reports.
-    task: What chooses it, below `task`.
-    build: Makes a `training.phases.Training` of `Ingredients`. A function, or
-      the name of one, `module:function`.
-    ignores: The axes of a study that do not matter to it.
-    matches: Whether a config chooses it; by default, whether the config has the
-      `sharing.mode` of `task`.
-    phases: What it costs when: its phases.
-    alias_of: The method that it is, with another rule: its name in reports.
-    fractions: For a model that grows, after which parts of the steps.
-    check: Raises unless an experiment can be trained so. As `build`.
-  """
-
-  name: str
-  task: Mapping[str, Any]
-  build: str | Callable[..., Any]
-  ignores: frozenset[str] = frozenset()
-  matches: Callable[[Choice], bool] | None = None
-  phases: Callable[[Choice, sizes.Size], list[Phase]] = never_shared
-  alias_of: str | None = None
-  fractions: Sequence[float] = ()
-  check: str | Callable[..., None] | None = None
-
-  def is_chosen(self, choice: Choice) -> bool:
-    if self.alias_of is not None:
-      return False
-    if self.matches is not None:
-      return self.matches(choice)
-    return _mode_is(self.task["sharing"]["mode"])(choice)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rule:
-  """A rule that says when to untie.
-
-  Attributes:
-    name: `task.sharing.rule`.
-    make: Makes the `UntieRule` of a `task.sharing` and a number of steps. A
-      function, or the name of one, `module:function`.
-    fixes_tau: Whether tau is `untie_step` or `untie_fraction` of the config.
-  """
-
-  name: str
-  make: str | Callable[..., Any]
-  fixes_tau: bool = False
-
+BASELINE, SWE, ALBERT = method_lib.BASELINE, method_lib.SWE, method_lib.ALBERT
+NONE = method_lib.NONE
+FIXED, STAGED = method_lib.FIXED, method_lib.STAGED
+Choice, Phase = method_lib.Choice, method_lib.Phase
+Method, Rule = method_lib.Method, method_lib.Rule
 
 _METHODS: dict[str, Method] = {}
 _RULES: dict[str, Rule] = {}
@@ -272,19 +146,6 @@ def _growth_phases(
   return phases
 
 
-def halve_width(size: sizes.Size, times: int) -> sizes.Size:
-  """Returns a size with half the width, `times` times."""
-  names = ("hidden_size", "num_attention_heads", "intermediate_size")
-  return dataclasses.replace(
-    size, **{name: getattr(size, name) // 2**times for name in names}
-  )
-
-
-def halve_depth(size: sizes.Size, times: int) -> sizes.Size:
-  """Returns a size with half the layers, `times` times."""
-  return dataclasses.replace(size, num_layers=size.num_layers // 2**times)
-
-
 def _grown(name: str) -> Callable[[Choice], bool]:
   return lambda choice: choice.growth == name
 
@@ -315,17 +176,17 @@ for _method in (
     build="swe_tf.methods.albert:build",
     ignores=frozenset({"tau"}),
     matches=lambda choice: (
-      _mode_is(SWE)(choice)
+      method_lib.mode_is(SWE)(choice)
       and choice.rule == FIXED
       and choice.untie_step == choice.train_steps
     ),
-    phases=shared_then_unshared,
+    phases=method_lib.shared_then_unshared,
   ),
   Method(
     name=SWE,
     task={"sharing": {"mode": SWE}},
     build="swe_tf.methods.swe:build",
-    phases=shared_then_unshared,
+    phases=method_lib.shared_then_unshared,
   ),
   *(
     Method(
@@ -355,7 +216,7 @@ for _method in (
     build="swe_tf.methods.net2net:build",
     ignores=_IGNORES_ALL,
     matches=_grown("net2net"),
-    phases=_growth_phases(halve_width),
+    phases=_growth_phases(method_lib.halve_width),
     fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
     check="swe_tf.methods.growth:check",
   ),
@@ -365,7 +226,7 @@ for _method in (
     build="swe_tf.methods.stacking:build",
     ignores=_IGNORES_ALL,
     matches=_grown("stacking"),
-    phases=_growth_phases(halve_depth),
+    phases=_growth_phases(method_lib.halve_depth),
     fractions=(0.125, 0.3),  # Gong et al. 2019: 50k and 120k of 400k steps.
     check="swe_tf.methods.growth:check",
   ),

@@ -92,9 +92,10 @@ def _check_fractions(growth: GrowthConfig) -> None:
 
 def _check_size(method: str, encoder: registry.Encoder) -> None:
   if method == "stacking":
-    if encoder.num_layers % 4:
+    num_layers = encoder.size.num_layers
+    if num_layers % 4:
       raise errors.UsageError(
-        f"num_layers ({encoder.num_layers}) must be divisible by 4 for "
+        f"num_layers ({num_layers}) must be divisible by 4 for "
         "'stacking': it trains a quarter of them first."
       )
     return

@@ -27,6 +27,7 @@ from official.nlp.configs import bert
 from swe_tf.methods import catalog
 from swe_tf.methods import choose
 from swe_tf.methods import growth
+from swe_tf.methods import method as method_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import plan
 from swe_tf.sharing import slots
@@ -39,8 +40,8 @@ _POWERS = {"m": 1, "momentum": 1, "v": 2, "vhat": 2}
 
 def halve_width(config: bert.PretrainerConfig) -> bert.PretrainerConfig:
   """Returns the config of the narrow model. Classification heads stay."""
-  encoder = registry.encoder_of({"model": config.as_dict()})
-  half = dataclasses.asdict(catalog.halve_width(encoder.size, 1))
+  encoder = registry.require_encoder({"model": config.as_dict()})
+  half = dataclasses.asdict(method_lib.halve_width(encoder.size, 1))
   if encoder.params["embedding_size"]:
     half["embedding_size"] = encoder.params["embedding_size"] // 2
   return config.replace(**encoder.overrides(**half)["model"])

@@ -7,7 +7,6 @@ import gin
 import tf_keras
 
 from swe_tf import errors
-from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import plan as plan_lib
@@ -52,21 +51,19 @@ def make_sharing_plan(
 
 def plan_of(
   model: tf_keras.Model, config: config_lib.SharingConfig
-) -> plan_lib.SharingPlan | None:
-  """Returns the ties of a model; None if it has no blocks and needs none.
+) -> plan_lib.SharingPlan:
+  """Returns the ties of a model.
 
   Args:
     model: The model that the task built.
     config: `task.sharing`.
 
   Raises:
-    UsageError: If it has no blocks, but shares.
+    UsageError: If it has no blocks.
   """
   blocks = find_repeated_blocks(model)
   if blocks:
     return make_sharing_plan(blocks, config)
-  if config.mode == catalog.NONE:
-    return None
   encoder = getattr(model, "encoder_network", model)
   raise errors.UsageError(
     f"task.sharing.mode is {config.mode!r}, but {type(encoder).__name__} has "

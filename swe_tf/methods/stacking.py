@@ -112,7 +112,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   """Returns the training of a run; see `catalog.Method.build`."""
   task = ingredients.task
   model = task.task_config.model
-  encoder = registry.encoder_of({"model": model.as_dict()})
+  encoder = registry.require_encoder({"model": model.as_dict()})
 
   def build_encoder(num_layers: int):
     shallow = encoder.overrides(num_layers=num_layers)["model"]
