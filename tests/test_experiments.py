@@ -17,6 +17,7 @@ from experiments import index
 from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
+from swe_tf.configs import cost
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.text import budget
 from swe_tf.data.text import vocab
@@ -106,7 +107,7 @@ def test_row_has_the_numbers_of_the_paper(row):
   assert config.task.sharing.mode == paper.mode
   assert config.task.sharing.unit_size == paper.unit_size
   tau = paper.steps // 10 if paper.mode == "swe" else 0
-  assert task.untie_rule(paper.steps).untie_step == tau
+  assert cost.estimate(config).shared_steps == tau
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name_of)

@@ -15,6 +15,7 @@ from official.core import task_factory
 from official.core import train_utils
 from swe_tf.data.text import budget
 from swe_tf.methods import catalog
+from swe_tf.methods import choose
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import slots as slots_lib
@@ -126,14 +127,11 @@ def _phases(
   config: cfg.ExperimentConfig, default_untie_step: int | None = None
 ) -> Sequence[catalog.Phase]:
   """Returns the phases; without a default, raises if tau is not known."""
-  encoder = _encoder(config)
-  choice = catalog.read(
-    encoder.task, config.trainer.train_steps, encoder.num_layers
-  )
+  choice = choose.choice_of(config)
   method = catalog.find(choice)
   if choice.untie_step is None:
     choice = dataclasses.replace(choice, untie_step=default_untie_step)
-  return method.phases(choice, encoder.size)
+  return method.phases(choice, _encoder(config).size)
 
 
 def _slots_per_parameter(optimizer) -> float:

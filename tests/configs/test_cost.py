@@ -89,6 +89,18 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(errors.UsageError, "rule=fixed"):
       cost.estimate(config)
 
+  def test_larger_units_have_more_gradients(self):
+    stages = [{"unit_size": 2, "from_step": 3}]
+    found = cost.estimate(_config({"rule": "staged", "stages": stages})).phases
+    self.assertEqual(
+      {name: phase.steps for name, phase in found.items()},
+      {"shared": 3, "shared 2x2": 4, "unshared": 5},
+    )
+    block = 4 * sizes.block_parameter_count(_SIZE)
+    bytes_of = {name: phase.all_reduce_bytes for name, phase in found.items()}
+    self.assertEqual(bytes_of["shared 2x2"] - bytes_of["shared"], block)
+    self.assertEqual(bytes_of["unshared"] - bytes_of["shared"], 3 * block)
+
   def test_predictions_are_those_of_the_data(self):
     text = tiny.config_of(experiment="swe/bert_pretraining_text")
     data = text.task.train_data.replace(seq_length=17, masking_rate=0.15)
