@@ -15,8 +15,8 @@ import shutil
 import tempfile
 from typing import Any
 from typing import BinaryIO
-from typing import cast
 from typing import TypeAlias
+from typing import cast
 
 from etils import epath
 from etils.epath import backend

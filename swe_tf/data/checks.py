@@ -33,12 +33,12 @@ def check_input(
   Raises:
     UsageError: If the run cannot work.
   """
-  digests = {}
+  digests: dict[str, str] = {}
   for params in configs:
     if not params.input_path or params.input_path == "dummy":
       continue
     if isinstance(params, pretrain_text.PretrainTextDataConfig):
-      digest = check_text(params, vocab_size)
+      digest: str | None = check_text(params, vocab_size)
     elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
       digest = check_manifest(params, vocab_size)
     else:

@@ -26,8 +26,10 @@ from swe_tf.sharing import untie_step as untie_step_lib
 BASELINE, SWE, ALBERT = method_lib.BASELINE, method_lib.SWE, method_lib.ALBERT
 NONE = method_lib.NONE
 FIXED, STAGED = method_lib.FIXED, method_lib.STAGED
-Choice, Phase = method_lib.Choice, method_lib.Phase
-Method, Rule = method_lib.Method, method_lib.Rule
+Choice = method_lib.Choice
+Phase = method_lib.Phase
+Method = method_lib.Method
+Rule = method_lib.Rule
 
 _METHODS: dict[str, Method] = {}
 _RULES: dict[str, Rule] = {}

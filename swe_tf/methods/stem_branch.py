@@ -16,7 +16,6 @@ gradient descent the two are one up to the learning rate; for Adam and the like,
 whose update is not linear, they are not.
 """
 
-from collections.abc import Hashable
 from collections.abc import Sequence
 import math
 
@@ -87,7 +86,7 @@ class StemBranchOptimizer(wrapper.WrappedOptimizer):
     """Turns gradients of tied variables into those of stems and branches."""
     scale = stem_scale(self.plan.num_units)
     by_tie = gradients.gradients_of(grads_and_vars, self.plan.ties)
-    tied: set[Hashable] = set()
+    tied: set[str] = set()
     pairs = []
     for grads, (stem, branches, tie) in zip(by_tie, self._rows()):
       tied.update(map(plan_lib.variable_key, tie))

@@ -122,7 +122,10 @@ class Bert(ModelGarden):
   def config(self, task: Params) -> Any:
     from swe_tf.modeling import encoder as encoder_lib
 
-    return encoder_lib.make_config(self.kind(task), self.find(task))
+    kind, params = self.kind(task), self.find(task)
+    if kind is None or params is None:
+      return super().config(task)
+    return encoder_lib.make_config(kind, params)
 
   def build(self, task: Params) -> Any:
     if self.kind(task) == "bert":

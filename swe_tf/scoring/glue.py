@@ -42,8 +42,8 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 
 def evaluate(
   task: glue_tasks.GlueTask,
-  labels: Sequence[Label],
-  predictions: Sequence[Label],
+  labels: Sequence[Label] | np.ndarray,
+  predictions: Sequence[Label] | np.ndarray,
 ) -> dict[str, float]:
   """Scores predictions by the metrics of a task.
 
@@ -68,8 +68,5 @@ def evaluate(
       f"There must be as many predictions ({len(predictions)}) as labels "
       f"({len(labels)}), and at least one."
     )
-  labels, predictions = np.asarray(labels), np.asarray(predictions)
-  return {
-    name: 100.0 * float(METRICS[name](labels, predictions))
-    for name in task.metrics
-  }
+  arrays = np.asarray(labels), np.asarray(predictions)
+  return {name: 100.0 * float(METRICS[name](*arrays)) for name in task.metrics}

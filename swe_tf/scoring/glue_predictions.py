@@ -43,7 +43,7 @@ def format_predictions(
         )
       lines.append(f"{index}\t{min(max(value, low), high):.3f}")
     else:
-      lines.append(f"{index}\t{task.labels[value]}")
+      lines.append(f"{index}\t{task.labels[int(value)]}")
   return "\n".join(lines) + "\n"
 
 
@@ -111,7 +111,11 @@ def align(
   Raises:
     UsageError: If a row has no prediction, or a prediction is beyond the rows.
   """
-  rows = {example.index: example.label for example in glue_file.examples}
+  rows = {
+    example.index: example.label
+    for example in glue_file.examples
+    if example.label is not None
+  }
   missing = [index for index in rows if index not in predictions]
   if missing:
     raise errors.UsageError(

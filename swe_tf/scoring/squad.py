@@ -102,7 +102,7 @@ def evaluate(
       for metric, scores in found.items()
     }
 
-  result = _means(found, questions)
+  result = _means(found, list(questions))
   result["missing"] = len(questions) - len(answered)
   result["extra"] = len(predictions) - len(answered)
   if squad.version == "2.0":

@@ -102,7 +102,9 @@ def collect(
     task = glue_tasks.SUBMISSIONS[name]
     if path is None:
       label = task.labels.index(MAJORITY[name])
-      predictions = dict.fromkeys(range(task.submissions[name]), label)
+      predictions: dict[int, glue_predictions.Label] = dict.fromkeys(
+        range(task.submissions[name]), label
+      )
     else:
       predictions = glue_predictions.read_predictions(path, task)
       check(predictions, name, path)

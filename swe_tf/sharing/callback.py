@@ -1,6 +1,6 @@
 """Sharing in plain Keras: unties in the middle of `model.fit`.
 
-For Model Garden experiments see `trainer.py` instead.
+For Model Garden experiments see `swe_tf.training.trainer` instead.
 """
 
 from absl import logging
@@ -26,27 +26,28 @@ class UntieCallback(tf_keras.callbacks.Callback):
 
   def on_train_begin(self, logs=None):
     del logs
-    self._optimizer = wrapper.find_wrapper(self.model.optimizer)
-    if not isinstance(self._optimizer, optimizer_lib.SharedWeightsOptimizer):
+    optimizer = wrapper.find_wrapper(self.model.optimizer)
+    if not isinstance(optimizer, optimizer_lib.SharedWeightsOptimizer):
       raise errors.UsageError(
         "UntieCallback needs a model that was compiled with a "
         "SharedWeightsOptimizer, got "
         f"{type(self.model.optimizer).__name__}."
       )
-    if self._optimizer.untie_step is None:
+    if optimizer.untie_step is None:
       raise errors.UsageError(
         "UntieCallback needs an untie_step: "
         "SharedWeightsOptimizer(inner, plan, untie_step=...)."
       )
-    if self._optimizer.phase != optimizer_lib.SHARED:
+    self._optimizer, self._untie_step = optimizer, optimizer.untie_step
+    if optimizer.phase != optimizer_lib.SHARED:
       return
-    step = int(self._optimizer.iterations.numpy())
+    step = int(optimizer.iterations.numpy())
     if step == 0:
-      self._optimizer.plan.tie_weights()
+      optimizer.plan.tie_weights()
     stride = int(self.model._steps_per_execution.numpy())  # pylint: disable=protected-access
-    if (self._optimizer.untie_step - step) % stride:
+    if (self._untie_step - step) % stride:
       raise errors.UsageError(
-        f"untie_step ({self._optimizer.untie_step}) must be a multiple of "
+        f"untie_step ({self._untie_step}) must be a multiple of "
         f"steps_per_execution ({stride}) away from the current step "
         f"({step}), since Keras hands back control only there."
       )
@@ -60,7 +61,7 @@ class UntieCallback(tf_keras.callbacks.Callback):
     if self._optimizer.phase != optimizer_lib.SHARED:
       return
     step = int(self._optimizer.iterations.numpy())
-    if step >= self._optimizer.untie_step:
+    if step >= self._untie_step:
       self._optimizer.untie()
       self.model.make_train_function(force=True)
       logging.info("Untied the weights after step %d.", step)

@@ -202,7 +202,7 @@ class SharingPlan:
         )
     check_unit_size(unit_size, len(layers))
     num_units = len(layers) // unit_size
-    ties = []
+    ties: list[tuple[tf.Variable, ...]] = []
     for i, stem in enumerate(layers[:unit_size]):
       column = layers[i::unit_size]
       for branch in column[1:]:

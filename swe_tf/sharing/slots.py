@@ -40,7 +40,7 @@ def slots_of(optimizer, variable: tf.Variable) -> dict[str, tf.Variable]:
 def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
   """Returns the lists of a new optimizer that hold one slot a variable."""
   num_variables = len(optimizer._index_dict)  # pylint: disable=protected-access
-  lists = {
+  lists: dict[str, Sequence[tf.Variable]] = {
     name: value
     for name, value in vars(optimizer).items()
     if isinstance(value, (list, tuple))
@@ -107,7 +107,7 @@ def drop_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
     optimizer: A legacy optimizer: the lists of a new one cannot have gaps.
     variables: Variables of a model.
   """
-  dropped = set()
+  dropped: set[int] = set()
   for variable in variables:
     slots = optimizer._slots.pop(plan.variable_key(variable), {})  # pylint: disable=protected-access
     dropped.update(map(id, slots.values()))

@@ -155,7 +155,7 @@ def continuous(panel: axes.Axes) -> list[claims_lib.Claim]:
 def _zas_steps(depths, target, step_scale):
   """Steps of ZAS by the time of its flow, and the steps that Fact 3 allows."""
   step_size = step_scale * theorem3.fact3_step_size(
-    np.linalg.norm(target), depths
+    float(np.linalg.norm(target)), depths
   )
   return (
     _flow_times(depths, target, spectral.ZAS) / step_size,

@@ -14,7 +14,8 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-import swe_tf
+from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import plan as plan_lib
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims as claims_lib
 from swe_tf.theory import deep_linear
@@ -65,9 +66,9 @@ def train(
     The kernels before the first and after each step: [T + 1, L, ...].
   """
   kernels = [layer.kernel for layer in layers]
-  optimizer = swe_tf.SharedWeightsOptimizer(
+  optimizer = optimizer_lib.SharedWeightsOptimizer(
     tf_keras.optimizers.SGD(step_size),
-    swe_tf.SharingPlan.from_layers(layers, unit_size=1),
+    plan_lib.SharingPlan.from_layers(layers, unit_size=1),
     untie_step=untie_step,
   )
   optimizer.build(kernels)

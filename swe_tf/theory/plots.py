@@ -4,6 +4,8 @@ Figures are built without pyplot, so that a test or a notebook that draws has
 no global state to clean. Not for deciding what is drawn.
 """
 
+from typing import Any
+
 from matplotlib import axes
 from matplotlib import axis as axis_lib
 from matplotlib import figure
@@ -25,7 +27,11 @@ SHARED = BLUE
 UNSHARED = VERMILION
 
 # A prediction is dashed and dark; what was measured is coloured.
-PREDICTED = {"color": BLACK, "linestyle": "--", "linewidth": 1.2}
+PREDICTED: dict[str, Any] = {
+  "color": BLACK,
+  "linestyle": "--",
+  "linewidth": 1.2,
+}
 
 
 def panels(count: int) -> tuple[figure.Figure, list[axes.Axes]]:

@@ -54,7 +54,7 @@ def time_to(
   def reached(_, state):
     return log_loss(state) - goal
 
-  reached.terminal = True
+  reached.terminal = True  # type: ignore[attr-defined]  # For scipy.
   # The bounds of Theorem 1 and Fact 1 say how long this can take.
   horizon = -np.log(fraction) * max(
     1.0, 1 / (num_layers * min(1.0, np.min(np.abs(target))) ** 2)

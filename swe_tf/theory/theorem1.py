@@ -59,7 +59,11 @@ def theorem1(
     ]
   )
   smallest = _smallest(targets)
-  margins = {"theorem": [], "sharper": [], "no square": []}
+  margins: dict[str, list[float]] = {
+    "theorem": [],
+    "sharper": [],
+    "no square": [],
+  }
   gaps, distances, curves = [], [], []
   for num_layers in DEPTHS:
     powers = {"theorem": 2, "sharper": 2 - 2 / num_layers, "no square": 1}

@@ -110,6 +110,7 @@ def train(
     losses.append(deep_linear.loss(network, targets))
     if step == untie_step:
       untied = deep_linear.product(network)
+  assert untied is not None  # The untie step is among the steps.
   return np.array(losses), untied
 
 
@@ -137,7 +138,7 @@ def _draw(swe, plain, targets):
       )
   target = targets[chosen]
   run_panel.axhline(
-    norm(target - symmetric_part(target)) ** 2 / 2,
+    float(norm(target - symmetric_part(target))) ** 2 / 2,
     **plots.PREDICTED,
     label="predicted: ‖Φ − Φₛ‖² / 2",
   )

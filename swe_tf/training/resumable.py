@@ -54,6 +54,8 @@ class ResumableTrainer(base_trainer.Trainer):
   `start_step`, dropout if the model was built within `dropout_with_state`.
   """
 
+  _checkpoint: tf.train.Checkpoint  # The base class makes it.
+
   def __init__(self, config, task, model, optimizer, *args, **kwargs):
     """Initializes the trainer; see the base class."""
     super().__init__(config, task, model, optimizer, *args, **kwargs)

@@ -5,7 +5,9 @@ so that an unshared step is the stock step with nothing added. The trainer knows
 phases, never gradients.
 """
 
+from collections.abc import Callable
 import time
+from typing import Any
 import weakref
 
 from absl import logging
@@ -33,6 +35,8 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
   pre-training are. Any other task trains as in stock Model Garden, but for what
   `ResumableTrainer` adds.
   """
+
+  _train_iter: Any  # The base class makes it.
 
   def __init__(
     self,
@@ -69,7 +73,7 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
       )
       self._phases = training.phases
       optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
-    self._loop_fn = None
+    self._loop_fn: Callable[..., Any] | None = None
     self._evaluated = lambda: None
     super().__init__(config, task, model, optimizer, *args, **kwargs)
 
@@ -93,7 +97,8 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
 
   def train(self, num_steps: tf.Tensor):
     """Runs `num_steps` steps, and changes the phase on the way where due."""
-    if self._phases is None:
+    phases = self._phases
+    if phases is None:
       return super().train(num_steps)
     self.position_input()
     self.train_loop_begin()
@@ -101,11 +106,11 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
     while (step := int(self.global_step.numpy())) < end:
       # Before the step, not after it: a run that is resumed exactly at tau
       # comes here with the decision still to be made.
-      self._change_phase_if_due(step)
-      stop = self._phases.next_decision(step)
+      self._change_phase_if_due(phases, step)
+      stop = phases.next_decision(step)
       stop = end if stop is None else min(stop, end)
-      self._run(stop - step)
-    self._change_phase_if_due(end)
+      self._run(phases, stop - step)
+    self._change_phase_if_due(phases, end)
     return self.train_loop_end()
 
   def train_loop_end(self):
@@ -126,26 +131,27 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
     if self._evaluated() is not self.model:
       self._eval_loop_fn = None
 
-  def _run(self, num_steps: int) -> None:
+  def _run(self, phases: phases_lib.Phases, num_steps: int) -> None:
     """Makes `num_steps` steps, the first of a phase by itself, timed."""
     if self._train_iter is None:
       self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
-    if self._loop_fn is None:
+    loop_fn = self._loop_fn
+    if loop_fn is None:
       start = time.time()
-      self._loop_fn = self.create_train_loop_fn()
-      self._loop_fn(self._train_iter, tf.constant(1, tf.int32))
+      self._loop_fn = loop_fn = self.create_train_loop_fn()
+      loop_fn(self._train_iter, tf.constant(1, tf.int32))
       int(self.global_step.numpy())  # Waits for the step.
       say(
-        f"{self._phases.name}: compiled and made the first step in "
+        f"{phases.name}: compiled and made the first step in "
         f"{time.time() - start:.1f} s"
       )
       num_steps -= 1
     if num_steps:
-      self._loop_fn(self._train_iter, tf.constant(num_steps, tf.int32))
+      loop_fn(self._train_iter, tf.constant(num_steps, tf.int32))
 
-  def _change_phase_if_due(self, step: int) -> None:
+  def _change_phase_if_due(self, phases: phases_lib.Phases, step: int) -> None:
     start = time.time()
-    done = self._phases.change_if_due(step)
+    done = phases.change_if_due(step)
     if done:
       self._loop_fn = None  # The next step is another program.
       self._forget_other_models()

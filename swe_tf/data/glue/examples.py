@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import dataclasses
 import json
 import math
-from typing import NamedTuple
 
 from swe_tf import errors
 from swe_tf import files
@@ -21,7 +20,8 @@ from swe_tf.data.glue import tasks as glue_tasks
 _Rows = Iterator[tuple[int, list[str | None] | None]]
 
 
-class GlueExample(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class GlueExample:
   """One row of a GLUE file.
 
   Attributes:
@@ -90,19 +90,20 @@ def read_glue_file(
     if cells is None:
       dropped += 1
       continue
-    values = [cells[place] for place in places]
-    if None in values:
-      raise errors.UsageError(
-        f"{path}:{line}: no {columns[places[values.index(None)]]!r}."
-      )
+    values: list[str] = []
+    for place in places:
+      value = cells[place]
+      if value is None:
+        raise errors.UsageError(f"{path}:{line}: no {columns[place]!r}.")
+      values.append(value)
     label = None
     if labelled:
-      label = values.pop()
-      if label in task.ignored_labels:
+      text = values.pop()
+      if text in task.ignored_labels:
         dropped += 1
         continue
       try:
-        label = parse_label(label, task)
+        label = parse_label(text, task)
       except ValueError as error:
         raise errors.UsageError(f"{path}:{line}: {error}") from error
     examples.append(GlueExample(index, tuple(values), label))

@@ -95,7 +95,7 @@ def write_glue_directory(
 
 def _sizes(splits) -> dict[str, int]:
   """Returns the sizes by Model Garden's names; MNLI's matched parts count."""
-  sizes = {}
+  sizes: dict[str, int] = {}
   for key, roles in (
     ("train_data_size", ("train",)),
     ("eval_data_size", ("dev",)),

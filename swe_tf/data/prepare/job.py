@@ -226,7 +226,7 @@ def _write_shards(options, texts, settings, vocabulary, journal, console):
       completed=settings.num_shards - len(todo),
       rate="",
     )
-    tokens = work = 0
+    tokens, work = 0, 0.0
     for index, counts, seconds in shards:
       journal.add(settings.shard_name(index), counts)
       tokens += counts["tokens"]

@@ -169,8 +169,8 @@ def _serialize(
       value=feature[:, tf.newaxis],
     )
     entries.append(tf.broadcast_to(entry, [count]))
-  features = _encode("Features", feature=tf.stack(entries, 1))
-  return _encode("Example", features=features[:, tf.newaxis])
+  rows = _encode("Features", feature=tf.stack(entries, 1))
+  return _encode("Example", features=rows[:, tf.newaxis])
 
 
 def _encode(message: str, **fields: tf.Tensor) -> tf.Tensor:

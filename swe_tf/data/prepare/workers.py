@@ -4,6 +4,7 @@ Which process writes a shard makes no difference to it. A shard has its final
 name only when it is complete.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from concurrent import futures
@@ -12,12 +13,14 @@ import os
 import signal
 import threading
 import time
+from typing import Any
 
 from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab as vocab_lib
 
-_write = None  # The function of this process that writes a shard.
+# The function of this process that writes a shard.
+_write: Callable[[int, bytes], Any]
 
 
 def write_shards(
@@ -80,7 +83,9 @@ def _start(*arguments):
 
 def _end_with_parent():
   # A parent that is killed leaves the processes of a pool waiting for ever.
-  multiprocessing.parent_process().join()
+  parent = multiprocessing.parent_process()
+  if parent is not None:  # As in every process of a pool.
+    parent.join()
   os._exit(1)
 
 

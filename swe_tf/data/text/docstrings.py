@@ -82,7 +82,9 @@ def write_corpus(
   Raises:
     ValueError: If too few docstrings are found.
   """
-  train, validation, size = [], [], 0
+  train: list[str] = []
+  validation: list[str] = []
+  size = 0
   for digest, document in sorted(map(_with_digest, documents(packages))):
     size += len(document.encode("utf-8")) + 1
     if size > max_bytes:
@@ -114,7 +116,7 @@ def _with_digest(document: str) -> tuple[bytes, str]:
 
 def character_vocab(texts: Iterable[str], size: int) -> list[str]:
   """Returns the special tokens and the most frequent lower-case characters."""
-  counts = collections.Counter()
+  counts: collections.Counter[str] = collections.Counter()
   for text in texts:
     counts.update(text.lower())
   # White space is one token: the tokenizer makes single spaces of it.
@@ -162,7 +164,9 @@ def _texts(path: str) -> Iterator[str]:
   with open(path, encoding="utf-8", errors="replace") as f:
     source = f.read()
   if path.endswith(os.path.join("pydoc_data", "topics.py")):
-    yield from ast.literal_eval(ast.parse(source).body[-1].value).values()
+    topics = ast.parse(source).body[-1]
+    assert isinstance(topics, ast.Assign | ast.AnnAssign) and topics.value
+    yield from ast.literal_eval(topics.value).values()
     return
   # A regular expression finds the literals: parsing the whole of SciPy and
   # TensorFlow takes half a minute.

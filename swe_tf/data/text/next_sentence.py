@@ -13,7 +13,7 @@ from swe_tf.data.text import vocab as vocab_lib
 
 
 def make_pairs(
-  sequences: Sequence[Sequence[Sequence[int]]],
+  sequences: Sequence[Sequence[list[int]]],
   documents: Sequence[int],
   seq_length: int,
   vocabulary: vocab_lib.Vocabulary,
@@ -53,12 +53,11 @@ def make_pairs(
 
 
 def _split(
-  sentences: Sequence[Sequence[int]], rng: np.random.Generator
+  sentences: Sequence[list[int]], rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
   """Splits a sequence between two sentences; the second part may be empty."""
-  middle = rng.integers(1, len(sentences)) if len(sentences) > 1 else 1
-  first, second = sentences[:middle], sentences[middle:]
-  return sum(first, []), sum(second, [])
+  middle = int(rng.integers(1, len(sentences))) if len(sentences) > 1 else 1
+  return sum(sentences[:middle], []), sum(sentences[middle:], [])
 
 
 def _trim(

@@ -44,7 +44,7 @@ class ResumableInputReader(input_reader.InputReader):
     self,
     params: cfg.DataConfig,
     dataset_fn=tf.data.TFRecordDataset,
-    count_fn: Callable[[str], int] | None = None,
+    count_fn: Callable[[str], int | None] | None = None,
     with_places: bool = False,
     **kwargs,
   ):
@@ -72,7 +72,7 @@ class ResumableInputReader(input_reader.InputReader):
           "raw text cannot be read with `cache` or `tfds_name`; unset them."
         )
       return
-    self._counts = {}
+    self._counts: dict[str, int] = {}
     self._count_fn = count_fn
     self._seed = params.seed or 0
     self._deterministic = True

@@ -14,6 +14,7 @@ import glob
 import gzip
 import os
 from typing import IO
+from typing import cast
 import zlib
 
 from swe_tf import errors
@@ -46,7 +47,8 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
   """Opens a file for reading bytes; .gz is decompressed."""
   try:
     with files.open_binary(path) as raw:
-      yield gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+      is_gzip = path.endswith(".gz")
+      yield cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_gzip else raw
   except (EOFError, zlib.error) as error:  # A gzip file that is cut or broken.
     raise errors.UsageError(f"cannot read {path}: {error}.") from error
 
@@ -133,7 +135,7 @@ def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
   """
   total = sum(text.size for text in texts)
   offset = index = 0
-  block = []
+  block: list[bytes] = []
   for text in texts:
     with open_text(text.path) as f:
       for line in f:

@@ -61,7 +61,7 @@ class Vocabulary:
 
   @classmethod
   def from_tokens(
-    cls, tokens: Sequence[str], name: str = "vocabulary"
+    cls, tokens: Sequence[str], name: files.PathLike = "vocabulary"
   ) -> "Vocabulary":
     """Makes a vocabulary of `tokens`; `name` is how errors call it."""
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
