@@ -71,6 +71,7 @@ def _print_plan(
   speed = seconds / done if done else None
   left = 0.0
   for run in sweep.runs:
+    assert run.config is not None  # Every run of a study has one.
     steps = run.config["trainer"]["train_steps"]
     if run.name in results:
       state, time = "finished", results[run.name]["seconds"]

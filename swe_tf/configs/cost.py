@@ -115,7 +115,7 @@ def _flops_per_step(config: cfg.ExperimentConfig, size: sizes.Size) -> int:
     data.global_batch_size,
     data.seq_length,
     predictions_per_sequence(data),
-    _encoder(config).vocab_size,
+    _encoder(config).vocab_size or 0,
   )
 
 
@@ -154,9 +154,11 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
   slots = _slots_per_parameter(optimizer)
 
   def count(size: sizes.Size) -> int:
-    types = encoder.params["type_vocab_size"]
     return sizes.parameter_count(
-      size, encoder.vocab_size, encoder.positions, types
+      size,
+      encoder.vocab_size or 0,
+      encoder.positions or 0,
+      encoder.params["type_vocab_size"],
     )
 
   def cost_of(phase: catalog.Phase) -> PhaseCost:

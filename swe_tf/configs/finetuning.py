@@ -63,7 +63,7 @@ def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:
 def follow_glue_data(
   task: finetuning.GlueConfig, data: prepared_data.PreparedData
 ) -> None:
-  """Sets classes, metric, lengths and files from the manifest of a GLUE task."""
+  """Sets classes, metric, lengths and files from the manifest of GLUE."""
   if data.is_squad:
     raise errors.UsageError(
       f"{data.directory} is {data.task}; use --experiment=swe/squad."

@@ -87,7 +87,7 @@ def collectives(hlo_text: str) -> dict[str, dict[str, int]]:
   >>> collectives("%a = (f32[2,3]{1,0}, /*index=1*/ bf16[4]) all-reduce(%b)")
   {'all-reduce': {'count': 1, 'bytes': 32}}
   """
-  found = {}
+  found: dict[str, dict[str, int]] = {}
   # Comments hold '=', which would end the search for the shape too early.
   text = re.sub(r"/\*.*?\*/", "", hlo_text)
   for shape, kind in re.findall(

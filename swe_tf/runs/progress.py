@@ -80,9 +80,9 @@ class Progress(contextlib.AbstractContextManager):
     """Notes that a run starts, or goes on after a step."""
     part = step / steps if steps else 0.0
     self._part_before[name] = self._part[name] = part
-    self._bar_of[name] = self._bars.add_task(
-      name, total=1.0, completed=part, note="starting"
-    )
+    bar = self._bars.add_task(name, total=1.0, note="starting")
+    self._bars.update(bar, completed=part)
+    self._bar_of[name] = bar
 
   def step(self, name: str, step: int, steps: int, text: str) -> None:
     """Notes how far a run is and what is going on."""

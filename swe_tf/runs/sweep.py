@@ -139,7 +139,8 @@ class Sweep:
     Returns:
       Why runs failed, by name.
     """
-    results, failures = self.results(), {}
+    results = self.results()
+    failures: dict[str, Exception] = {}
     waiting = [run for run in self._mine if run.name not in results]
     for run in self._mine:
       if run.name in results:
