@@ -1,44 +1,48 @@
 """`swe demo`: the main job on this machine, in minutes.
 
 Pre-trains a small, deep Pre-LN BERT on characters of the docstrings that are
-installed here, shared for the first tenth of the steps, then untied. It is
-`swe/bert_pretraining_text` with other numbers, run by Model Garden's runner.
+installed here, shared for the first part of the steps, then untied. It is
+`swe/bert_pretraining_text` with other numbers, and a sweep of one run.
 """
 
 import collections
-import contextlib
-import json
+from collections.abc import Mapping
 import math
 import os
-import sys
 import time
+from typing import Any
 
-from absl import logging
+from rich import console as rich_console
 
+from swe_tf import files
 from swe_tf.data.text import docstrings
+from swe_tf.modeling import registry as encoders
+from swe_tf.runs import launcher
+from swe_tf.runs import scalars
+from swe_tf.runs import sweep as sweep_lib
+from swe_tf.runs import worker
 
+ENCODER = {
+  "hidden_size": 64,
+  "num_layers": 12,
+  "num_attention_heads": 4,
+  "intermediate_size": 128,
+  # More than it sees here: fine-tuning has longer texts, and pairs of them.
+  "max_position_embeddings": 128,
+  "type_vocab_size": 2,
+  # 1/sqrt(width): BERT's 0.02 is made for a width of 1024.
+  "initializer_range": 0.12,
+  "dropout_rate": 0.0,
+  "attention_dropout_rate": 0.0,
+}
+DATA = {
+  "tokenizer": "character",
+  "seq_length": 32,
+  "masking_rate": 0.32,
+  "global_batch_size": 64,
+}
 OVERRIDES = {
-  "task": {
-    "model": {
-      "encoder": {
-        "any": {
-          "hidden_size": 64,
-          "num_layers": 12,
-          "num_attention_heads": 4,
-          "intermediate_size": 128,
-          # More than it sees here: fine-tuning has longer texts,
-          # and pairs of them.
-          "max_position_embeddings": 128,
-          "type_vocab_size": 2,
-          # 1/sqrt(width): BERT's 0.02 is made for a width of 1024.
-          "initializer_range": 0.12,
-          "dropout_rate": 0.0,
-          "attention_dropout_rate": 0.0,
-        }
-      },
-      "mlm_initializer_range": 0.12,
-    },
-  },
+  "task": {"model": {"mlm_initializer_range": 0.12}},
   "runtime": {"distribution_strategy": "off"},
   "trainer": {
     "train_steps": 700,
@@ -54,155 +58,104 @@ OVERRIDES = {
     },
   },
 }
+_METRICS = ("validation_loss", "masked_lm_accuracy")
 
 
 def character_entropy(path: str) -> float:
   """Returns the entropy in nats of the lower-cased characters of a file."""
-  with open(path, encoding="utf-8") as file:
-    counts = collections.Counter(file.read().lower().replace("\n", " "))
+  counts = collections.Counter(files.read_text(path).lower().replace("\n", " "))
   total = sum(counts.values())
   return -sum(n / total * math.log(n / total) for n in counts.values())
 
 
-def _config(corpus: docstrings.CorpusPaths, params_override: str | None):
-  """Returns the experiment config of the demo."""
+def make_config(corpus: docstrings.CorpusPaths, params_override: str | None):
+  """Returns the experiment config of the demo, locked."""
   from official.core import exp_factory
-  from official.modeling import hyperparams
   from swe_tf import registry  # noqa: F401 (registers)
+  from swe_tf.configs import parsing
 
-  data = {
-    "vocab_file_path": corpus.vocab,
-    "tokenizer": "character",
-    "seq_length": 32,
-    "masking_rate": 0.32,
-    "global_batch_size": 64,
-  }
-  with open(corpus.vocab, encoding="utf-8") as file:
-    vocab_size = len(file.read().splitlines())
+  vocab_size = len(files.read_text(corpus.vocab).splitlines())
+  data = {"vocab_file_path": corpus.vocab, **DATA}
   config = exp_factory.get_exp_config("swe/bert_pretraining_text")
-  config.override(OVERRIDES)
-  config.override(
+  encoder = encoders.encoder_of(config.task.as_dict())
+  assert encoder is not None
+  for overrides in (
+    OVERRIDES,
+    {"task": encoder.overrides(vocab_size=vocab_size, **ENCODER)},
     {
       "task": {
-        "model": {"encoder": {"any": {"vocab_size": vocab_size}}},
         "train_data": {"input_path": corpus.train, **data},
         "validation_data": {"input_path": corpus.validation, **data},
       }
-    }
-  )
-  if params_override:
-    config = hyperparams.override_params_dict(
-      config, params_override, is_strict=True
-    )
+    },
+  ):
+    config.override(overrides, is_strict=True)
+  config = parsing.apply_overrides(config, params_override)
   config.validate()
   config.lock()
   return config
 
 
-class _Progress:
-  """An orbit action that moves a progress bar and tells of the untying."""
+def train(
+  job: worker.Job, corpus: list[str], params_override: str | None
+) -> dict[str, Any]:
+  """Trains and evaluates: the job of the only run.
 
-  def __init__(self, bar, task_id, trainer):
-    self._bar, self._task_id, self._trainer = bar, task_id, trainer
-    self._phase = trainer.phase
+  Args:
+    job: The job.
+    corpus: The fields of `docstrings.CorpusPaths`.
+    params_override: As for `swe train`; may be empty.
+  """
+  from swe_tf.study import jobs
 
-  def __call__(self, output) -> None:
-    step = int(self._trainer.global_step.numpy())
-    self._bar.update(
-      self._task_id,
-      completed=step,
-      description=f"{self._trainer.phase:>8}  loss "
-      f"{float(output['training_loss']):.3f}",
-    )
-    if self._trainer.phase != self._phase:
-      self._phase = self._trainer.phase
-      tau = int(output["sharing/untie_step"])
-      self._bar.console.print(
-        f"untied the blocks after step {tau}: each trains by itself now"
-      )
-
-
-def _train_and_evaluate(config, model_dir: str, console) -> None:
-  """Runs Model Garden's train_and_eval with a progress bar."""
-  from rich import progress
-  import tensorflow as tf
-
-  from official.core import task_factory
-  from official.core import train_lib
-  from official.core import train_utils
-  from swe_tf.training import trainer as trainer_lib
-
-  strategy = tf.distribute.get_strategy()
-  task = task_factory.get_task(config.task, logging_dir=model_dir)
-  trainer = trainer_lib.SharedWeightsTrainer(
-    config,
-    task,
-    model=task.build_model(),
-    optimizer=train_utils.create_optimizer(task, config),
-  )
-  train_utils.serialize_config(config, model_dir)
-  bar = progress.Progress(
-    progress.TextColumn("{task.description}"),
-    progress.BarColumn(),
-    progress.MofNCompleteColumn(),
-    progress.TimeElapsedColumn(),
-    progress.TimeRemainingColumn(),
-    console=console,
-  )
-  runner = train_lib.OrbitExperimentRunner(
-    strategy,
-    task,
-    "train_and_eval",
-    config,
-    model_dir,
-    trainer=trainer,
-    train_actions=[
-      _Progress(
-        bar,
-        bar.add_task("starting", total=config.trainer.train_steps),
-        trainer,
-      )
-    ],
-  )
-  with bar:
-    runner.controller.train_and_evaluate(
-      train_steps=config.trainer.train_steps,
-      eval_steps=config.trainer.validation_steps,
-      eval_interval=config.trainer.validation_interval,
-    )
-
-
-def _report(config, model_dir: str, entropy: float, console) -> None:
-  """Prints the end of the run and draws its curve."""
-  from swe_tf.runs import scalars as curves
-
-  train = curves.read_scalars(os.path.join(model_dir, "train"))
-  validation = curves.read_scalars(os.path.join(model_dir, "validation"))
-  tau = int(train["sharing/untie_step"][-1][1])
-  figure = os.path.join(model_dir, "loss.png")
-  curves.plot_loss(
-    figure,
-    train["training_loss"],
-    validation["validation_loss"],
-    untie_step=tau,
-    entropy=entropy,
-    title=f"{config.task.model.encoder.any.num_layers}-layer BERT on "
-    "docstrings, shared then untied",
-  )
+  paths = docstrings.CorpusPaths(*corpus)
+  config = make_config(paths, params_override)
+  validation = jobs.pretrain(job, config)
   result = {
     "train_steps": config.trainer.train_steps,
-    "untie_step": tau,
-    "validation_loss": validation["validation_loss"][-1][1],
-    "masked_lm_accuracy": validation["masked_lm_accuracy"][-1][1],
-    "entropy_of_single_characters": entropy,
+    **{name: validation[name][-1][1] for name in _METRICS},
+    "entropy_of_single_characters": character_entropy(paths.validation),
   }
-  with open(os.path.join(model_dir, "result.json"), "w") as file:
-    json.dump(result, file, indent=2)
-  for name, value in result.items():
-    console.print(f"  {name:<30}{value:>10.4g}")
-  console.print(f"loss curve     {figure}")
-  console.print(f"checkpoints    {model_dir}/ckpt-*")
-  console.print(f"TensorBoard    tensorboard --logdir={model_dir}")
+  tau = _untie_step(_curves(job.path, "train"))
+  return job.finish(result | ({"untie_step": tau} if tau else {}))
+
+
+def _curves(model_dir: str, part: str) -> dict[str, scalars.Curve]:
+  return scalars.read_scalars(os.path.join(model_dir, part))
+
+
+def _untie_step(train_curves: Mapping[str, scalars.Curve]) -> int | None:
+  """Returns tau; None if the run never shared."""
+  curve = train_curves.get("sharing/untie_step")
+  return int(curve[-1][1]) if curve else None
+
+
+def plot_loss(model_dir: str, result: Mapping[str, Any]) -> str:
+  """Draws the loss with the untie step marked (Figure 3); returns the file."""
+  from matplotlib import figure
+
+  drawing = figure.Figure(figsize=(7, 4.2), dpi=120, layout="tight")
+  axes = drawing.subplots()
+  for part, line, colour in (
+    ("training", "-", "#0072B2"),
+    ("validation", "o", "#D55E00"),
+  ):
+    curves = _curves(model_dir, part.removesuffix("ing"))
+    axes.plot(*zip(*curves[f"{part}_loss"]), line, color=colour, label=part)
+  entropy = result["entropy_of_single_characters"]
+  label = "entropy of single tokens"
+  axes.axhline(entropy, color="gray", linestyle=":", label=label)
+  tau = result.get("untie_step")
+  if tau:
+    label = f"untied after step {tau}"
+    axes.axvline(tau, color="black", linestyle="--", linewidth=1, label=label)
+  axes.set_xlabel("training step")
+  axes.set_ylabel("masked LM loss (nats per token)")
+  axes.set_title("BERT on docstrings" + (", shared then untied" if tau else ""))
+  axes.legend()
+  path = os.path.join(model_dir, "loss.png")
+  drawing.savefig(path)
+  return path
 
 
 def run(output_dir: str, params_override: str | None = None) -> None:
@@ -210,22 +163,42 @@ def run(output_dir: str, params_override: str | None = None) -> None:
 
   Args:
     output_dir: Directory for the corpus and the run.
-    params_override: Overrides of the experiment, as for `swe train`.
+    params_override: As for `swe train`.
   """
-  logging.set_verbosity(logging.ERROR)  # The bar tells what matters.
-  from rich import console as console_lib
-
-  console = console_lib.Console(file=sys.stdout)  # Not what replaces it below.
-  start = time.time()
+  console = rich_console.Console()
+  start = time.monotonic()
   console.print("reading the docstrings of the installed packages ...")
   corpus = docstrings.write_corpus(os.path.join(output_dir, "corpus"))
-  entropy = character_entropy(corpus.validation)
+  arguments = {"corpus": list(corpus), "params_override": params_override}
+  sweep = sweep_lib.Sweep(
+    [
+      sweep_lib.Run(
+        name="model",
+        function="swe_tf.demo:train",
+        arguments=arguments,
+        config={"params_override": params_override},
+      )
+    ],
+    output_dir,
+  )
   console.print("starting TensorFlow and Model Garden ...")
-  config = _config(corpus, params_override)
-  model_dir = os.path.join(output_dir, "model")
-  os.makedirs(model_dir, exist_ok=True)
-  log = os.path.join(model_dir, "log.txt")
-  with open(log, "a") as file, contextlib.redirect_stdout(file):
-    _train_and_evaluate(config, model_dir, console)
-  _report(config, model_dir, entropy, console)
-  console.print(f"done in {time.time() - start:.0f} s; the full log is {log}")
+  with (
+    launcher.workers() as workers,
+    sweep.progress(
+      console, lambda result: f"loss {result['validation_loss']:.3f}"
+    ) as progress,
+  ):
+    failures = sweep.execute(workers, progress)
+  for error in failures.values():
+    raise error
+  (result,) = sweep.results().values()
+  directory = sweep.directory("model").path
+  for line in (
+    *(f"  {name:<30}{value:>10.4g}" for name, value in result.items()),
+    f"loss curve     {plot_loss(str(directory), result)}",
+    f"checkpoints    {directory}/ckpt-*",
+    f"TensorBoard    tensorboard --logdir={directory}",
+    f"done in {time.monotonic() - start:.0f} s; the full log is "
+    f"{directory}/log.txt",
+  ):
+    console.print(line, soft_wrap=True)

@@ -1,6 +1,4 @@
-"""Scalars of a run's TensorBoard logs, and the loss curve of one run."""
-
-import os
+"""Scalars of a run's TensorBoard logs. Imports no TensorFlow."""
 
 Curve = list[tuple[int, float]]
 
@@ -32,55 +30,3 @@ def read_scalars(log_dir: str) -> dict[str, Curve]:
     }
     curves[tag] = sorted(values.items())
   return curves
-
-
-def plot_loss(
-  path: str,
-  train: Curve,
-  validation: Curve,
-  *,
-  untie_step: int | None,
-  entropy: float | None = None,
-  title: str = "",
-) -> None:
-  """Draws the loss of one run, with the untie step marked (Figure 3).
-
-  Args:
-    path: The PNG to write.
-    train: The training loss by step.
-    validation: The validation loss by step.
-    untie_step: Tau; None if the run never shared.
-    entropy: The entropy of single tokens: a model that ignores the context
-      cannot do better.
-    title: The title of the figure.
-  """
-  import matplotlib
-
-  matplotlib.use("Agg")
-  from matplotlib import pyplot as plt
-
-  figure, axes = plt.subplots(figsize=(7, 4.2), dpi=120)
-  axes.plot(*zip(*train), color="#0072B2", label="training")
-  if validation:
-    axes.plot(*zip(*validation), "o", color="#D55E00", label="validation")
-  if untie_step:
-    axes.axvline(untie_step, color="black", linestyle="--", linewidth=1)
-    axes.text(
-      untie_step,
-      0.97,
-      f" untied after step {untie_step}",
-      transform=axes.get_xaxis_transform(),
-      va="top",
-    )
-  if entropy is not None:
-    axes.axhline(
-      entropy, color="gray", linestyle=":", label="entropy of single tokens"
-    )
-  axes.set_xlabel("training step")
-  axes.set_ylabel("masked LM loss (nats per token)")
-  axes.set_title(title)
-  axes.legend()
-  figure.tight_layout()
-  os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-  figure.savefig(path)
-  plt.close(figure)
