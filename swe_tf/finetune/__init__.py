@@ -1,6 +1,5 @@
 """`swe finetune`: a checkpoint to the numbers of the paper's tables.
 
-Read `plan` for what is run, `sweep` for how the runs follow each other,
-`run` for one of them, `table` for what comes out. `command` has the flags.
-`docs/finetuning.md` shows it at work.
+Read `protocol` for what is run, `execution` for how it is, `jobs` for one run,
+`table` for what comes out. `docs/finetuning.md` shows it at work.
 """

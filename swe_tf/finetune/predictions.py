@@ -13,11 +13,14 @@ from official.nlp.tasks import utils
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import predictions as squad_predictions
-from swe_tf.finetune import plan
 from swe_tf.scoring import glue
 from swe_tf.scoring import glue_predictions
 
 Scores = dict[str, float | None]
+
+
+class Diverged(Exception):
+  """A run whose loss is no number any more: a result, not a fault."""
 
 
 class GlueOutputs(NamedTuple):
@@ -60,7 +63,7 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
     np.concatenate(parts) for parts in zip(*_run(task, step, params))
   )
   if not np.all(np.isfinite(outputs)):
-    raise plan.Diverged(f"outputs on {split.name} that are no numbers")
+    raise Diverged(f"outputs on {split.name} that are no numbers")
   is_regression = task.task_config.model.num_classes == 1
   values = outputs[:, 0] if is_regression else np.argmax(outputs, axis=-1)
   return GlueOutputs(rows, labels, values)
@@ -119,7 +122,7 @@ def evaluate_squad(task, model, directory: pathlib.Path) -> Scores:
     task.aggregate_logs,
   )
   if not all(np.all(np.isfinite(result.start_logits)) for result in results):
-    raise plan.Diverged("logits that are no numbers")
+    raise Diverged("logits that are no numbers")
   answers = task.answers(results)
   scores = task.score(answers)
   threshold = scores.get("best_f1_thresh", 0.0)
@@ -131,6 +134,20 @@ def evaluate_squad(task, model, directory: pathlib.Path) -> Scores:
   return {
     name: value for name, value in scores.items() if isinstance(value, float)
   }
+
+
+def prediction_file(
+  data: prepared_data.PreparedData, split: prepared_data.Split
+) -> str:
+  """Returns the name under which `swe submission` looks for predictions."""
+  named = {
+    ("MNLI", "test_matched"): "MNLI-m.tsv",
+    ("MNLI", "test_mismatched"): "MNLI-mm.tsv",
+    ("AX", "diagnostic"): "AX.tsv",
+    ("AX", "test"): "AX.tsv",
+  }
+  default = "predictions.tsv" if split.name == "test" else f"{split.name}.tsv"
+  return named.get((data.task, split.name), default)
 
 
 def _run(task, step, params, aggregate: Any = None):

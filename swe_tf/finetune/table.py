@@ -12,7 +12,7 @@ from typing import Any
 
 from rich import table as rich_table
 
-from swe_tf.finetune import plan
+from swe_tf.finetune import protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Row:
   """
 
   learning_rate: float
-  results: Mapping[plan.Run, Mapping[str, Any]]
+  results: Mapping[protocol.Run, Mapping[str, Any]]
   problems: Sequence[str]
 
   def values(self, split: str, metric: str) -> list[float]:
@@ -51,33 +51,33 @@ class Choice:
   """
 
   row: Row
-  run: plan.Run
+  run: protocol.Run
 
 
 def make_rows(
-  runs: Sequence[plan.Run],
-  results: Mapping[plan.Run, Mapping[str, Any]],
-  failures: Mapping[plan.Run, str],
+  runs: Sequence[protocol.Run],
+  results: Mapping[str, Mapping[str, Any]],
+  failures: Mapping[str, Exception],
 ) -> list[Row]:
   """Groups runs by learning rate.
 
   Args:
     runs: All runs of the sweep.
-    results: The `result.json` of those that came to an end.
+    results: The `result.json` of those that came to an end, by name.
     failures: The reasons of those that did not.
   """
   rows = []
   for rate in dict.fromkeys(run.learning_rate for run in runs):
     group = [run for run in runs if run.learning_rate == rate]
     finished = {
-      run: results[run]
+      run: results[run.name]
       for run in group
-      if run in results and results[run]["status"] == "finished"
+      if results.get(run.name, {}).get("status") == "finished"
     }
     problems = [
-      f"seed {run.seed} diverged: {results[run]['reason']}"
-      if run in results
-      else f"seed {run.seed} failed: {failures[run]}"
+      f"seed {run.seed} diverged: {results[run.name]['reason']}"
+      if run.name in results
+      else f"seed {run.seed} failed: {failures[run.name]}"
       for run in group
       if run not in finished
     ]
@@ -111,6 +111,19 @@ def choose(rows: Sequence[Row], metric: str) -> Choice | None:
     return float("-inf") if score is None else score
 
   return Choice(row, max(row.results, key=value))
+
+
+def show_score(value: float | None) -> str:
+  """Returns a score with two digits, or a dash for one that does not exist."""
+  return "-" if value is None else f"{value:.2f}"
+
+
+def summarize(result: Mapping[str, Any], metric: str) -> str:
+  """Says in a few words what a `result.json` says."""
+  if result["status"] != "finished":
+    return f"diverged: {result['reason']}"
+  scores = next(iter(result["scores"].values()))
+  return f"{metric} {show_score(scores[metric])}"
 
 
 def shown_metrics(
@@ -177,9 +190,7 @@ def render(
 
 
 def _mean_and_deviation(values: Sequence[float]) -> str:
-  if not values:
-    return "-"
-  mean = f"{statistics.mean(values):.2f}"
-  if len(values) == 1:
+  mean = show_score(statistics.mean(values) if values else None)
+  if len(values) < 2:
     return mean
   return f"{mean} +- {statistics.stdev(values):.2f}"

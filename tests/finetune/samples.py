@@ -4,6 +4,7 @@ A test says whether its examples are real or made up; one that needs real data
 is skipped where there is none.
 """
 
+import dataclasses
 import itertools
 import json
 import os
@@ -90,7 +91,7 @@ def _write_glue(
     itertools.chain(*(example.texts for example in examples)),
     vocab_size,
   )
-  unlabelled = tuple(each._replace(label=None) for each in examples)
+  unlabelled = tuple(dataclasses.replace(each, label=None) for each in examples)
   glue_files = []
   for split in _SPLITS.get(task.name, ("train", "dev", "test")):
     labelled = not split.startswith("test")
@@ -131,7 +132,7 @@ def _real_glue(task, count):
     )
   mixed = itertools.chain(*zip(*groups.values()))
   return tuple(
-    example._replace(index=index)
+    dataclasses.replace(example, index=index)
     for index, example in enumerate(itertools.islice(mixed, count))
   )
 

@@ -103,7 +103,7 @@ def test_bad_checkpoint_is_one_line_before_training(tmp_path, inputs):
   output_dir = tmp_path / "out"
   process = _start(output_dir, data_dir, copy)
   output, _ = process.communicate()
-  assert process.returncode == 1
+  assert process.returncode == 2
   errors = [line for line in output.splitlines() if "error: " in line]
   assert len(errors) == 1 and "another architecture" in errors[0], output
   assert "Traceback" not in output
@@ -113,7 +113,7 @@ def test_bad_checkpoint_is_one_line_before_training(tmp_path, inputs):
 def test_wrong_task_is_told_at_once(tmp_path, inputs):
   process = _start(tmp_path / "out", *inputs, "--task=RTE")
   output, _ = process.communicate()
-  assert process.returncode == 1
+  assert process.returncode == 2
   assert "was prepared for SST-2" in output and output.count("\n") == 1
   # TensorFlow is for the worker: a fault in the flags does not wait for it.
   modules = subprocess.run(

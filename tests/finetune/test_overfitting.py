@@ -4,14 +4,17 @@ Proof that labels, spans, masks and scores are wired right. The examples are
 real ones where the real data is. The not-slow half has one task of each kind.
 """
 
+import dataclasses
 import pathlib
 
 import pytest
 
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import questions as squad_questions
-from swe_tf.finetune import plan
-from swe_tf.finetune import run as run_lib
+from swe_tf.finetune import jobs
+from swe_tf.finetune import protocol
+from swe_tf.runs import directory as directory_lib
+from swe_tf.runs import worker
 from swe_tf.scoring import squad as squad_scores
 from tests.finetune import samples
 
@@ -45,19 +48,18 @@ def test_learns_64_examples_by_heart(name, tmp_path):
   encoder = samples.write_encoder(
     tmp_path / "encoder", data_dir, dropout_rate=0.0, attention_dropout_rate=0.0
   )
-  settings = plan.Settings(
+  settings = protocol.Settings(
     data_dir=data_dir,
     checkpoint=encoder,
     epochs=_EPOCHS.get(name, 30),
     params_override="task.train_data.global_batch_size=16",
   )
-  result = run_lib.train(
-    settings,
-    plan.Run(1e-3, 0),
-    str(tmp_path / "run"),
-    report=lambda *unused: None,
+  result = jobs.train(
+    worker.Job(directory_lib.RunDirectory(tmp_path / "run")),
+    settings=dataclasses.asdict(settings),
+    run={"learning_rate": 1e-3, "seed": 0},
   )
-  metric = plan.selecting_metric(prepared_data.read_prepared_data(data_dir))
+  metric = protocol.selecting_metric(prepared_data.read_prepared_data(data_dir))
   scores = next(iter(result["scores"].values()))
   assert scores[metric] >= 95.0, result
   if name.startswith("squad"):

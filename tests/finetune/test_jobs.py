@@ -1,5 +1,6 @@
 """One run: resuming, diverging, and the files that it leaves."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,16 +8,18 @@ import pytest
 
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
-from swe_tf.finetune import experiment
-from swe_tf.finetune import plan
-from swe_tf.finetune import run as run_lib
+from swe_tf.finetune import jobs
+from swe_tf.finetune import predictions
+from swe_tf.finetune import protocol
+from swe_tf.runs import directory as directory_lib
+from swe_tf.runs import worker
 from swe_tf.scoring import glue_predictions
 from swe_tf.scoring import submission
 from tests.finetune import samples
 
 pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
 
-_RUN = plan.Run(1e-3, 1)
+_RUN = protocol.Run(1e-3, 1)
 _SMALL = dict(
   hidden_size=16, num_layers=1, num_attention_heads=2, intermediate_size=16
 )
@@ -27,7 +30,7 @@ def _settings(directory, name, override="", epochs=3.0, count=32):
     name, directory, count=count, real=False, max_seq_length=64
   )
   encoder = samples.write_encoder(directory / "encoder", data_dir, **_SMALL)
-  return plan.Settings(
+  return protocol.Settings(
     data_dir=data_dir,
     checkpoint=encoder,
     epochs=epochs,
@@ -37,15 +40,22 @@ def _settings(directory, name, override="", epochs=3.0, count=32):
   )
 
 
-def _ignore(*unused_progress):
-  pass
+def _job(directory, **arguments):
+  return worker.Job(directory_lib.RunDirectory(directory), **arguments)
+
+
+def _fields(settings, run=_RUN):
+  return {
+    "settings": dataclasses.asdict(settings),
+    "run": dataclasses.asdict(run),
+  }
 
 
 def _train_in_parts(settings, directory, stops):
   """Trains up to each stop with a new runner; returns the final variables."""
-  config = experiment.build_config(settings, _RUN)
+  config = jobs.build_config(settings, _RUN)
   for stop in stops:
-    runner, _ = run_lib._make_runner(config, str(directory), _ignore)  # pylint: disable=protected-access
+    runner = jobs.make_runner(config, _job(directory))
     with runner.strategy.scope():
       runner.controller.train(stop)
   return [variable.numpy() for variable in runner.trainer.model.variables]
@@ -62,8 +72,8 @@ def test_resumed_equals_straight_with_dropout(tmp_path):
 
 def test_diverged_run_is_a_result(tmp_path):
   settings = _settings(tmp_path, "SST-2")
-  result = run_lib.train(
-    settings, plan.Run(1e30, 0), str(tmp_path / "run"), _ignore
+  result = jobs.train(
+    _job(tmp_path / "run"), **_fields(settings, protocol.Run(1e30, 0))
   )
   assert result["status"] == "diverged" and "at step" in result["reason"]
   written = json.loads((tmp_path / "run" / "result.json").read_text())
@@ -74,18 +84,17 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   settings = _settings(tmp_path, "SST-2", epochs=1.0)
   directory = tmp_path / "runs" / "SST-2" / _RUN.name
   told = []
-  result = run_lib.train(
-    settings, _RUN, str(directory), lambda *message: told.append(message)
-  )
-  assert told[-1] == (4, 4, "evaluating")
-  assert [step for step, *_ in told] == [1, 2, 3, 4, 4]
+  job = _job(directory, send=lambda **message: told.append(message))
+  result = jobs.train(job, **_fields(settings))
+  assert [each["step"] for each in told] == [1, 2, 3, 4, 4]
+  assert told[-1]["text"] == "evaluating"
   task = glue_tasks.find_task("SST-2")
   predicted = glue_predictions.read_predictions(directory / "dev.tsv", task)
   assert sorted(predicted) == list(range(32))
   right = sum(predicted[row] == row % 2 for row in predicted)
   assert result["scores"] == {"dev": {"accuracy": 100 * right / 32}}
 
-  scores = run_lib.predict(settings, _RUN, str(directory), "", _ignore)
+  scores = jobs.predict(_job(directory), **_fields(settings), ax_data_dir="")
   assert scores == {}  # The test set has no labels.
   (directory.parent / "selection.json").write_text(
     json.dumps({"best": _RUN.name})
@@ -102,9 +111,11 @@ def test_mnli_model_answers_both_parts_and_ax(tmp_path):
     "AX", tmp_path, count=32, real=False, max_seq_length=64
   )
   directory = tmp_path / "runs" / "MNLI"
-  result = run_lib.train(settings, _RUN, str(directory), _ignore)
+  result = jobs.train(_job(directory), **_fields(settings))
   assert list(result["scores"]) == ["dev_matched", "dev_mismatched"]
-  scores = run_lib.predict(settings, _RUN, str(directory), ax_data_dir, _ignore)
+  scores = jobs.predict(
+    _job(directory), **_fields(settings), ax_data_dir=ax_data_dir
+  )
   assert list(scores) == ["diagnostic"]
   assert list(scores["diagnostic"]) == ["matthews_corrcoef"]
   for name in ("MNLI-m", "MNLI-mm", "AX"):
@@ -116,19 +127,20 @@ def test_mnli_model_answers_both_parts_and_ax(tmp_path):
 
 def test_random_weights_are_the_same_model_untrained(tmp_path):
   settings = _settings(tmp_path, "SST-2")
-  config = experiment.build_config(settings, _RUN)
+  config = jobs.build_config(settings, _RUN)
   fields = {
     field: getattr(settings, field)
     for field in ("data_dir", "checkpoint", "params_override")
   }
-  random = experiment.build_config(
-    plan.Settings(init=plan.RANDOM, **fields), _RUN
+  random = jobs.build_config(
+    protocol.Settings(init=protocol.RANDOM, **fields), _RUN
   )
   assert config.task.init_checkpoint and not random.task.init_checkpoint
   assert (
     random.task.model.encoder.as_dict() == config.task.model.encoder.as_dict()
   )
-  assert run_lib.check(settings, _RUN).endswith("encoder/ckpt-1")
+  checkpoint = jobs.check(worker.Job(), **_fields(settings))
+  assert checkpoint.endswith("encoder/ckpt-1")
 
 
 @pytest.mark.parametrize(
@@ -144,6 +156,6 @@ def test_random_weights_are_the_same_model_untrained(tmp_path):
 def test_names_of_prediction_files(task, split, name):
   data = prepared_data.PreparedData("data", {"task": task}, {})
   assert (
-    run_lib.prediction_file(data, prepared_data.Split(split, "", 1, False))
+    predictions.prediction_file(data, prepared_data.Split(split, "", 1, False))
     == name
   )

@@ -1,4 +1,4 @@
-"""What a sweep consists of: the paper's protocol (section 5.1).
+"""What is run: the paper's protocol of fine-tuning (section 5.1).
 
 Nine peak learning rates; for SQuAD five runs of each, for GLUE one. Imports no
 TensorFlow.
@@ -15,10 +15,6 @@ LEARNING_RATES = (1e-5, 1.5e-5, 2e-5, 3e-5, 4e-5, 5e-5, 7.5e-5, 10e-5, 12e-5)
 SQUAD_SEEDS = 5
 
 CHECKPOINT, RANDOM = INITS = ("checkpoint", "random")
-
-
-class Diverged(Exception):
-  """A run whose loss is no number any more: a result, not a fault."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +102,25 @@ def check_task(name: str, data: prepared_data.PreparedData) -> None:
     raise errors.UsageError(
       f"{data.directory} has no training data, only {', '.join(data.splits)}."
     )
+
+
+def check_ax(data: prepared_data.PreparedData, ax_data_dir: str) -> None:
+  """Raises `UsageError` unless AX can be answered by a model for `data`."""
+  if not ax_data_dir:
+    return
+  ax_data = prepared_data.read_prepared_data(ax_data_dir)
+  for task, holder in (("MNLI", data), ("AX", ax_data)):
+    if holder.task != task:
+      raise errors.UsageError(
+        f"--ax_data_dir is for MNLI and AX, but {holder.directory} was "
+        f"prepared for {holder.task}."
+      )
+  for key in ("vocab_sha256", "max_seq_length", "do_lower_case"):
+    if ax_data.meta[key] != data.meta[key]:
+      raise errors.UsageError(
+        f"{ax_data.path}: {key} is {ax_data.meta[key]}, but "
+        f"{data.meta[key]} in {data.directory}; prepare both alike."
+      )
 
 
 def selecting_metric(data: prepared_data.PreparedData) -> str:

@@ -1,0 +1,202 @@
+"""What the worker does for `swe finetune`: checks, trains, predicts.
+
+Besides Model Garden's checkpoints, `params.yaml` and summaries the directory
+of a run gets predictions for the dev set and, last of all, `result.json`.
+Called again, a run goes on from its checkpoint.
+"""
+
+from collections.abc import Mapping
+import pathlib
+from typing import Any
+
+import tf_keras
+
+from official.core import config_definitions as cfg
+from official.core import exp_factory
+from official.core import task_factory
+from official.core import train_utils
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.configs import parsing
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import prepared_data
+from swe_tf.finetune import predictions
+from swe_tf.finetune import protocol
+from swe_tf.runs import actions
+from swe_tf.runs import worker
+from swe_tf.tasks import encoder_source
+from swe_tf.training import runner as runner_lib
+
+_Fields = Mapping[str, Any]
+
+
+def build_config(
+  settings: protocol.Settings, run: protocol.Run
+) -> cfg.ExperimentConfig:
+  """Returns the complete config of a run, locked.
+
+  Args:
+    settings: What all runs of the sweep have in common.
+    run: The run.
+
+  Raises:
+    UsageError: If data, checkpoint and settings do not go together.
+  """
+  data = prepared_data.read_prepared_data(settings.data_dir)
+  source = encoder_source.find_encoder(settings.checkpoint)
+  encoder_source.check_vocabulary(source, data)
+  config = exp_factory.get_exp_config(
+    "swe/squad" if data.is_squad else "swe/glue"
+  )
+  config.task.model.encoder = source.encoder.config
+  is_random = settings.init == protocol.RANDOM
+  rate = {"polynomial": {"initial_learning_rate": run.learning_rate}}
+  config.override(
+    {
+      "task": {
+        "data_dir": str(data.directory),
+        "init_checkpoint": "" if is_random else source.checkpoint,
+        "epochs": settings.epochs,
+        "max_train_examples": settings.max_train_examples,
+        "seed": run.seed,
+        "train_data": {"seed": run.seed},
+      },
+      "trainer": {"optimizer_config": {"learning_rate": rate}},
+    }
+  )
+  config = parsing.apply_overrides(config, settings.params_override)
+  config.validate()
+  config.lock()
+  return config
+
+
+class _Watch(actions.ReportLoss):
+  """Reports after each loop, and ends a run that diverged."""
+
+  def __call__(self, output) -> None:
+    super().__call__(output)
+    loss = float(output["training_loss"])
+    # Written so that it holds for NaN too. Model Garden has an action like
+    # this one, but its error is that of any fault.
+    if not loss <= self._trainer.config.trainer.loss_upper_bound:
+      step = int(self._trainer.global_step.numpy())
+      raise predictions.Diverged(f"loss {loss:g} at step {step}")
+
+
+def make_runner(config: cfg.ExperimentConfig, job: worker.Job):
+  """Returns Model Garden's runner, restored or initialised."""
+  tf_keras.backend.clear_session()  # There may have been runs before.
+  return runner_lib.make_runner(
+    config,
+    job.path,
+    mode="train",
+    actions=lambda trainer: [_Watch(trainer, job.report)],
+  )
+
+
+def check(job: worker.Job, settings: _Fields, run: _Fields) -> str:
+  """Checks that a run can start; writes nothing.
+
+  Args:
+    job: The job, without a directory.
+    settings: The fields of `protocol.Settings`.
+    run: The fields of any `protocol.Run`.
+
+  Returns:
+    The prefix of the checkpoint that is meant.
+
+  Raises:
+    UsageError: If data, checkpoint and settings do not go together.
+  """
+  del job
+  config = build_config(protocol.Settings(**settings), protocol.Run(**run))
+  task = task_factory.get_task(config.task)
+  task.initialize(task.build_model())
+  return encoder_source.find_encoder(settings["checkpoint"]).checkpoint
+
+
+def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
+  """Trains, evaluates on the dev set, and writes `result.json`.
+
+  Args:
+    job: The job.
+    settings: The fields of `protocol.Settings`.
+    run: The fields of the `protocol.Run`.
+
+  Returns:
+    The content of `result.json`.
+  """
+  config = build_config(protocol.Settings(**settings), protocol.Run(**run))
+  data = prepared_data.read_prepared_data(settings["data_dir"])
+  steps = config.trainer.train_steps
+  result = {
+    "status": "finished",
+    "task": data.task,
+    **run,
+    "train_steps": steps,
+    "scores": {},
+  }
+  try:
+    runner = make_runner(config, job)
+    train_utils.serialize_config(config, job.path)
+    with runner.strategy.scope():
+      runner.controller.train(steps)
+      job.report(steps, steps, "evaluating")
+      result["scores"] = _evaluate(runner.trainer, data, pathlib.Path(job.path))
+  except predictions.Diverged as error:
+    result |= {"status": "diverged", "reason": str(error)}
+  return job.finish(result)
+
+
+def _evaluate(trainer, data, directory: pathlib.Path):
+  """Returns the scores by split, the split that selects first."""
+  task, model = trainer.task, trainer.model
+  if data.is_squad:
+    return {"eval": predictions.evaluate_squad(task, model, directory)}
+  definition = glue_tasks.find_task(data.task)
+  first = task.task_config.eval_split
+  splits = sorted(data.splits_of("dev"), key=lambda split: split.name != first)
+  return {
+    split.name: predictions.evaluate_glue(
+      task, model, split, definition, directory / f"{split.name}.tsv"
+    )
+    for split in splits
+  }
+
+
+def predict(
+  job: worker.Job, settings: _Fields, run: _Fields, ax_data_dir: str
+) -> dict[str, Any]:
+  """Predicts the test sets of a finished GLUE run, for `swe submission`.
+
+  Args:
+    job: The job, in the directory of the run with its checkpoint.
+    settings: The fields of `protocol.Settings`.
+    run: The fields of the `protocol.Run`.
+    ax_data_dir: What `swe prepare glue --task=AX` wrote, for MNLI; may be
+      empty.
+
+  Returns:
+    The scores of the test sets that have labels, by split.
+  """
+  config = build_config(protocol.Settings(**settings), protocol.Run(**run))
+  runner = make_runner(config, job)
+  data = prepared_data.read_prepared_data(settings["data_dir"])
+  splits = [(data, split) for split in data.splits_of("test")]
+  if ax_data_dir:
+    ax_data = prepared_data.read_prepared_data(ax_data_dir)
+    splits += [
+      (ax_data, split) for split in ax_data.splits_of("test", "diagnostic")
+    ]
+  scores = {}
+  with runner.strategy.scope():
+    for holder, split in splits:
+      found = predictions.evaluate_glue(
+        runner.trainer.task,
+        runner.trainer.model,
+        split,
+        glue_tasks.find_task(holder.task),
+        pathlib.Path(job.path) / predictions.prediction_file(holder, split),
+      )
+      if found:
+        scores[split.name] = found
+  return scores
