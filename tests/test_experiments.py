@@ -325,7 +325,7 @@ def test_small_prepare_train_evaluate(tmp_path, capsys):
     ),
     rich.console.Console(file=open(os.devnull, "w")),
   )
-  assert made["examples"] > 100
+  assert made["splits"]["train"]["size"] > 100
   records = str(tmp_path / "records" / "*.tfrecord")
   config = small_config(
     "24x64.yaml",

@@ -84,6 +84,7 @@ def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
       untie_fraction=stage.get("from_fraction"),
     )
     units[begin] = stage["unit_size"]
+  ends = [*sorted(units)[1:], tau]
   phases = [
     Phase(
       f"shared {unit}x{size.num_layers // unit}" if begin else "shared",
@@ -91,7 +92,7 @@ def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
       size,
       unit,
     )
-    for (begin, unit), end in zip(units.items(), [*list(units)[1:], tau])
+    for (begin, unit), end in zip(sorted(units.items()), ends)
   ]
   phases.append(
     Phase("unshared", choice.train_steps - tau, size, size.num_layers)

@@ -10,6 +10,7 @@ from official.core import task_factory
 from swe_tf import errors
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
+from swe_tf.methods import method as method_lib
 from swe_tf.modeling import sizes
 from tests import tiny
 
@@ -115,7 +116,7 @@ def fixture_halves():
   """A method from outside: half of the layers to the middle of the run."""
 
   def phases(choice, size):
-    half, steps = catalog.halve_depth(size, 1), choice.train_steps // 2
+    half, steps = method_lib.halve_depth(size, 1), choice.train_steps // 2
     return [
       catalog.Phase("half", steps, half, own_layers=1),
       catalog.Phase("whole", choice.train_steps - steps, size, size.num_layers),
