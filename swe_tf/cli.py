@@ -120,10 +120,6 @@ def _parse(
 
 def _run(command: str, module: ModuleType, arguments: Sequence[str]) -> None:
   title = f"swe {command}"
-  if not hasattr(module, "Options"):  # Not converted yet.
-    if hasattr(module, "define_flags"):
-      module.define_flags()
-    app.run(module.main, [title, *arguments])
   values = flags.FlagValues()
   options_lib.define_flags(module.Options, values, title)
   options_lib.define_flags(_Common, values, title)
@@ -146,9 +142,7 @@ def _dispatch(arguments: Sequence[str]) -> None:
   command, rest = split_command(arguments)
   if not command:
     if rest and rest[0] != "help" and rest[0] not in _HELP:
-      name = " ".join(
-        rest[:2] if rest[0] in ("prepare", "doctor") else rest[:1]
-      )
+      name = " ".join(rest[: 2 if rest[0] in ("prepare", "doctor") else 1])
       end = _nearest(name, COMMANDS, "swe --help lists the commands.")
       raise errors.UsageError(f"swe has no command {name!r}; {end}")
     print(_usage())

@@ -19,6 +19,7 @@ from rich import console as rich_console
 from rich import table as rich_table
 
 from swe_tf import files
+from swe_tf import library
 from swe_tf.commands import options as options_lib
 from swe_tf.runs import launcher
 from swe_tf.runs import progress
@@ -116,7 +117,7 @@ def run(options: Options) -> int:
   """Runs the study; the exit status is 1 if a run failed."""
   console = rich_console.Console()
   shard = sweep_lib.parse_shard(options.shard)
-  study = study_file.read_study(options.study)
+  study = study_file.read_study(library.find(options.study))
   console.print(f"starting TensorFlow and checking {len(study.runs)} runs ...")
   from swe_tf.configs import cost
   from swe_tf.study import experiments
