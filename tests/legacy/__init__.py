@@ -1,0 +1,1 @@
+"""What the code before the great refactoring wrote, and what made it."""
