@@ -76,9 +76,9 @@ class StemBranchOptimizer(wrapper.WrappedOptimizer):
   def _rows(self):
     return zip(self.stems, self.branches, self.plan.ties)
 
-  def apply_gradients(self, *args, **kwargs):
+  def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update. See the base class."""
-    result = super().apply_gradients(*args, **kwargs)
+    result = super().make_update(grads_and_vars, name, aggregate)
     self._assign_weights()
     return result
 

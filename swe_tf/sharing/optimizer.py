@@ -190,23 +190,13 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       return {}
     return {plan_lib.variable_key(tie[0]): len(tie) for tie in self.plan.ties}
 
-  @tf.autograph.experimental.do_not_convert
-  def apply_gradients(
-    self,
-    grads_and_vars,
-    name: str | None = None,
-    skip_gradients_aggregation: bool = False,
-    **kwargs,
-  ):
+  def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update. See the base class."""
-    grads_and_vars = list(grads_and_vars)
     if self.phase == UNSHARED:
-      return super().apply_gradients(
-        grads_and_vars, name, skip_gradients_aggregation, **kwargs
-      )
+      return super().make_update(grads_and_vars, name, aggregate)
     with tf.init_scope():
       self.build([v for _, v in grads_and_vars])
-    if self.is_to_aggregate(skip_gradients_aggregation, kwargs):
+    if aggregate:
       grads_and_vars = self.aggregate_gradients(grads_and_vars)
     else:
       grads_and_vars = gradients.mean_over_ties(grads_and_vars, self.plan)

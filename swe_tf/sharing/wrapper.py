@@ -1,7 +1,7 @@
 """The base of optimizers that make their updates through another one.
 
 A subclass changes gradients (`transform`) or what happens around an update
-(`apply_gradients`); slots, schedules and the update itself stay those of the
+(`make_update`); slots, schedules and the update itself stay those of the
 inner optimizer, legacy or new.
 """
 
@@ -116,17 +116,26 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     **kwargs,
   ):
     """Makes one update. See the base class."""
-    grads_and_vars = list(grads_and_vars)
-    if self.is_to_aggregate(skip_gradients_aggregation, kwargs):
+    # The two families of optimizers have each a word for it.
+    aggregate = not skip_gradients_aggregation and kwargs.get(
+      "experimental_aggregate_gradients", True
+    )
+    return self.make_update(list(grads_and_vars), name, aggregate)
+
+  def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
+    """Makes one update.
+
+    Args:
+      grads_and_vars: Pairs of this replica, or, if they are reduced already,
+        what `aggregate_gradients` returned.
+      name: See `apply_gradients`.
+      aggregate: Whether they are to be reduced over the replicas.
+    """
+    if aggregate:
       return self.inner_optimizer.apply_gradients(
         self.transform(grads_and_vars), name=name
       )
-    # Whoever aggregated before came through `aggregate_gradients`.
     return self.apply_aggregated(grads_and_vars, name)
-
-  def is_to_aggregate(self, skip: bool, kwargs) -> bool:
-    """Reads what the two families of optimizers call not to aggregate."""
-    return not skip and kwargs.get("experimental_aggregate_gradients", True)
 
   def apply_aggregated(self, grads_and_vars, name: str | None):
     """Makes the inner optimizer's update from gradients that are reduced."""
