@@ -1,7 +1,5 @@
 """Which variables tie, when they untie, and `model.fit` across tau."""
 
-import doctest
-
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -9,8 +7,7 @@ import tf_keras
 
 import swe_tf
 from swe_tf import errors
-from swe_tf.sharing import plan as plan_lib
-from swe_tf.sharing import schedule
+from swe_tf.sharing import untie_step as untie_step_lib
 from tests.sharing import toy
 
 
@@ -124,14 +121,6 @@ class SplitTest(tf.test.TestCase, parameterized.TestCase):
       whole.split((0, 0, 2, 2)).split((0, 0, 0, 3))
 
 
-class DoctestTest(parameterized.TestCase):
-  @parameterized.parameters(plan_lib, schedule)
-  def test_examples_run(self, module):
-    result = doctest.testmod(module)
-    self.assertGreater(result.attempted, 0)
-    self.assertEqual(result.failed, 0)
-
-
 class ScheduleTest(parameterized.TestCase):
   @parameterized.parameters(
     (dict(), 50),
@@ -142,7 +131,7 @@ class ScheduleTest(parameterized.TestCase):
     (dict(untie_step=500, untie_fraction=0.2), 500),
   )
   def test_step_wins_over_fraction(self, kwargs, tau):
-    self.assertEqual(schedule.resolve_untie_step(500, **kwargs), tau)
+    self.assertEqual(untie_step_lib.resolve_untie_step(500, **kwargs), tau)
 
   @parameterized.parameters(
     (dict(untie_step=501), r"untie_step \(501\).*500"),
@@ -152,7 +141,7 @@ class ScheduleTest(parameterized.TestCase):
   )
   def test_outside_of_the_run(self, kwargs, message):
     with self.assertRaisesRegex(errors.UsageError, message):
-      schedule.resolve_untie_step(500, **kwargs)
+      untie_step_lib.resolve_untie_step(500, **kwargs)
 
 
 class CallbackTest(tf.test.TestCase):
