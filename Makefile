@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: venv demo test test-all lint bench clean
+.PHONY: venv demo test test-all lint format bench clean
 
 venv: $(STAMP)
 
@@ -28,8 +28,16 @@ test: venv
 test-all: venv
 	$(PYTEST) $(ARGS)
 
+CODE := swe_tf tests benchmarks experiments
+
 lint: venv
-	$(BIN)/ruff check swe_tf tests benchmarks experiments
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy
+
+format: venv
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
 
 bench: venv
 	$(BIN)/python -m benchmarks.step_time --layers=6 --cosine
