@@ -159,13 +159,3 @@ def test_the_modules_are_programs(module):
   done = subprocess.run(command, capture_output=True, text=True, check=False)
   assert done.returncode == 2
   assert "has no flag --x" in done.stderr.splitlines()[-1]
-
-
-def test_what_starts_without_tensorflow():
-  commands = set(cli.COMMANDS) - {"train"}
-  code = (
-    f"import sys; from swe_tf import cli\n"
-    f"for command in {sorted(commands)}: cli.load(command)\n"
-    "sys.exit('tensorflow' in sys.modules)"
-  )
-  subprocess.run([sys.executable, "-c", code], check=True)
