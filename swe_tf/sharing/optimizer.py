@@ -9,7 +9,7 @@ shared, on each replica (Algorithm 1, lines 4 to 6):
 
 Unshared, the call goes to the inner optimizer as it came. Which of the two is
 fixed when a step is traced: `phase` never is a tensor, so there is no `cond`
-in either program, and whoever compiles steps (`trainer.py`, `callback.py`)
+in either program, and whoever compiles steps (`training.trainer`, `callback`)
 must compile anew after `untie()`.
 
 Not for: deciding when to untie (`schedule.py`).

@@ -71,6 +71,9 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
   def inner_optimizer(self):
     return self._inner_optimizer
 
+  def begin(self) -> None:
+    """Makes the weights such that the first update can be made, eagerly."""
+
   def transform(self, grads_and_vars: gradients.GradsAndVars):
     """Returns the pairs that the inner optimizer gets, before the all-reduce.
 

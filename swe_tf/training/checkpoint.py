@@ -121,6 +121,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     wrapped = self._as_wrapped(tf.train.CheckpointView(save_path))
     if wrapped is not None:
       children = dict(self._trackable_children()) | {"optimizer": wrapped}
+      children.pop("save_counter", None)  # Every checkpoint has its own.
       tf.train.Checkpoint(**children).restore(save_path, options)
     return status
 

@@ -6,8 +6,10 @@ of several workers.
 """
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 import inspect
+from typing import Any
 
 from absl import logging
 import tensorflow as tf
@@ -56,20 +58,35 @@ class ResumableTrainer(base_trainer.Trainer):
 
   _checkpoint: tf.train.Checkpoint  # The base class makes it.
 
-  def __init__(self, config, task, model, optimizer, *args, **kwargs):
-    """Initializes the trainer; see the base class."""
+  def __init__(
+    self,
+    config,
+    task,
+    model,
+    optimizer,
+    *args,
+    state: Mapping[str, Any] | None = None,
+    **kwargs,
+  ):
+    """Initializes the trainer.
+
+    Args:
+      config: The experiment config.
+      task: The task.
+      model: The model, built.
+      optimizer: The optimizer.
+      *args: See the base class.
+      state: What else the checkpoint has to hold, by name.
+      **kwargs: See the base class.
+    """
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     self._input_is_positioned = kwargs.get("train_dataset") is not None
     dropout = _dropout_generators(model, getattr(task.task_config, "seed", 0))
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(
       **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
       **({"dropout": dropout} if dropout else {}),
-      **self.more_state(),
+      **(state or {}),
     )
-
-  def more_state(self) -> dict[str, object]:
-    """Returns what else the checkpoint has to hold."""
-    return {}
 
   def initialize(self):
     """Restores a worker that is not the chief, or loads `init_checkpoint`."""

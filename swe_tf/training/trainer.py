@@ -60,7 +60,9 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
       **kwargs: See the base class.
     """
+    # Not before the base class is done: its checkpoint has the task's model.
     self._phases: phases_lib.Phases | None = None
+    phases = None
     if isinstance(task, phases_lib.TaskWithMethod):
       training = task.apply_method(
         phases_lib.Ingredients(
@@ -71,14 +73,13 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
           untie_rule=untie_rule,
         )
       )
-      self._phases = training.phases
+      phases = training.phases
+      kwargs["state"] = phases.state
       optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated = lambda: None
     super().__init__(config, task, model, optimizer, *args, **kwargs)
-
-  def more_state(self) -> dict[str, object]:
-    return self._phases.state if self._phases else {}
+    self._phases = phases
 
   @property
   def phase(self) -> str:

@@ -172,7 +172,7 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
   def test_evaluates_the_model_of_the_phase_and_frees_the_narrow_one(self):
     exactly = {"task": {"growth": {"noise": 0.0}}}
     trainer = self._runner(exactly, mode="train_and_eval").trainer
-    inner = trainer._sharing.inner_optimizer  # pylint: disable=protected-access
+    inner = trainer.optimizer
     two = tf.constant(2)
     self.assertEqual(trainer.train(two)["growth/size"], 4.0)
     trainer.evaluate(two)
