@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import inspect
+import pathlib
 
 import pytest
 
@@ -81,3 +82,10 @@ def test_an_unknown_method(task, message):
   with pytest.raises(errors.UsageError) as error:
     catalog.find(_read(task))
   assert str(error.value) == message
+
+
+def test_the_page_shows_the_plugin_that_is_tested():
+  here = pathlib.Path(__file__).parent
+  plugin = (here / "outside.py").read_text("utf-8").partition('"""\n\n')[2]
+  page = (here.parents[1] / "docs" / "methods.md").read_text("utf-8")
+  assert plugin.startswith("from swe_tf") and plugin in page
