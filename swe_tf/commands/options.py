@@ -80,7 +80,7 @@ def argument(
 class _Parser(flags.ArgumentParser):
   """Parses the value of a field."""
 
-  def __init__(self, field: dataclasses.Field, hint: Any):
+  def __init__(self, field: dataclasses.Field[Any], hint: Any):
     inner = [
       each
       for each in typing.get_args(hint)
@@ -136,7 +136,7 @@ class _Serializer(flags.ArgumentSerializer):
 
 def _fields(
   options_cls: type,
-) -> Iterator[tuple[dataclasses.Field, _Parser]]:
+) -> Iterator[tuple[dataclasses.Field[Any], _Parser]]:
   hints = typing.get_type_hints(options_cls)
   for field in dataclasses.fields(options_cls):
     yield field, _Parser(field, hints[field.name])
@@ -173,7 +173,7 @@ def define_flags(
 
 
 def _positional(
-  field: dataclasses.Field, parser: _Parser, arguments: list[str]
+  field: dataclasses.Field[Any], parser: _Parser, arguments: list[str]
 ) -> Any:
   """Takes the value of an argument off the arguments."""
   name = field.name.upper()

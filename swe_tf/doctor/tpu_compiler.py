@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import time
+from typing import Any
 
 # libtpu would look for the machine that it is on.
 _ENVIRONMENT = {
@@ -103,7 +104,7 @@ def collectives(hlo_text: str) -> dict[str, dict[str, int]]:
   return found
 
 
-def report(executable) -> dict:
+def report(executable) -> dict[str, Any]:
   """Returns what the compiler says about the program."""
   memory = executable.get_compiled_memory_stats()
   costs = executable.cost_analysis()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+from typing import Any
 
 import gin
 import tf_keras
@@ -14,7 +15,7 @@ from swe_tf.sharing import plan as plan_lib
 
 @gin.configurable
 def find_repeated_blocks(
-  model: tf_keras.Model, finder: Callable | None = None
+  model: tf_keras.Model, finder: Callable[..., Any] | None = None
 ) -> Sequence[tf_keras.layers.Layer]:
   """Returns the repeated blocks of a model, first to last.
 

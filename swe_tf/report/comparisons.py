@@ -142,7 +142,7 @@ def _groups(runs: Iterable[found_runs.Run]) -> list[groups_lib.Group]:
   ]
 
 
-def _rank(group: groups_lib.Group) -> tuple:
+def _rank(group: groups_lib.Group) -> tuple[Any, ...]:
   """The least loss first, of the rates with the most seeds.
 
   The mean of the one seed that happened to survive says little.
@@ -151,7 +151,7 @@ def _rank(group: groups_lib.Group) -> tuple:
   return -len(group.runs), loss.mean if loss else 0.0
 
 
-def _order(config: run_config.RunConfig) -> tuple:
+def _order(config: run_config.RunConfig) -> tuple[Any, ...]:
   """The baseline first, then by method, unit and untie step."""
   names = (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
   return (

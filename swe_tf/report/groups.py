@@ -59,7 +59,7 @@ class Group:
   runs: Sequence[found_runs.Run]
   left_out: Sequence[found_runs.Run]
 
-  def values(self, name: str) -> dict[tuple, float]:
+  def values(self, name: str) -> dict[tuple[int | None, ...], float]:
     """Returns the scores of a name that exist, by seed."""
     return {
       run.config.seed: run.scores[name]

@@ -62,7 +62,7 @@ class RunConfig:
   untie_step: int | None
   train_steps: int
   learning_rate: float | None
-  seed: tuple
+  seed: tuple[int | None, ...]
   batch_size: int | None
   seq_length: int | None
   data: str

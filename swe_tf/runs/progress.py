@@ -24,7 +24,7 @@ def show_time(seconds: float | None) -> str:
   return str(datetime.timedelta(seconds=round(seconds)))
 
 
-class Progress(contextlib.AbstractContextManager):
+class Progress(contextlib.AbstractContextManager["Progress"]):
   """The display of some runs."""
 
   def __init__(

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 import pathlib
+from typing import Any
 
 import rich.console
 import rich.table
@@ -85,7 +86,7 @@ def close(
   )
 
 
-def _row(claim: Claim) -> dict:
+def _row(claim: Claim) -> dict[str, Any]:
   row = dataclasses.asdict(claim) | {"proved": claim.proved}
   # JSON has no NaN or infinity; a diverged run must still be readable.
   if not math.isfinite(claim.measured):

@@ -7,6 +7,7 @@ inside of a program; `swe train` goes through the stock driver itself.
 
 from collections.abc import Callable
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -26,7 +27,7 @@ def make_runner(
   mode: str = "train_and_eval",
   strategy: tf.distribute.Strategy | None = None,
   actions: Callable[
-    [trainer_lib.SharedWeightsTrainer], Sequence[Callable]
+    [trainer_lib.SharedWeightsTrainer], Sequence[Callable[..., Any]]
   ] = lambda trainer: (),
   **trainer_arguments,
 ) -> train_lib.OrbitExperimentRunner:
