@@ -5,13 +5,13 @@ A path is local, or a URL of any scheme that `tf.io.gfile` knows, such as
 a local file is reported at once.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import json
 import os
 import pathlib
-import shutil
 import tempfile
 from typing import Any
 from typing import BinaryIO
@@ -25,7 +25,7 @@ import yaml
 
 from swe_tf import errors
 
-PathLike = str | os.PathLike
+PathLike = str | os.PathLike[str]
 Path: TypeAlias = epath.Path
 
 # They say that the files beside them are whole, so they come last.
@@ -159,38 +159,53 @@ def refuse_existing(paths: Iterable[PathLike]) -> None:
       )
 
 
-def _scratch_place(path: Path) -> dict[str, Any]:
-  """Returns the arguments of `tempfile` for what becomes `path`; makes parents.
+@contextlib.contextmanager
+def _scratch(path: Path, make: Callable[..., str]) -> Iterator[pathlib.Path]:
+  """Yields a local path; what is there becomes `path` if the block succeeds.
 
-  Beside a local path, so that the last step is one rename. What is killed
-  leaves a file that ends in `.partial`.
+  It is beside `path`, so that the last step is one rename. A kill leaves it;
+  its name ends in `.partial`.
   """
-  path.parent.mkdir(parents=True, exist_ok=True)
-  return {
-    "dir": None if is_url(path) else path.parent,
-    "prefix": f"{path.name}.",
-    "suffix": ".partial",
-  }
+  faults = ("write", path, "; choose another output")
+  with _one_line(*faults):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parent = None if is_url(path) else path.parent
+    scratch = pathlib.Path(make(".partial", f"{path.name}.", parent))
+  try:
+    yield scratch
+    with _one_line(*faults):
+      if is_url(path):
+        _upload(scratch, path)
+      else:
+        # `tempfile` makes it private; it is to be as public as the umask says.
+        umask = os.umask(0)
+        os.umask(umask)
+        scratch.chmod((0o777 if scratch.is_dir() else 0o666) & ~umask)
+        os.replace(scratch, path)
+  finally:
+    Path(scratch).rmtree(missing_ok=True)
 
 
-def _publish(scratch: str, path: Path, mode: int) -> None:
-  """Renames a local scratch to `path`, as public as the umask says."""
-  umask = os.umask(0)
-  os.umask(umask)
-  os.chmod(scratch, mode & ~umask)
-  os.replace(scratch, path)
+def _make_file(*place: Any) -> str:
+  handle, path = tempfile.mkstemp(*place)
+  os.close(handle)
+  return path
 
 
-def _upload(source: PathLike, target: Path) -> None:
-  """Copies a local file to a URL, where it appears when it is complete."""
+def _upload(source: pathlib.Path, target: Path) -> None:
+  """Copies a file or a folder to a URL, file by file, or nothing of it."""
   import tensorflow as tf
 
-  partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+  found = [file for file in (source, *source.rglob("*")) if file.is_file()]
   try:
-    tf.io.gfile.copy(str(source), str(partial))
-    partial.replace(target)
+    for file in sorted(found, key=lambda file: (file.name in _LAST, file)):
+      copy = target / str(file.relative_to(source))
+      partial = copy.with_name(f"{copy.name}.{os.getpid()}.partial")
+      copy.parent.mkdir(parents=True, exist_ok=True)
+      tf.io.gfile.copy(str(file), str(partial))
+      partial.replace(copy)
   except BaseException:
-    partial.unlink(missing_ok=True)
+    (target if source.is_dir() else partial).rmtree(missing_ok=True)
     raise
 
 
@@ -202,22 +217,10 @@ def complete_or_absent(path: PathLike) -> Iterator[str]:
     path: Where the finished file is to be. Its directory is made.
 
   Yields:
-    The path of a local file: for a URL too, where it is copied to at the end.
+    The path of an empty local file, for a URL too.
   """
-  path = as_path(path)
-  faults = ("write", path, "; choose another output")
-  with _one_line(*faults):
-    handle, scratch = tempfile.mkstemp(**_scratch_place(path))
-  os.close(handle)
-  try:
-    yield scratch
-    with _one_line(*faults):
-      if is_url(path):
-        _upload(scratch, path)
-      else:
-        _publish(scratch, path, 0o666)
-  finally:
-    pathlib.Path(scratch).unlink(missing_ok=True)
+  with _scratch(as_path(path), _make_file) as scratch:
+    yield str(scratch)
 
 
 def write_bytes(path: PathLike, content: bytes) -> None:
@@ -248,30 +251,6 @@ def new_directory(path: PathLike) -> Iterator[pathlib.Path]:
   Raises:
     UsageError: If `path` is already there or cannot be written.
   """
-  path = as_path(path)
   refuse_existing([path])
-  faults = ("write", path, "; choose another output")
-  with _one_line(*faults):
-    scratch = tempfile.mkdtemp(**_scratch_place(path))
-  try:
-    yield pathlib.Path(scratch)
-    with _one_line(*faults):
-      if is_url(path):
-        _copy_tree(pathlib.Path(scratch), path)
-      else:
-        _publish(scratch, path, 0o777)
-  finally:
-    shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _copy_tree(source: pathlib.Path, target: Path) -> None:
-  """Copies a directory, or nothing of it."""
-  found = [file for file in source.rglob("*") if file.is_file()]
-  try:
-    for file in sorted(found, key=lambda file: (file.name in _LAST, file)):
-      copy = target / str(file.relative_to(source))
-      copy.parent.mkdir(parents=True, exist_ok=True)
-      _upload(file, copy)
-  except BaseException:
-    target.rmtree(missing_ok=True)
-    raise
+  with _scratch(as_path(path), tempfile.mkdtemp) as scratch:
+    yield scratch

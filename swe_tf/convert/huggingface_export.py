@@ -44,8 +44,7 @@ def write_huggingface(
     )
   except ValueError as error:
     raise errors.UsageError(str(error)) from error
-  tensors = output_dir / "model.safetensors"
-  with files.complete_or_absent(tensors) as scratch:
+  with files.complete_or_absent(output_dir / "model.safetensors") as scratch:
     safetensors_numpy.save_file(
       {weight.name: weight.to_huggingface() for weight in weights},
       scratch,

@@ -14,6 +14,7 @@ from official.core import config_definitions as cfg
 from official.core import input_reader
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
@@ -33,18 +34,14 @@ def check_input(
   Raises:
     UsageError: If the run cannot work.
   """
-  digests: dict[str, str] = {}
+  digests: dict[str, str] = {}  # Where each vocabulary was found.
   for params in configs:
     if not params.input_path or params.input_path == "dummy":
       continue
     if isinstance(params, pretrain_text.PretrainTextDataConfig):
-      digest: str | None = check_text(params, vocab_size)
+      digests |= _check_text(params, vocab_size)
     elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
-      digest = check_manifest(params, vocab_size)
-    else:
-      continue
-    if digest:
-      digests[digest] = params.input_path
+      digests |= _check_shards(params, vocab_size)
   if len(digests) > 1:
     first, second, *_ = digests.values()
     raise errors.UsageError(
@@ -53,74 +50,41 @@ def check_input(
     )
 
 
-def check_text(
-  params: pretrain_text.PretrainTextDataConfig,
-  vocab_size: int | None = None,
-) -> str:
-  """Checks raw text: the vocabulary, and the beginning of every file.
-
-  Args:
-    params: The data config.
-    vocab_size: The size of the model's vocabulary.
-
-  Returns:
-    The digest of the vocabulary.
-
-  Raises:
-    UsageError: If training on the text cannot work.
-  """
+def _check_text(params, vocab_size) -> dict[str, str]:
+  """Returns the text by its vocabulary; reads the beginning of each file."""
   loader = pretrain_text.PretrainTextDataLoader(params)
   vocabulary = loader.tokenizer.vocabulary
   _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
   for path in _matched(params):
     text_files.check(path, text_files.PEEK_BYTES)
-  return vocabulary.sha256
+  return {vocabulary.sha256: params.input_path}
 
 
-def check_manifest(
-  params: pretrain_dataloader.BertPretrainDataConfig,
-  vocab_size: int | None = None,
-) -> str | None:
-  """Checks that shards are whole and fit the config and the model.
+def _check_shards(params, vocab_size) -> dict[str, str]:
+  """Returns the folders of whole, fitting shards by their vocabulary.
 
   Shards without a manifest, as Model Garden's own script makes them, are
-  accepted if their first record fits.
-
-  Args:
-    params: The data config.
-    vocab_size: The size of the model's vocabulary.
-
-  Returns:
-    The digest of the vocabulary that the shards were made with, if known.
-
-  Raises:
-    UsageError: If training on the shards cannot work.
+  accepted if the first record of their folder fits.
   """
-  digests = {}
+  folders = {}
   load = functools.cache(manifest.load)
+  unknown = set()
   for shard in _matched(params):
     folder = os.path.dirname(shard)
     found = load(folder)
     if found:
       _check_settings(params, shard, found, vocab_size)
-      digests[found["vocab_sha256"]] = folder
-    elif tf.io.gfile.exists(os.path.join(folder, manifest.JOURNAL_NAME)):
+      folders[found["vocab_sha256"]] = folder
+    elif files.as_path(os.path.join(folder, manifest.JOURNAL_NAME)).exists():
       raise errors.UsageError(
-        f"the shards in {folder} are not finished; run the same `swe prepare "
-        "pretraining` again, it goes on where it stopped."
+        f"the shards in {folder} are not finished; re-run the same `swe "
+        "prepare pretraining` to resume."
       )
-    elif folder not in digests.values():
+    elif folder not in unknown:
       logging.info("No manifest in %s: one record is checked.", folder)
       _check_record(params, shard, vocab_size)
-      digests[None] = folder
-  digests.pop(None, None)
-  if len(digests) > 1:
-    first, second, *_ = digests.values()
-    raise errors.UsageError(
-      f"the shards in {second} were made with another vocabulary than those "
-      f"in {first}; prepare both with one."
-    )
-  return next(iter(digests), None)
+      unknown.add(folder)
+  return folders
 
 
 def _matched(params):

@@ -58,7 +58,9 @@ def test_huggingface_and_back(tmp_path):
   assert json.loads((out / "config.json").read_text())["hidden_act"] == (
     "gelu_new"
   )
-  tensors = safetensors_numpy.load_file(out / "model.safetensors")
+  path = out / "model.safetensors"
+  assert path.stat().st_mode == (out / "config.json").stat().st_mode
+  tensors = safetensors_numpy.load_file(path)
   assert tensors["encoder.layer.1.intermediate.dense.weight"].shape == (10, 6)
   back = huggingface_import.import_huggingface(out, tmp_path / "back")
   np.testing.assert_array_equal(_output(back), _output(encoder))

@@ -197,8 +197,8 @@ def _refuse_strangers(options, settings, vocabulary):
 
 def _write_shards(options, texts, settings, vocabulary, journal, console):
   """Writes the shards that are missing, with a progress bar."""
-  for leftover in files.as_path(options.output_dir).glob("*.partial"):
-    leftover.unlink()  # Of this job, when it was killed.
+  for leftover in files.as_path(options.output_dir).glob("pretrain-*.partial"):
+    leftover.rmtree()  # Of this job, when it was killed.
   todo = {
     index
     for index in range(settings.num_shards)
