@@ -58,7 +58,6 @@ OVERRIDES = {
     },
   },
 }
-_METRICS = ("validation_loss", "masked_lm_accuracy")
 
 
 def character_entropy(path: str) -> float:
@@ -110,24 +109,21 @@ def train(
 
   paths = docstrings.CorpusPaths(*corpus)
   config = make_config(paths, params_override)
-  validation = jobs.pretrain(job, config)
+  last = {name: c[-1][1] for name, c in jobs.pretrain(job, config).items()}
   result = {
     "train_steps": config.trainer.train_steps,
-    **{name: validation[name][-1][1] for name in _METRICS},
+    "validation_loss": last["validation_loss"],
+    "masked_lm_accuracy": last["masked_lm_accuracy"],
     "entropy_of_single_characters": character_entropy(paths.validation),
   }
-  tau = _untie_step(_curves(job.path, "train"))
-  return job.finish(result | ({"untie_step": tau} if tau else {}))
+  tau = _curves(job.path, "train").get("sharing/untie_step")
+  if tau:  # It is not there for a run that never shares.
+    result["untie_step"] = int(tau[-1][1])
+  return job.finish(result)
 
 
 def _curves(model_dir: str, part: str) -> dict[str, scalars.Curve]:
   return scalars.read_scalars(os.path.join(model_dir, part))
-
-
-def _untie_step(train_curves: Mapping[str, scalars.Curve]) -> int | None:
-  """Returns tau; None if the run never shared."""
-  curve = train_curves.get("sharing/untie_step")
-  return int(curve[-1][1]) if curve else None
 
 
 def plot_loss(model_dir: str, result: Mapping[str, Any]) -> str:

@@ -150,7 +150,7 @@ def run(options: Options) -> int:
     sweep.progress(console, _summarize) as shown,
   ):
     failures = sweep.execute(workers, shown)
-  sweep.write_results(list(failures))
+  sweep.write_results(failures)
   _print_results(sweep, console)
   console.print(
     f"tables and figures: swe report --runs={options.output_dir} "

@@ -1,8 +1,8 @@
 """How the protocol is run: checked, trained, and the test sets predicted.
 
-    DIR/sweep.json                 what the runs have in common
-    DIR/lr_*_seed_*/...            a run; see `swe_tf.runs.directory`
-    DIR/lr_*_seed_*/test_result.json   the selected run has predicted
+    DIR/sweep.json      what the runs have in common
+    DIR/lr_*_seed_*/    a run; see `swe_tf.runs.directory`. The selected one has
+                        a `test_result.json` when it has predicted
 
 Imports no TensorFlow: the worker does.
 """
@@ -25,12 +25,7 @@ JOBS = "swe_tf.finetune.jobs"
 
 
 class FineTuning:
-  """The runs of one task and their directory.
-
-  Attributes:
-    runs: The runs, in order.
-    output_dir: The directory.
-  """
+  """The runs of one task and their directory."""
 
   def __init__(
     self,
@@ -59,48 +54,35 @@ class FineTuning:
         dataclasses.asdict(protocol.Settings(**earlier["settings"])),
         dataclasses.asdict(settings),
       )
-      # The latest checkpoint of a directory may have become another one.
       self._keep_to(earlier["checkpoint"])
 
   def _keep_to(self, checkpoint: str) -> None:
+    # The latest checkpoint of a directory may become another one.
     self._settings = dataclasses.replace(self._settings, checkpoint=checkpoint)
 
   def _arguments(self, run: protocol.Run) -> dict[str, Any]:
-    return {
-      "settings": dataclasses.asdict(self._settings),
-      "run": dataclasses.asdict(run),
-    }
+    settings = dataclasses.asdict(self._settings)
+    return {"settings": settings, "run": dataclasses.asdict(run)}
 
   def sweep(self) -> sweep_lib.Sweep:
     """Returns the training as a sweep."""
-    return sweep_lib.Sweep(
-      [
-        sweep_lib.Run(
-          name=run.name,
-          function=f"{JOBS}:train",
-          arguments=self._arguments(run),
-        )
-        for run in self.runs
-      ],
-      self.output_dir,
-    )
+    train = f"{JOBS}:train"
+    runs = [
+      sweep_lib.Run(name=r.name, function=train, arguments=self._arguments(r))
+      for r in self.runs
+    ]
+    return sweep_lib.Sweep(runs, self.output_dir)
 
   def check(self, worker: launcher.Worker) -> None:
-    """Checks the input, and writes down what the runs are made of.
-
-    Raises:
-      UsageError: If the input is at fault, before anything is written.
-    """
-    given = self._settings
+    """Checks the input, then writes down what the runs have in common."""
     try:
       checkpoint = worker.run(f"{JOBS}:check", self._arguments(self.runs[0]))
     except launcher.JobFailed as error:
       raise errors.UsageError(f"the first run cannot start: {error}") from error
     if not self._file.exists():
-      files.write_json(
-        self._file,
-        {"settings": dataclasses.asdict(given), "checkpoint": checkpoint},
-      )
+      settings = dataclasses.asdict(self._settings)
+      content = {"settings": settings, "checkpoint": checkpoint}
+      files.write_json(self._file, content)
       self._keep_to(checkpoint)
 
   def predict(
@@ -126,20 +108,15 @@ class FineTuning:
     content = files.read_json(path) if path.exists() else {}
     if content.get("ax_data_dir") != ax_data_dir:
       progress.say(f"{run.name}: predicting the test set ...")
+      content = {"ax_data_dir": ax_data_dir}
+      arguments = self._arguments(run) | content
       try:
-        scores = worker.run(
-          f"{JOBS}:predict",
-          self._arguments(run) | {"ax_data_dir": ax_data_dir},
-          directory,
-        )
+        content["scores"] = worker.run(f"{JOBS}:predict", arguments, directory)
       except launcher.JobFailed as error:
         progress.say(f"{run.name}: no predictions: {error}")
         return False
-      content = {"ax_data_dir": ax_data_dir, "scores": scores}
       files.write_json(path, content)
     for split, scores in content["scores"].items():
-      shown = ", ".join(
-        f"{name} {table.show_score(value)}" for name, value in scores.items()
-      )
-      progress.say(f"{run.name}: {split} {shown}")
+      shown = (f"{name} {table.show_score(v)}" for name, v in scores.items())
+      progress.say(f"{run.name}: {split} {', '.join(shown)}")
     return True

@@ -3,6 +3,8 @@
 Besides Model Garden's checkpoints, `params.yaml` and summaries the directory
 of a run gets predictions for the dev set and, last of all, `result.json`.
 Called again, a run goes on from its checkpoint.
+
+`settings` and `run` are the fields of `protocol.Settings` and `protocol.Run`.
 """
 
 from collections.abc import Mapping
@@ -33,10 +35,6 @@ def build_config(
   settings: protocol.Settings, run: protocol.Run
 ) -> cfg.ExperimentConfig:
   """Returns the complete config of a run, locked.
-
-  Args:
-    settings: What all runs of the sweep have in common.
-    run: The run.
 
   Raises:
     UsageError: If data, checkpoint and settings do not go together.
@@ -94,20 +92,8 @@ def make_runner(config: cfg.ExperimentConfig, job: worker.Job):
 
 
 def check(job: worker.Job, settings: _Fields, run: _Fields) -> str:
-  """Checks that a run can start; writes nothing.
-
-  Args:
-    job: The job, without a directory.
-    settings: The fields of `protocol.Settings`.
-    run: The fields of any `protocol.Run`.
-
-  Returns:
-    The prefix of the checkpoint that is meant.
-
-  Raises:
-    UsageError: If data, checkpoint and settings do not go together.
-  """
-  del job
+  """Checks that a run can start; returns the checkpoint that is meant."""
+  del job  # It has no directory: nothing is written.
   config = build_config(protocol.Settings(**settings), protocol.Run(**run))
   task = task_factory.get_task(config.task)
   task.initialize(task.build_model())
@@ -115,16 +101,7 @@ def check(job: worker.Job, settings: _Fields, run: _Fields) -> str:
 
 
 def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
-  """Trains, evaluates on the dev set, and writes `result.json`.
-
-  Args:
-    job: The job.
-    settings: The fields of `protocol.Settings`.
-    run: The fields of the `protocol.Run`.
-
-  Returns:
-    The content of `result.json`.
-  """
+  """Trains, evaluates on the dev set; returns what is in `result.json`."""
   config = build_config(protocol.Settings(**settings), protocol.Run(**run))
   data = prepared_data.read_prepared_data(settings["data_dir"])
   steps = config.trainer.train_steps
@@ -170,8 +147,8 @@ def predict(
 
   Args:
     job: The job, in the directory of the run with its checkpoint.
-    settings: The fields of `protocol.Settings`.
-    run: The fields of the `protocol.Run`.
+    settings: See above.
+    run: See above.
     ax_data_dir: What `swe prepare glue --task=AX` wrote, for MNLI; may be
       empty.
 

@@ -18,6 +18,7 @@ import os
 import pathlib
 import time
 from typing import Any
+from typing import TextIO
 
 import yaml
 
@@ -91,19 +92,15 @@ class RunDirectory:
     self.path.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + _LOCK_SECONDS
     with open(self.path / "run.lock", "a+", encoding="utf-8") as file:
-      while True:
-        try:
-          fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-          break
-        except BlockingIOError:
-          if time.monotonic() > deadline:
-            file.seek(0)
-            raise errors.UsageError(
-              f"{self.path}: another process is at this run (its id is "
-              f"{file.read() or 'not known'}). Wait for it, or end it, and "
-              "run the same command again."
-            ) from None
-          time.sleep(0.1)
+      while not _try_to_lock(file):
+        if time.monotonic() > deadline:
+          file.seek(0)
+          raise errors.UsageError(
+            f"{self.path}: another process is at this run (its id is "
+            f"{file.read() or 'not known'}). Wait for it, or end it, and run "
+            "the same command again."
+          )
+        time.sleep(0.1)
       file.truncate(0)
       file.write(str(os.getpid()))
       file.flush()
@@ -112,6 +109,14 @@ class RunDirectory:
   def _read(self, name: str) -> dict[str, Any] | None:
     path = self.path / name
     return files.read_json(path) if path.exists() else None
+
+
+def _try_to_lock(file: TextIO) -> bool:
+  try:
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return True
+  except BlockingIOError:
+    return False
 
 
 def refuse_other(path: files.PathLike, earlier: Any, now: Any) -> None:

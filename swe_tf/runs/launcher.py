@@ -1,6 +1,5 @@
 """The sweep's end of a worker: starts it, gives it jobs, survives its death."""
 
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,8 +24,8 @@ class JobFailed(errors.Failed):
 class Worker:
   """Does jobs in another process, which is started again after a crash.
 
-  `start` and `receive` are for many workers at a time, which can be waited for
-  by their `fileno`; `run` does one job.
+  `start` and `receive` are for many workers at a time, which `select` waits
+  for; `run` does one job.
   """
 
   def __init__(self, *, stays: bool = False, cores: Sequence[int] = ()):
@@ -39,8 +38,8 @@ class Worker:
       cores: The processor's cores that it may use; all if empty.
     """
     self._stays = stays
-    self._cores = cores
-    self._process: subprocess.Popen | None = None
+    self._cores = list(cores)
+    self._process: subprocess.Popen[bytes] | None = None
     self._messages = -1
     self._rest = b""
 
@@ -55,24 +54,26 @@ class Worker:
     directory: files.PathLike | None = None,
   ) -> None:
     """Starts a job; see `worker` for what it consists of."""
-    if self._process is None:
-      self._process = self._launch()
+    process = self._process = self._process or self._launch()
     job = {
       "function": function,
       "arguments": arguments,
       "directory": None if directory is None else os.fspath(directory),
+      "cores": self._cores,
     }
-    assert self._process.stdin is not None
+    assert process.stdin is not None
     # If it is dead already, `receive` finds out how it ended.
     with contextlib.suppress(BrokenPipeError):
-      self._process.stdin.write(json.dumps(job).encode() + b"\n")
-      self._process.stdin.flush()
+      process.stdin.write(json.dumps(job).encode() + b"\n")
+      process.stdin.flush()
 
   def receive(self) -> list[Message]:
     """Waits for messages; the last one of a job is not `progress`."""
     data = os.read(self._messages, 1 << 16)
     if not data:
-      return [{"event": "failed", "text": self._last_words()}]
+      code = self.stop()
+      how = signal.Signals(-code).name if code < 0 else f"status {code}"
+      return [{"event": "failed", "text": f"the process ended with {how}"}]
     *lines, self._rest = (self._rest + data).split(b"\n")
     messages = [json.loads(line) for line in lines]
     if messages and messages[-1]["event"] != "progress" and not self._stays:
@@ -84,15 +85,8 @@ class Worker:
     function: str,
     arguments: Mapping[str, Any],
     directory: files.PathLike | None = None,
-    on_progress: Callable[[Message], Any] = lambda message: None,
   ) -> Any:
     """Does a job and returns what its function returns.
-
-    Args:
-      function: `module:function`.
-      arguments: Its arguments besides the job.
-      directory: The directory of the run.
-      on_progress: Is called with every `progress` message.
 
     Raises:
       UsageError: If the input is at fault.
@@ -103,58 +97,49 @@ class Worker:
       for message in self.receive():
         if message["event"] != "progress":
           return value_of(message)
-        on_progress(message)
 
-  def stop(self) -> None:
-    """Ends the process; what it was at goes on when it is started again."""
-    if self._process is None:
-      return
-    assert self._process.stdin is not None
+  def stop(self) -> int:
+    """Ends the process; what it was at can be resumed.
+
+    Returns:
+      Its exit status, negative for a signal.
+    """
+    process, self._process = self._process, None
+    if process is None:
+      return 0
+    assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
-      self._process.stdin.close()
+      process.stdin.close()
     try:
-      self._process.wait(timeout=10)
+      process.wait(timeout=10)
     except subprocess.TimeoutExpired:
-      self._process.kill()
-      self._process.wait()
+      process.kill()
     os.close(self._messages)
-    self._process, self._messages, self._rest = None, -1, b""
+    self._messages, self._rest = -1, b""
+    return process.wait()
 
-  def _launch(self) -> subprocess.Popen:
+  def _launch(self) -> subprocess.Popen[bytes]:
     self._messages, write_end = os.pipe()
-    with _on_cores(self._cores):
-      process = subprocess.Popen(
-        [sys.executable, "-m", "swe_tf.runs.worker", str(write_end)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=[write_end],
-        # Ctrl-C is for the sweep, which then closes the pipe.
-        start_new_session=True,
-        env={
-          "TF_CPP_MIN_LOG_LEVEL": "2",
-          "PYTHONUNBUFFERED": "1",
-          **os.environ,
-        },
-      )
+    process = subprocess.Popen(
+      [sys.executable, "-m", "swe_tf.runs.worker", str(write_end)],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.DEVNULL,
+      stderr=subprocess.DEVNULL,
+      pass_fds=[write_end],
+      # Ctrl-C is for the sweep, which then closes the pipe.
+      start_new_session=True,
+      env={"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1", **os.environ},
+    )
     os.close(write_end)
     return process
-
-  def _last_words(self) -> str:
-    assert self._process is not None
-    code = self._process.wait()
-    self.stop()
-    how = signal.Signals(-code).name if code < 0 else f"status {code}"
-    return f"the process ended with {how}"
 
 
 def value_of(message: Message) -> Any:
   """Returns the value of a job's last message, or raises what it says."""
   if message["event"] == "done":
     return message["value"]
-  if message["event"] == "usage_error":
-    raise errors.UsageError(message["text"])
-  raise JobFailed(message["text"])
+  kind = errors.UsageError if message["event"] == "usage_error" else JobFailed
+  raise kind(message["text"])
 
 
 @contextlib.contextmanager
@@ -176,17 +161,3 @@ def _share(index: int, count: int) -> list[int]:
   each = max(1, len(cores) // count)
   first = index * each % len(cores)
   return cores[first : first + each]
-
-
-@contextlib.contextmanager
-def _on_cores(cores: Sequence[int]) -> Iterator[None]:
-  """Binds this thread to cores: a process inherits those of its parent."""
-  if not cores:
-    yield
-    return
-  before = os.sched_getaffinity(0)
-  os.sched_setaffinity(0, cores)
-  try:
-    yield
-  finally:
-    os.sched_setaffinity(0, before)

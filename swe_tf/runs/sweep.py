@@ -10,6 +10,7 @@ shards.
 """
 
 from collections.abc import Callable
+from collections.abc import Container
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -96,27 +97,23 @@ class Sweep:
 
   def results(self) -> dict[str, dict[str, Any]]:
     """Returns the results of all finished runs by name, of any shard."""
-    found = {
-      run.name: self.directory(run.name).read_result() for run in self.runs
-    }
-    return {name: result for name, result in found.items() if result}
+    found = ((name, d.read_result()) for name, d in self._directories.items())
+    return {name: result for name, result in found if result}
 
-  def write_results(self, failed: Sequence[str] = ()) -> None:
-    """Writes `results.json`, unless runs of other shards are still missing.
+  def write_results(self, failures: Container[str] = ()) -> None:
+    """Writes `results.json`, unless runs of other shards are missing.
 
     Args:
-      failed: The names of runs that will not have a result.
+      failures: The names of runs that will not have a result.
     """
     results = self.results()
-    if {run.name for run in self.runs} <= {*results, *failed}:
-      files.write_json(
-        self._results_file,
-        [
-          {"name": run.name, **run.about, **results[run.name]}
-          for run in self.runs
-          if run.name in results
-        ],
-      )
+    if all(r.name in results or r.name in failures for r in self.runs):
+      content = [
+        {"name": run.name, **run.about, **results[run.name]}
+        for run in self.runs
+        if run.name in results
+      ]
+      files.write_json(self._results_file, content)
 
   def progress(
     self, console, summarize: Callable[[progress_lib.Result], str]
@@ -126,9 +123,7 @@ class Sweep:
     return progress_lib.Progress(console, costs, summarize)
 
   def execute(
-    self,
-    workers: Sequence[launcher.Worker],
-    progress: progress_lib.Progress,
+    self, workers: Sequence[launcher.Worker], progress: progress_lib.Progress
   ) -> dict[str, Exception]:
     """Does what is not done yet.
 
@@ -140,12 +135,12 @@ class Sweep:
       Why runs failed, by name.
     """
     results = self.results()
-    failures: dict[str, Exception] = {}
-    waiting = [run for run in self._mine if run.name not in results]
     for run in self._mine:
       if run.name in results:
         progress.skip(run.name, results[run.name])
+    waiting = [run for run in self._mine if run.name not in results]
     running: dict[launcher.Worker, Run] = {}
+    failures: dict[str, Exception] = {}
     try:
       while waiting or running:
         for worker in workers:
@@ -172,12 +167,7 @@ class Sweep:
       raise
     return failures
 
-  def _start(
-    self,
-    run: Run,
-    worker: launcher.Worker,
-    progress: progress_lib.Progress,
-  ) -> None:
+  def _start(self, run: Run, worker: launcher.Worker, progress) -> None:
     directory = self.directory(run.name)
     directory.begin({"name": run.name, **run.about}, run.config)
     earlier = directory.read_progress()

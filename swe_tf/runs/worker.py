@@ -4,13 +4,14 @@
 
 A job is a JSON line on stdin:
 
-    {"function": "module:function", "arguments": {...}, "directory": DIR}
+    {"function": "module:function", "arguments": {...}, "directory": DIR,
+     "cores": [0, 1]}
 
-The function is called with a `Job` and the arguments. With a directory, the
-process holds its lock, and all that is printed goes to its log; it may be null.
-What happens goes as JSON lines to the file descriptor FD: `event` is `progress`
-(with `step`, `steps`, `text`) any number of times, then once `done` (`value`),
-`usage_error` or `failed` (`text`).
+The function is called with a `Job` and the arguments. With a directory, which
+may be null, the process holds its lock, and all that is printed goes to its
+log. Without cores it may use all. What happens goes as JSON lines to the file
+descriptor FD: `event` is `progress` (with `step`, `steps`, `text`) any number
+of times, then once `done` (`value`), `usage_error` or `failed` (`text`).
 
 A process of its own keeps a crash away from the sweep. Started by `launcher`.
 """
@@ -18,6 +19,7 @@ A process of its own keeps a crash away from the sweep. Started by `launcher`.
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import importlib
 import json
@@ -38,11 +40,7 @@ _SAVE_SECONDS = 2.0
 
 
 class Job:
-  """What a job's function is given: where to work, whom to tell.
-
-  Attributes:
-    directory: The run's directory; None for a job that has none.
-  """
+  """What a job's function is given: where to work, whom to tell."""
 
   def __init__(
     self,
@@ -52,13 +50,13 @@ class Job:
     """Initializes the job; its time counts from now.
 
     Args:
-      directory: The run's directory.
+      directory: The run's directory; None for a job that has none.
       send: Is called with the fields of every message.
     """
     self.directory = directory
     self._send = send
     self._progress = directory.read_progress() if directory else {}
-    self._start = self._clock()
+    self._start = _clock()
 
   @property
   def path(self) -> str:
@@ -85,16 +83,16 @@ class Job:
     return content
 
   def _spent(self) -> dict[str, float]:
-    earlier = (self._progress["seconds"], self._progress["cpu_seconds"])
-    spent = (
-      round(before + now - start, 1)
-      for before, now, start in zip(earlier, self._clock(), self._start)
-    )
-    return dict(zip(("seconds", "cpu_seconds"), spent))
+    now = _clock()
+    return {
+      name: round(self._progress[name] + now[name] - start, 1)
+      for name, start in self._start.items()
+    }
 
-  def _clock(self) -> tuple[float, float]:
-    # User and system time, of this process and of those that it waited for.
-    return time.monotonic(), sum(os.times()[:4])
+
+def _clock() -> dict[str, float]:
+  # User and system time, of this process and of those that it waited for.
+  return {"seconds": time.monotonic(), "cpu_seconds": sum(os.times()[:4])}
 
 
 def _jobs_until_stdin_closes() -> "queue.Queue[dict[str, Any]]":
@@ -145,8 +143,11 @@ def _do(
   function: str,
   arguments: Mapping[str, Any],
   directory: str | None,
+  cores: Sequence[int] = (),
 ) -> Any:
   """Does a job and returns what its function returns."""
+  if cores:  # Before TensorFlow counts them.
+    os.sched_setaffinity(0, cores)
   job = Job(directory_lib.RunDirectory(directory) if directory else None, send)
   with _at_work(job):
     plugins.load()

@@ -23,10 +23,7 @@ def train(
   Args:
     job: The job.
     experiment: The name of the base experiment.
-    metrics: The validation scalars that the result holds.
-
-  Returns:
-    The content of `result.json`.
+    metrics: The validation scalars that `result.json` holds.
   """
   assert job.directory is not None
   config = experiments.read_config(experiment, job.directory.config_file)

@@ -40,7 +40,7 @@ def _execute(runs, output_dir, jobs=1, shard=(0, 1)):
     ) as progress,
   ):
     failures = sweep.execute(workers, progress)
-  sweep.write_results(list(failures))
+  sweep.write_results(failures)
   return sweep, failures, seen.getvalue()
 
 

@@ -22,14 +22,15 @@ def fixture_worker():
 
 
 def test_a_job_reports_and_returns(worker, tmp_path):
+  worker.start(f"{_JOBS}:train", {"steps": 2}, tmp_path / "run")
   told = []
-  result = worker.run(
-    f"{_JOBS}:train", {"steps": 2}, tmp_path / "run", told.append
-  )
-  assert [(m["step"], m["steps"], m["text"]) for m in told] == [
+  while not told or told[-1]["event"] == "progress":
+    told += worker.receive()
+  assert [(m["step"], m["steps"], m["text"]) for m in told[:-1]] == [
     (1, 2, "loss 1.0"),
     (2, 2, "loss 0.5"),
   ]
+  result = told[-1]["value"]
   directory = directory_lib.RunDirectory(tmp_path / "run")
   assert directory.read_result() == result and result["loss"] == 0.5
   assert directory.log_file.read_text() == "starting at step 0\n"
@@ -64,11 +65,9 @@ def test_a_process_for_each_job():
 
 
 def test_cores_are_divided(monkeypatch):
-  available = os.sched_getaffinity(0)
   with launcher.workers(2) as workers:
     found = [worker.run(f"{_JOBS}:cores", {}) for worker in workers]
-  assert os.sched_getaffinity(0) == available
-  if len(available) > 1:
+  if len(os.sched_getaffinity(0)) > 1:
     assert not set(found[0]) & set(found[1])
   monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
   share = launcher._share  # pylint: disable=protected-access
