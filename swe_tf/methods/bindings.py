@@ -55,15 +55,16 @@ def _not_from_config(sharing: config_lib.SharingConfig, train_steps: int):
 
 def _fixed(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
   sharing.rule = catalog.FIXED
-  sharing.untie_step = bound["untie_step"]
+  # Unbound, the rule itself raises.
+  sharing.untie_step = bound.get("untie_step", sharing.untie_step)
 
 
 def _staged(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
+  _fixed(sharing, bound)
   sharing.rule = catalog.STAGED
-  sharing.untie_step = bound["untie_step"]
   sharing.stages = [
     config_lib.StageConfig(unit_size=units * sharing.unit_size, from_step=step)
-    for step, units in bound["stages"]
+    for step, units in bound.get("stages", ())
   ]
 
 

@@ -1,0 +1,69 @@
+"""What gin binds of the method stands in the config that a run leaves."""
+
+import gin
+import pytest
+
+from swe_tf.sharing import adaptive  # noqa: F401 (makes its name known to gin)
+from swe_tf.sharing import schedule
+from tests import tiny
+
+
+@gin.configurable
+class UntieByMoon(schedule.UntieRule):
+  def __init__(self, phase="full", every=3):
+    self.phase, self.every = phase, every
+
+  def next_decision(self, step):
+    return step + self.every
+
+  def should_untie(self, step, gradient_cosine):
+    return step >= self.every
+
+
+@pytest.fixture(autouse=True)
+def _without_bindings():
+  yield
+  gin.clear_config()
+
+
+def _sharing(*bindings):
+  gin.parse_config(bindings)
+  return tiny.config_of(tiny.overrides("unused")).task.sharing
+
+
+def test_nothing_bound_changes_nothing():
+  sharing = _sharing()
+  assert (sharing.rule, sharing.untie_step) == ("fixed", tiny.TAU)
+  assert sharing.bindings == []
+
+
+def test_a_fixed_step_that_no_trainer_asks_for_changes_nothing():
+  assert _sharing("UntieAtStep.untie_step = 2").untie_step == tiny.TAU
+
+
+def test_staged():
+  sharing = _sharing(
+    "SharedWeightsTrainer.untie_rule = @UntieInStages()",
+    "UntieInStages.untie_step = 9",
+    "UntieInStages.stages = [(4, 2)]",
+  )
+  assert (sharing.rule, sharing.untie_step) == ("staged", 9)
+  assert [(s.from_step, s.unit_size) for s in sharing.stages] == [(4, 2)]
+
+
+def test_adaptive():
+  sharing = _sharing(
+    "SharedWeightsTrainer.untie_rule = @UntieByCorrelation()",
+    "UntieByCorrelation.rho = 0.25",
+    "UntieByCorrelation.split = True",
+  )
+  assert (sharing.rule, sharing.rho) == ("split", 0.25)
+
+
+def test_a_rule_of_ones_own_and_its_values():
+  sharing = _sharing(
+    "SharedWeightsTrainer.untie_rule = @UntieByMoon()",
+    "UntieByMoon.phase = 'new'",
+  )
+  assert sharing.rule == "UntieByMoon"
+  assert sharing.bindings == ["UntieByMoon.phase = 'new'"]
