@@ -1,10 +1,14 @@
-"""Registers every experiment and task of this package by being imported.
+"""Registers every experiment, task and gin name of this package when imported.
 
-A gin file does it for the stock driver: `import swe_tf.registry`.
+A gin file does it for the stock driver: `import swe_tf.registry`. The driver
+locks gin before it makes the trainer, so what gin can bind is imported here.
 """
 
 # ruff: noqa: F401
 from swe_tf.configs import bert_pretraining
 from swe_tf.configs import finetuning
+from swe_tf.methods import plans
 from swe_tf.modeling import activations
+from swe_tf.sharing import adaptive
+from swe_tf.sharing import schedule
 from swe_tf.training import trainer
