@@ -42,6 +42,8 @@ def _tables(cost: Any) -> list[rich_table.Table]:
   phases = rich_table.Table("a step, each replica", *cost.phases)
   for name, field, render in (
     ("steps", "steps", "{:,}".format),
+    ("parameters", "parameters", "{:,}".format),
+    ("FLOPs, all replicas", "flops_per_step", "{:.3g}".format),
     ("all-reduce", "all_reduce_bytes", show.size),
     ("weights", "weight_bytes", show.size),
     ("optimizer slots", "optimizer_bytes", show.size),
