@@ -32,7 +32,8 @@ class PhaseCost:
     parameters: Those of the model that the phase trains, tied ones too.
     flops_per_step: Of the matrix products, all replicas together.
     all_reduce_bytes: Payload of the all-reduce of the gradients.
-    weight_bytes: Memory of the weights. All layers have theirs, tied or not.
+    weight_bytes: Memory of the weights of that model. All layers have theirs,
+      tied or not; what a model grows into is not counted before.
     optimizer_bytes: Memory of the optimizer's slots.
   """
 
