@@ -5,8 +5,7 @@ The only place that catches errors. The exit code is 0, 1 if the work failed,
 it is called, so that one without TensorFlow starts at once.
 """
 
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 import difflib
 import importlib

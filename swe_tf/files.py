@@ -5,18 +5,13 @@ A path is local, or a URL of any scheme that `tf.io.gfile` knows, such as
 a local file is reported at once.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import json
 import os
 import pathlib
 import tempfile
-from typing import Any
-from typing import BinaryIO
-from typing import TypeAlias
-from typing import cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 from etils import epath
 from etils.epath import backend

@@ -16,9 +16,7 @@ of these, which is a comma-separated list. `cli` turns the command line into
 the Options; `__post_init__` may check how they go together.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import typing
 from typing import Any

@@ -4,8 +4,7 @@ So that everything after it, the checks included, is the same for both. TFDS
 downloads the data, unless it has done so before.
 """
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import json
 import pathlib
 from typing import Any

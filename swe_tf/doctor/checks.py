@@ -1,7 +1,6 @@
 """What `swe doctor` checks: one line each about what a run would do."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import glob
 import importlib.metadata
 import os

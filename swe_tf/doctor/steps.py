@@ -4,8 +4,7 @@ The real step of an experiment with its model, loss, metrics and optimizer, for
 whoever compiles, counts or times it. Training itself does not come by here.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any
 

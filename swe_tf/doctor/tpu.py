@@ -5,9 +5,7 @@ compiled at three small depths. The first and the last give the line on which
 the full depth lies; the one between tells how far it is from being a line.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 import concurrent.futures
 import dataclasses
 import hashlib

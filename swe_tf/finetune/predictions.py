@@ -2,8 +2,7 @@
 
 import math
 import pathlib
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import orbit

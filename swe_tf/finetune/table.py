@@ -4,8 +4,7 @@ Imports no TensorFlow. The table holds no times and no dates: a sweep that was
 interrupted ends in the same one.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import statistics
 from typing import Any

@@ -13,8 +13,7 @@ them know it:
 Imports no TensorFlow: `build` and `make` may be named as `module:function`.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import importlib
 from typing import Any
 

@@ -1,7 +1,6 @@
 """The sharing plan of a task's model: its repeated blocks, in units."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gin

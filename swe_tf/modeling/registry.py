@@ -9,8 +9,7 @@ Imports no TensorFlow until an encoder is built.
 """
 
 import abc
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
 

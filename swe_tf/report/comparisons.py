@@ -1,9 +1,6 @@
 """All methods of one setting, side by side. Imports no TensorFlow."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import pathlib
 from typing import Any

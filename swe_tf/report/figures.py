@@ -4,8 +4,7 @@ Drawn without pyplot, into memory, and the same bytes every time. Matplotlib
 takes a second: it is imported only to draw.
 """
 
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import io
 from typing import Any
 

@@ -6,8 +6,7 @@ TensorFlow.
 """
 
 import collections
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import json
 import pathlib

@@ -1,8 +1,6 @@
 """Finds the runs under directories and reads what they measured."""
 
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import math
 import os

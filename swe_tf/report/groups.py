@@ -4,8 +4,7 @@ Differences to the baseline are taken seed by seed. Imports no TensorFlow.
 """
 
 import collections
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 import statistics
 from typing import Optional

@@ -1,7 +1,6 @@
 """The directory of a report: it overwrites its own files, and no others."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import os
 import pathlib
 

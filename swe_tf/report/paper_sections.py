@@ -4,9 +4,7 @@ Each takes all comparisons and returns a `Section`. What has no counterpart in
 the paper is in `run_sections`.
 """
 
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from swe_tf.methods import catalog
 from swe_tf.report import comparisons

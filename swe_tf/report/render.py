@@ -1,8 +1,7 @@
 """Sections to Markdown, CSV and one HTML page that needs nothing else."""
 
 import base64
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import csv
 import html
 import io

@@ -1,9 +1,6 @@
 """The sections of a report that have no table in the paper beside them."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from swe_tf.report import comparisons
 from swe_tf.report import found_runs

@@ -10,15 +10,13 @@
 Beside them are those of Model Garden: params.yaml, checkpoints, event files.
 """
 
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import contextlib
 import fcntl
 import os
 import pathlib
 import time
-from typing import Any
-from typing import TextIO
+from typing import Any, TextIO
 
 import yaml
 

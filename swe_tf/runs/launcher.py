@@ -1,8 +1,6 @@
 """The sweep's end of a worker: starts it, gives it jobs, survives its death."""
 
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import json
 import os

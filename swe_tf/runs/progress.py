@@ -4,8 +4,7 @@ A live display on a terminal: a bar for all runs, and one for each that is at
 work. Without a terminal there are only the lines for runs that have ended.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import contextlib
 import datetime
 import time

@@ -9,10 +9,7 @@ their checkpoints. Several machines that see one directory divide a sweep by
 shards.
 """
 
-from collections.abc import Callable
-from collections.abc import Container
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 import dataclasses
 import os
 import re

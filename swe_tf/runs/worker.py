@@ -16,10 +16,7 @@ of times, then once `done` (`value`), `usage_error` or `failed` (`text`).
 A process of its own keeps a crash away from the sweep. Started by `launcher`.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import importlib
 import json

@@ -4,8 +4,7 @@ AX is scored by Matthews' correlation over its three classes, also known as R3.
 The correlation with a constant does not exist: it is NaN, as in scipy.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import warnings
 
 import numpy as np

@@ -4,8 +4,7 @@ The format of the GLUE site, for dev and test sets alike. `index` is the row of
 the data file, from 0.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import math
 import pathlib
 

@@ -6,8 +6,7 @@ predictions to unknown questions are ignored (there they raise).
 """
 
 import collections
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import re
 import string
 from typing import Any

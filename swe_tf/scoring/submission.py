@@ -10,8 +10,7 @@ If such a directory holds a `selection.json` with `{"best": "SUBDIRECTORY"}`,
 the file is taken from that subdirectory instead.
 """
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import pathlib
 import zipfile
 

@@ -4,8 +4,7 @@ All of them run in a replica context, on the gradients of that replica alone.
 Nothing here holds state; `optimizer.py` puts them in order.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 

@@ -6,8 +6,7 @@ A new one keeps lists in the order of the variables, all made by `build`. This
 file is the only place that knows the difference.
 """
 
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 import tf_keras

@@ -1,7 +1,6 @@
 """What the worker does for a study: one run of pre-training."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import os
 from typing import Any
 

@@ -13,8 +13,7 @@ The runs are all combinations of the axes' values. `axes` may be a list of such
 tables: then they are the combinations of each. A run that comes twice is one.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import itertools
 import re

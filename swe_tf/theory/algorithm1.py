@@ -8,6 +8,7 @@ the plain oracle of the theory. It is not for training networks: that is
 
 from collections.abc import Callable
 from collections.abc import Iterator
+import dataclasses
 
 import numpy as np
 
@@ -15,37 +16,46 @@ import numpy as np
 Aggregate = Callable[..., np.ndarray]
 
 
-def iterates(
-  weights: np.ndarray,
-  gradient: Callable[[np.ndarray], np.ndarray],
-  *,
-  step_size: float | np.ndarray,
-  num_steps: int,
-  layer_axis: int,
-  untie_step: int = 0,
-  aggregate: Aggregate = np.mean,
-) -> Iterator[np.ndarray]:
-  """Yields the weights w(0), w(1), ..., w(T) of Algorithm 1.
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+  """The settings of Algorithm 1.
 
-  Args:
-    weights: the initial weights w(0), equal along `layer_axis` if
-      `untie_step` is positive.
-    gradient: maps weights to the gradient of the loss, of the same shape.
+  Attributes:
     step_size: the learning rate; an array gives each problem its own.
     num_steps: T, the number of updates.
-    layer_axis: the axis along which layers share.
     untie_step: tau; the first tau updates are shared. Zero is plain gradient
       descent.
     aggregate: what a shared update does with the gradients of the layers. The
       paper takes their mean (line 6 of Algorithm 1).
+  """
+
+  step_size: float | np.ndarray
+  num_steps: int
+  untie_step: int = 0
+  aggregate: Aggregate = np.mean
+
+
+def iterates(
+  weights: np.ndarray,
+  gradient: Callable[[np.ndarray], np.ndarray],
+  schedule: Schedule,
+  layer_axis: int = -1,
+) -> Iterator[np.ndarray]:
+  """Yields the weights w(0), w(1), ..., w(T) of Algorithm 1.
+
+  Args:
+    weights: w(0), equal along `layer_axis` if any update is shared.
+    gradient: maps weights to the gradient of the loss, of the same shape.
+    schedule: the settings.
+    layer_axis: the axis along which layers share.
 
   Yields:
     T + 1 arrays of the shape of `weights`.
   """
   yield weights
-  for step in range(num_steps):
+  for step in range(schedule.num_steps):
     update = gradient(weights)
-    if step < untie_step:
-      update = aggregate(update, axis=layer_axis, keepdims=True)
-    weights = weights - step_size * update
+    if step < schedule.untie_step:
+      update = schedule.aggregate(update, axis=layer_axis, keepdims=True)
+    weights = weights - schedule.step_size * update
     yield weights

@@ -1,12 +1,16 @@
 """What a claim is, how it is judged, written and shown.
 
-A claim compares one measured number with what theory predicts for it. The
-comparison is made here and nowhere else, so that a NaN from a diverged run
+A claim compares one measured number with what theory predicts for it:
+
+    paper("Lemma: largest eigenvalue of W").at_most(1.0, measured)
+
+The comparison is made here and nowhere else, so that a NaN from a diverged run
 can never pass. Not for experiments: they only create claims.
 """
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -14,12 +18,6 @@ from typing import Any
 
 import rich.console
 import rich.table
-
-# Where the truth of a claim comes from.
-PAPER = "paper"  # Proved in the paper.
-DERIVED = "derived"  # Proved in docs/theory.md.
-SLIP = "slip"  # Contradicts a printed statement, by a counter-example.
-OBSERVED = "observed"  # Measured, with no proof.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,45 +43,56 @@ class Claim:
   @property
   def proved(self) -> bool:
     """Whether a failure means that code or theorem is wrong."""
-    return self.kind != OBSERVED
+    return self.kind != "observed"
+
+  @property
+  def cells(self) -> tuple[str, str, str, str, str]:
+    """The row as people read it, without the kind."""
+    verdict = "yes" if self.holds else "NO"
+    number = f"{self.measured:.4g}"
+    return self.source, self.claim, self.predicted, number, verdict
 
 
-def at_most(kind: str, source: str, claim: str, bound, measured) -> Claim:
-  """Claims `measured <= bound`."""
-  return Claim(
-    source,
-    claim,
-    f"<= {bound:.4g}",
-    float(measured),
-    bool(measured <= bound),
-    kind,
-  )
+@dataclasses.dataclass(frozen=True)
+class Statement:
+  """What is claimed, before a number is judged.
+
+  Attributes:
+    kind: where the truth of the claim comes from.
+    text: `source: claim`.
+  """
+
+  kind: str
+  text: str
+
+  def _judged(self, predicted: str, measured, holds) -> Claim:
+    source, _, claim = self.text.partition(": ")
+    number = float(measured)
+    return Claim(source, claim, predicted, number, bool(holds), self.kind)
+
+  def at_most(self, bound, measured) -> Claim:
+    """Claims `measured <= bound`."""
+    return self._judged(f"<= {bound:.4g}", measured, measured <= bound)
+
+  def at_least(self, bound, measured) -> Claim:
+    """Claims `measured >= bound`."""
+    return self._judged(f">= {bound:.4g}", measured, measured >= bound)
+
+  def close(self, expected, tolerance, measured) -> Claim:
+    """Claims `|measured - expected| <= tolerance`."""
+    predicted = f"{expected:.4g} ± {tolerance:.2g}"
+    holds = abs(measured - expected) <= tolerance
+    return self._judged(predicted, measured, holds)
 
 
-def at_least(kind: str, source: str, claim: str, bound, measured) -> Claim:
-  """Claims `measured >= bound`."""
-  return Claim(
-    source,
-    claim,
-    f">= {bound:.4g}",
-    float(measured),
-    bool(measured >= bound),
-    kind,
-  )
-
-
-def close(
-  kind: str, source: str, claim: str, expected, tolerance, measured
-) -> Claim:
-  """Claims `|measured - expected| <= tolerance`."""
-  return Claim(
-    source,
-    claim,
-    f"{expected:.4g} ± {tolerance:.2g}",
-    float(measured),
-    bool(abs(measured - expected) <= tolerance),
-    kind,
-  )
+# Proved in the paper.
+paper = functools.partial(Statement, "paper")
+# Proved in docs/theory.md.
+derived = functools.partial(Statement, "derived")
+# Contradicts a printed statement, by a counter-example.
+slip = functools.partial(Statement, "slip")
+# Measured, with no proof.
+observed = functools.partial(Statement, "observed")
 
 
 def _row(claim: Claim) -> dict[str, Any]:
@@ -94,42 +103,22 @@ def _row(claim: Claim) -> dict[str, Any]:
   return row
 
 
-def _verdict(claim: Claim) -> str:
-  return "yes" if claim.holds else "NO"
-
-
 def write(claims: Sequence[Claim], output_dir: pathlib.Path) -> None:
   """Writes `claims.json` and, for people, `claims.md`."""
   rows = [_row(claim) for claim in claims]
-  (output_dir / "claims.json").write_text(
-    json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-  )
-  lines = [
-    "| source | kind | claim | predicted | measured | holds |",
-    "|---|---|---|---|---|---|",
-  ]
+  text = json.dumps(rows, indent=2, ensure_ascii=False)
+  (output_dir / "claims.json").write_text(text + "\n", encoding="utf-8")
+  table = "| source | kind | claim | predicted | measured | holds |\n"
+  table += "|---|---|---|---|---|---|\n"
   for claim in claims:
-    text = claim.claim.replace("|", r"\|")
-    lines.append(
-      f"| {claim.source} | {claim.kind} | {text} | "
-      f"{claim.predicted} | {claim.measured:.4g} | "
-      f"{_verdict(claim)} |"
-    )
-  (output_dir / "claims.md").write_text(
-    "\n".join(lines) + "\n", encoding="utf-8"
-  )
+    source, *others = (cell.replace("|", r"\|") for cell in claim.cells)
+    table += f"| {' | '.join((source, claim.kind, *others))} |\n"
+  (output_dir / "claims.md").write_text(table, encoding="utf-8")
 
 
 def show(claims: Sequence[Claim], console: rich.console.Console) -> None:
   """Prints the table, failures in red."""
   table = rich.table.Table("source", "claim", "predicted", "measured", "holds")
   for claim in claims:
-    table.add_row(
-      claim.source,
-      claim.claim,
-      claim.predicted,
-      f"{claim.measured:.4g}",
-      _verdict(claim),
-      style=None if claim.holds else "bold red",
-    )
+    table.add_row(*claim.cells, style=None if claim.holds else "bold red")
   console.print(table)

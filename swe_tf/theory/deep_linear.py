@@ -2,11 +2,12 @@
 
 A network is an array of shape [..., L, d, d] that holds W_1, ..., W_L; leading
 axes are independent networks. Here are the loss R, its gradient, the two
-initialisations that the paper compares, random targets, and how a decay is
-held against an exponential bound. Not for training: `algorithm1` steps in
-discrete time, `flow` below integrates continuous time.
+initialisations that the paper compares, random targets, training in discrete
+and in continuous time, and how a decay is held against an exponential bound.
 """
 
+from collections.abc import Iterator
+import dataclasses
 import functools
 
 import numpy as np
@@ -72,6 +73,19 @@ def positive_definite(
   return vectors * eigenvalues[:, None, :] @ transpose(vectors)
 
 
+def descend(
+  network: np.ndarray, target: np.ndarray, schedule: algorithm1.Schedule
+) -> Iterator[np.ndarray]:
+  """Yields the networks of Algorithm 1, with a step size for each target."""
+  step_size = np.asarray(schedule.step_size)[..., None, None, None]
+  return algorithm1.iterates(
+    network,
+    lambda weights: gradient(weights, target),
+    dataclasses.replace(schedule, step_size=step_size),
+    LAYER_AXIS,
+  )
+
+
 def flow(
   network: np.ndarray,
   target: np.ndarray,
@@ -94,9 +108,8 @@ def flow(
   def velocity(_, state):
     update = gradient(state.reshape(network.shape), target)
     if aggregate is not None:
-      update = np.broadcast_to(
-        aggregate(update, axis=LAYER_AXIS, keepdims=True), network.shape
-      )
+      shared = aggregate(update, axis=LAYER_AXIS, keepdims=True)
+      update = np.broadcast_to(shared, network.shape)
     return -update.ravel()
 
   solution = integrate.solve_ivp(
@@ -115,18 +128,21 @@ def flow(
   return solution.y.T.reshape(len(times), *network.shape)
 
 
-def decay_margin(losses: np.ndarray, exponents: np.ndarray) -> float:
-  """How many times faster than a bound exp(-exponent) the loss decays.
+def decay_margin(losses: np.ndarray, rate, times=None) -> float:
+  """How many times faster than a bound exp(-rate t) the loss decays.
 
   Args:
     losses: R(t) along the first axis, from t = 0.
-    exponents: of the bound, zero at t = 0, broadcast against `losses`.
+    rate: of the bound, broadcast against the other axis of `losses`.
+    times: t, by default 0, 1, 2, ...
 
   Returns:
-    The smallest log(R(0) / R(t)) / exponent: the bound holds iff it is at
+    The smallest log(R(0) / R(t)) / (rate t): the bound holds iff it is at
     least 1. Below exp(-20), where rounding rules, the bound counts as
     exp(-20).
   """
+  times = np.arange(len(losses)) if times is None else times
+  exponents = np.minimum(times[1:, None] * rate, 20)
   with np.errstate(divide="ignore"):  # A loss of exactly zero is no error.
     decays = np.log(losses[0]) - np.log(losses[1:])
-  return float(np.min(decays / np.minimum(exponents[1:], 20)))
+  return float(np.min(decays / exponents))

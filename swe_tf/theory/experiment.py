@@ -2,7 +2,7 @@
 
 Each experiment is a module with `run(options) -> Outcome`, named after the
 statement of the paper that it tests. Not for flags or exit statuses: those are
-in `command`.
+in `swe_tf.commands.theory`.
 """
 
 from collections.abc import Callable
@@ -45,6 +45,10 @@ class Options:
   seed: int = 0
   aggregate: algorithm1.Aggregate = np.mean
   step_scale: float = 1.0
+
+  def rng(self, stream: int) -> np.random.Generator:
+    """Returns random numbers that no other stream has."""
+    return np.random.default_rng([self.seed, stream])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,17 +27,44 @@ SHARED = BLUE
 UNSHARED = VERMILION
 
 # A prediction is dashed and dark; what was measured is coloured.
-PREDICTED: dict[str, Any] = {
-  "color": BLACK,
-  "linestyle": "--",
-  "linewidth": 1.2,
-}
+PREDICTED: dict[str, Any] = dict(color=BLACK, linestyle="--", linewidth=1.2)
 
 
 def panels(count: int) -> tuple[figure.Figure, list[axes.Axes]]:
   """Returns a figure with `count` panels in a row."""
   drawing = figure.Figure(figsize=(4.6 * count, 3.8), layout="constrained")
   return drawing, list(np.atleast_1d(drawing.subplots(1, count)))
+
+
+def slope(x, y) -> float:
+  """The exponent a of the power law y ~ x^a, by least squares of logarithms."""
+  return np.polyfit(np.log(x), np.log(y), 1)[0]
+
+
+def power_law(panel: axes.Axes, x, y, colour, label, fitted=slice(None)):
+  """Draws points, and returns the exponent fitted to some of them."""
+  exponent = slope(x[fitted], y[fitted])
+  # Adding zero turns -0.00 into +0.00.
+  label = f"{label} slope {round(exponent, 2) + 0.0:+.2f}"
+  panel.loglog(x, y, "o", markersize=4, color=colour, label=label)
+  return exponent
+
+
+def decay(panel: axes.Axes, x, losses, colour, label: str) -> None:
+  """Draws R(t) / R(0)."""
+  panel.semilogy(x, losses / losses[0], color=colour, label=label)
+
+
+def decay_bound(panel: axes.Axes, rate: float, end: float) -> None:
+  """Draws exp(-rate x) up to `end`, and nothing below 1e-9."""
+  grid = np.linspace(0, end, 100)
+  panel.semilogy(grid, np.exp(-rate * grid), **PREDICTED, label="bound")
+  panel.set_ylim(1e-9, 2)
+
+
+def explain_predicted(panel: axes.Axes, label: str) -> None:
+  """Gives predictions one entry in the legend."""
+  panel.plot([], [], label=label, **PREDICTED)
 
 
 def label_ticks(axis: axis_lib.Axis, values) -> None:

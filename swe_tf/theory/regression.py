@@ -1,15 +1,17 @@
 """Over-parameterised linear regression: section 3.1 of the paper.
 
 A model y = w* . x with L coordinates, which play the part of layers, and n
-noiseless samples. Here are the data, the gradient, the points where training
+noiseless samples. Here are the data, Algorithm 1, the points where training
 ends, and the expected test errors in closed form (docs/theory.md derives
-them). Every array has a leading axis of seeds. Not for training: that is
-`algorithm1`.
+them). Every array has a leading axis of seeds.
 """
 
+from collections.abc import Callable
 import dataclasses
 
 import numpy as np
+
+from swe_tf.theory import algorithm1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,20 +28,12 @@ class Problem:
 
   @classmethod
   def draw(
-    cls,
-    rng: np.random.Generator,
-    *,
-    seeds: int,
-    num_layers: int,
-    num_samples: int,
-    mean: float = 1.0,
-    spread: float = 1.0,
+    cls, rng: np.random.Generator, shape: tuple[int, int, int], spread=1.0
   ) -> "Problem":
-    """Draws w* from N(mean, spread^2) and x from N(0, 1), independently."""
-    return cls(
-      mean + spread * rng.standard_normal((seeds, num_layers)),
-      rng.standard_normal((seeds, num_samples, num_layers)),
-    )
+    """Draws w* from N(1, spread^2) and x from N(0, 1): [seeds, n, L]."""
+    seeds, _, num_layers = shape
+    weights = 1 + spread * rng.standard_normal((seeds, num_layers))
+    return cls(weights, rng.standard_normal(shape))
 
   @property
   def common(self) -> np.ndarray:
@@ -51,10 +45,6 @@ class Problem:
     """The norm of w~* = w* - w_bar*: [seeds]."""
     return np.linalg.norm(self.weights - self.common, axis=-1)
 
-  def covariance(self) -> np.ndarray:
-    """The Hessian of the training loss: [seeds, L, L]."""
-    return _transpose(self.inputs) @ self.inputs / self.inputs.shape[1]
-
 
 def _transpose(matrices: np.ndarray) -> np.ndarray:
   return np.swapaxes(matrices, -1, -2)
@@ -65,9 +55,19 @@ def _apply(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
   return np.einsum("...ij,...j->...i", matrices, vectors)
 
 
-def gradient(covariance: np.ndarray, error: np.ndarray) -> np.ndarray:
-  """The gradient of half the mean squared training error at w* + error."""
-  return _apply(covariance, error)
+def gradient(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
+  """Returns the gradient of half the mean squared training error, of w."""
+  hessian = _transpose(problem.inputs) @ problem.inputs
+  hessian /= problem.inputs.shape[1]
+  return lambda weights: _apply(hessian, weights - problem.weights)
+
+
+def descend(problem: Problem, schedule: algorithm1.Schedule) -> np.ndarray:
+  """Trains by Algorithm 1 from zero: [T + 1, seeds, L]."""
+  start = np.zeros_like(problem.weights)
+  return np.array(
+    list(algorithm1.iterates(start, gradient(problem), schedule))
+  )
 
 
 def shared_solution(problem: Problem) -> np.ndarray:
@@ -78,12 +78,11 @@ def shared_solution(problem: Problem) -> np.ndarray:
   """
   sums = problem.inputs.sum(axis=-1)
   outputs = _apply(problem.inputs, problem.weights)
-  return np.sum(sums * outputs, axis=-1, keepdims=True) / np.sum(
-    sums**2, axis=-1, keepdims=True
-  )
+  covariances = np.sum(sums * outputs, axis=-1, keepdims=True)
+  return covariances / np.sum(sums**2, axis=-1, keepdims=True)
 
 
-def interpolant(problem: Problem, start: np.ndarray) -> np.ndarray:
+def interpolant(problem: Problem, start) -> np.ndarray:
   """The weights at which gradient descent from `start` ends: [seeds, L].
 
   Updates stay in the row space of X, so this is the interpolant nearest to
@@ -92,9 +91,8 @@ def interpolant(problem: Problem, start: np.ndarray) -> np.ndarray:
   inputs = problem.inputs
   residual = _apply(inputs, problem.weights - start)
   gram = inputs @ _transpose(inputs)
-  return start + _apply(
-    _transpose(inputs), np.linalg.solve(gram, residual[..., None])[..., 0]
-  )
+  multipliers = np.linalg.solve(gram, residual[..., None])[..., 0]
+  return start + _apply(_transpose(inputs), multipliers)
 
 
 def test_error(weights: np.ndarray, problem: Problem) -> np.ndarray:
@@ -102,16 +100,13 @@ def test_error(weights: np.ndarray, problem: Problem) -> np.ndarray:
   return np.sum((weights - problem.weights) ** 2, axis=-1)
 
 
-def expected_error_gd(num_layers, num_samples, mean=1.0, spread=1.0):
-  """E|w_GD - w*|^2 for gradient descent from zero, exact for n <= L."""
-  return (num_layers - num_samples) * (mean**2 + spread**2)
+def expected_error_gd(num_layers, num_samples):
+  """E|w_GD - w*|^2 from zero, for w* ~ N(1, 1), exact for n <= L."""
+  return 2 * (num_layers - num_samples)
 
 
-def expected_error_swe(num_layers, num_samples, spread=1.0):
-  """E|w_SWE - w*|^2 for sharing, then unsharing, exact for 2 < n <= L."""
-  correction = (
-    (num_layers - 1)
-    * (num_samples - 1)
-    / ((num_layers - 2) * (num_samples - 2))
-  )
-  return (num_layers - num_samples) * spread**2 * correction
+def expected_error_swe(num_layers, num_samples):
+  """E|w_SWE - w*|^2 after sharing, for w* ~ N(., 1), exact for 2 < n <= L."""
+  above = (num_layers - 1) * (num_samples - 1)
+  below = (num_layers - 2) * (num_samples - 2)
+  return (num_layers - num_samples) * (above / below)

@@ -14,6 +14,8 @@ from scipy import integrate
 
 SHARING = 1.0
 ZAS = 0.0
+# A network is trained once R <= FRACTION * R(0).
+FRACTION = 1e-6
 
 
 def gradient(u, w, num_layers, target):
@@ -23,30 +25,24 @@ def gradient(u, w, num_layers, target):
   return error, error * w * power, error * u * power
 
 
-def time_to(
-  fraction: float, num_layers: int, target: np.ndarray, start: float
-) -> float:
+def time_to_train(target, start, num_layers, fraction=FRACTION) -> float:
   """The time at which gradient flow first has R <= fraction * R(0).
 
   Args:
-    fraction: of the initial loss.
-    num_layers: L.
     target: the eigenvalues of Phi.
     start: `SHARING` or `ZAS`.
-
-  Returns:
-    The time.
+    num_layers: L.
+    fraction: of the initial loss.
   """
   target = np.asarray(target, float)
 
   def velocity(_, state):
-    u, w = np.split(state, 2)
-    _, toward_u, toward_w = gradient(u, w, num_layers, target)
-    return -np.concatenate([toward_u, toward_w])
+    _, *gradients = gradient(*np.split(state, 2), num_layers, target)
+    return -np.concatenate(gradients)
 
   def log_loss(state):
-    u, w = np.split(state, 2)
-    return np.log(np.sum(gradient(u, w, num_layers, target)[0] ** 2))
+    error, *_ = gradient(*np.split(state, 2), num_layers, target)
+    return np.log(np.sum(error**2))
 
   state = np.concatenate([np.ones_like(target), np.full_like(target, start)])
   goal = log_loss(state) + np.log(fraction)
@@ -56,9 +52,8 @@ def time_to(
 
   reached.terminal = True  # type: ignore[attr-defined]  # For scipy.
   # The bounds of Theorem 1 and Fact 1 say how long this can take.
-  horizon = -np.log(fraction) * max(
-    1.0, 1 / (num_layers * min(1.0, np.min(np.abs(target))) ** 2)
-  )
+  slowest = num_layers * min(1.0, np.min(np.abs(target))) ** 2
+  horizon = -np.log(fraction) * max(1.0, 1 / slowest)
   solution = integrate.solve_ivp(
     velocity,
     (0, horizon),
@@ -71,23 +66,18 @@ def time_to(
   return float(solution.t_events[0][0])
 
 
-def steps_to(
-  fraction: float,
-  num_layers,
-  target: np.ndarray,
-  start: float,
-  step_size,
-  limit: int,
+def steps_to_train(
+  target, start, num_layers, step_size, limit: int, fraction=FRACTION
 ) -> np.ndarray:
   """The number of gradient descent steps after which R <= fraction * R(0).
 
   Args:
-    fraction: of the initial loss.
-    num_layers: L, an array broadcast against `step_size`.
     target: the eigenvalues of Phi.
     start: `SHARING` or `ZAS`.
+    num_layers: L, an array broadcast against `step_size`.
     step_size: constant over the steps, an array.
     limit: the number of steps to run at most.
+    fraction: of the initial loss.
 
   Returns:
     The number of steps from which on the loss stays below, in the shape of

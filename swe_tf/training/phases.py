@@ -9,9 +9,7 @@ method's own (`swe_tf.methods`).
 import abc
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
-from typing import Protocol
-from typing import runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import tf_keras
 

@@ -5,8 +5,7 @@ says little about a checkpoint that does not fit, and restores only the chief
 of several workers.
 """
 
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import contextlib
 import inspect
 from typing import Any

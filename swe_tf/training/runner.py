@@ -5,8 +5,7 @@ strategy, the task, its model and our trainer. For whoever runs an experiment
 inside of a program; `swe train` goes through the stock driver itself.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf

@@ -2,13 +2,12 @@
 
 import pathlib
 import re
-from typing import Dict
 
 # oneDNN chooses its matrix products by these.
 _INSTRUCTIONS = re.compile(r"avx|fma|amx")
 
 
-def describe() -> Dict[str, object]:
+def describe() -> dict[str, object]:
   """Returns what two machines that round alike have in common."""
   import tensorflow as tf
 

@@ -272,12 +272,8 @@ def _leave_out(folder: pathlib.Path):
     in_stopped = path.is_relative_to(folder / "finetune" / "stopped")
     is_checkpoint = path.name == "checkpoint" or path.name.startswith("ckpt-")
     is_summary = path.name.startswith("events.out.tfevents.")
-    if path.name in ("log.txt", "run.lock"):
-      path.unlink()
-    elif is_checkpoint and (
-        in_finished or in_study and path.parent.name != "swe-seed1"):
-      path.unlink()
-    elif is_summary and (in_finished or in_stopped):
+    if path.name in ("log.txt", "run.lock") or is_checkpoint and (
+        in_finished or in_study and path.parent.name != "swe-seed1") or is_summary and (in_finished or in_stopped):
       path.unlink()
     elif is_summary:
       time = path.name.split(".")[3]

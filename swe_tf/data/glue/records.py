@@ -5,8 +5,7 @@ Its GLUE processors are not used: they read from TFDS alone, put the hypothesis
 before the premise, and give MNLI's class ids names in another order than TFDS.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import time
 from typing import Any
 

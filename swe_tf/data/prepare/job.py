@@ -4,8 +4,7 @@ Everything is read and checked before anything is written. What was written is
 never overwritten: shards of the same job are kept, those of another refused.
 """
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import dataclasses
 import os
 from typing import Any

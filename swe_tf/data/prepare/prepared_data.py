@@ -4,8 +4,7 @@ The numbers that nobody should type come from its manifest. Imports no
 TensorFlow, so that a fault is reported at once.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
 

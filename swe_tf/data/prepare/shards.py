@@ -4,8 +4,7 @@ What one worker of `swe prepare pretraining` does. A shard is a pure function
 of its text, its number and the settings, whatever process makes it.
 """
 
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf

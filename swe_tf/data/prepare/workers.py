@@ -4,9 +4,7 @@ Which process writes a shard makes no difference to it. A shard has its final
 name only when it is complete.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 import multiprocessing
 import os

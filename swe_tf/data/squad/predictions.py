@@ -6,8 +6,7 @@ no-answer threshold can be chosen afterwards (`best_f1` of the official script)
 and not only lowered.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import math
 from typing import Any

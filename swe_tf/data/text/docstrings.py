@@ -8,9 +8,7 @@ for a model that anybody should use.
 
 import ast
 import collections
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import hashlib
 import importlib.util
 import inspect

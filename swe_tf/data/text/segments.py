@@ -3,8 +3,7 @@
 Pure arithmetic on file names and counts, for `resumable`. It reads no file.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 
 import tensorflow as tf

@@ -6,15 +6,13 @@ block is what one shard is made of. Splitting lines into documents is
 """
 
 import codecs
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 import glob
 import gzip
 import os
-from typing import IO
-from typing import cast
+from typing import IO, cast
 import zlib
 
 from swe_tf import errors

@@ -5,8 +5,7 @@ tokens is `tokenizers`.
 """
 
 import collections
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 import functools
 import hashlib
