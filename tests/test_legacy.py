@@ -31,9 +31,12 @@ _IN_EVERY_RUN = ("baseline-5", "swe-5", "net2net-5")
 # How often the run was saved, what the checkpoint is made of, and constants.
 _NOT_WEIGHTS = ("save_counter", "_CHECKPOINTABLE_OBJECT_GRAPH", "optimizer/")
 _FINETUNE = (
-    "finetune", "--task=SST-2", "--checkpoint=study/runs/swe-seed1",
-    "--data_dir=prepared/SST-2", "--epochs=3",
-    "--params_override=task.train_data.global_batch_size=8",
+  "finetune",
+  "--task=SST-2",
+  "--checkpoint=study/runs/swe-seed1",
+  "--data_dir=prepared/SST-2",
+  "--epochs=3",
+  "--params_override=task.train_data.global_batch_size=8",
 )
 # How many of the tensors are how close on another machine. With other matrix
 # products (TF_ENABLE_ONEDNN_OPTS=0), 0.95 of them were within 1e-5.
@@ -64,16 +67,22 @@ def fixture_precision():
 def _swe(folder, *arguments):
   """Runs a command in a folder; returns what it printed."""
   done = subprocess.run(
-      [sys.executable, "-m", "swe_tf.cli", *arguments], cwd=folder, text=True,
-      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    [sys.executable, "-m", "swe_tf.cli", *arguments],
+    cwd=folder,
+    text=True,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+  )
   assert done.returncode == 0, done.stdout[-3000:]
   return done.stdout
 
 
 def _contents(folder):
   return {
-      str(path.relative_to(folder)): path.read_bytes()
-      for path in sorted(folder.rglob("*")) if path.is_file()}
+    str(path.relative_to(folder)): path.read_bytes()
+    for path in sorted(folder.rglob("*"))
+    if path.is_file()
+  }
 
 
 def _rounds_alike():
@@ -121,22 +130,23 @@ def _parameter(directory):
 def test_a_stopped_run_ends_as_before(stopped, tmp_path, precision):
   directory = shutil.copytree(stopped, tmp_path / "run")
   config = _read_config(
-      directory, str(_LEGACY / "records" / "records-*.tfrecord"))
+    directory, str(_LEGACY / "records" / "records-*.tfrecord")
+  )
   precision(config.runtime.mixed_precision_dtype or "float32")
   runner = tiny.make_runner(config, str(directory))
   step = int(runner.trainer.global_step.numpy())
   assert stopped.name == f"stopped_{step}", "not restored"
   runner.controller.train(config.trainer.train_steps)
-  _check_state(
-      tiny.final_state(runner.trainer), stopped.parent / "final.npz")
+  _check_state(tiny.final_state(runner.trainer), stopped.parent / "final.npz")
 
 
 def _weights_and_slots(directory):
   reader = tf.train.load_checkpoint(str(directory))
   return {
-      name: reader.get_tensor(name)
-      for name in reader.get_variable_to_shape_map()
-      if not name.startswith(_NOT_WEIGHTS)}
+    name: reader.get_tensor(name)
+    for name in reader.get_variable_to_shape_map()
+    if not name.startswith(_NOT_WEIGHTS)
+  }
 
 
 def test_a_stopped_fine_tuning_ends_as_before(folder):
@@ -146,21 +156,24 @@ def test_a_stopped_fine_tuning_ends_as_before(folder):
   assert "restored from checkpoint" in (run / "log.txt").read_text()
   _check_state(_weights_and_slots(run), stopped / "final.npz")
   result, expected = (
-      json.loads(path.read_text())
-      for path in (run / "result.json", stopped / "final_result.json"))
+    json.loads(path.read_text())
+    for path in (run / "result.json", stopped / "final_result.json")
+  )
   assert expected.keys() <= result.keys()
   assert result["train_steps"] == expected["train_steps"]
   if _rounds_alike():
     assert result["scores"] == expected["scores"]
-    assert ((run / "dev.tsv").read_text()
-            == (stopped / "final_dev.tsv").read_text())
+    assert (run / "dev.tsv").read_text() == (
+      stopped / "final_dev.tsv"
+    ).read_text()
 
 
 def test_a_finished_fine_tuning_is_left_alone(folder):
   finished = folder / "finetune" / "finished"
   before = _contents(finished)
-  output = _swe(folder, *_FINETUNE, "--learning_rates=1e-3,1e-2",
-                f"--output_dir={finished}")
+  output = _swe(
+    folder, *_FINETUNE, "--learning_rates=1e-3,1e-2", f"--output_dir={finished}"
+  )
   assert output.count("finished before") == 2
   assert _contents(finished) == before
 
@@ -174,7 +187,8 @@ def test_a_finished_study_is_left_alone(folder):
   study = "runs/study.json"
   ours, theirs = (json.loads(each.pop(study)) for each in (after, before))
   assert ours.pop("unigram_entropy") == pytest.approx(
-      theirs.pop("unigram_entropy"))
+    theirs.pop("unigram_entropy")
+  )
   assert ours == theirs
   assert after == before
 
@@ -185,8 +199,9 @@ def _read_table(path):
 
 
 def test_the_report_says_what_it_said(folder):
-  _swe(folder, "report", "--runs=study/runs,finetune/finished",
-       "--output_dir=new")
+  _swe(
+    folder, "report", "--runs=study/runs,finetune/finished", "--output_dir=new"
+  )
   tables = sorted((folder / "report").glob("*.csv"))
   assert tables
   for path in tables:
@@ -201,13 +216,21 @@ def test_prepared_text_is_checked_and_read(folder):
   prepared = folder / "prepared" / "pretraining"
   before = _contents(prepared)
   output = _swe(
-      folder, "prepare", "pretraining", "--input=inputs/corpus.txt",
-      "--vocab=inputs/vocab.txt", "--output_dir=prepared/pretraining",
-      "--seq_length=16", "--num_shards=2", "--masking=whole_word")
+    folder,
+    "prepare",
+    "pretraining",
+    "--input=inputs/corpus.txt",
+    "--vocab=inputs/vocab.txt",
+    "--output_dir=prepared/pretraining",
+    "--seq_length=16",
+    "--num_shards=2",
+    "--masking=whole_word",
+  )
   assert "nothing to do" in output
   assert _contents(prepared) == before
   config = _read_config(
-      folder / "study" / "runs" / "swe-seed1", str(prepared / "*.tfrecord"))
+    folder / "study" / "runs" / "swe-seed1", str(prepared / "*.tfrecord")
+  )
   task = task_factory.get_task(config.task)
   task.check_data()
   size = json.loads((prepared / "manifest.json").read_text())["examples"]
@@ -222,34 +245,48 @@ def _count_examples(task, data, take=-1):
   return sum(int(batch.shape[0]) for batch in batches)
 
 
-@pytest.mark.parametrize("experiment, name", [
-    ("swe/glue", "SST-2"), ("swe/squad", "squad")])
+@pytest.mark.parametrize(
+  "experiment, name", [("swe/glue", "SST-2"), ("swe/squad", "squad")]
+)
 def test_prepared_tasks_are_read(experiment, name):
   data_dir = _LEGACY / "prepared" / name
   meta = json.loads((data_dir / "meta.json").read_text())
-  config = tiny.config_of({"task": {
-      "data_dir": str(data_dir),
-      "train_data": {"global_batch_size": 4},
-      "validation_data": {"global_batch_size": 4, "drop_remainder": False},
-  }}, experiment=experiment)
+  config = tiny.config_of(
+    {
+      "task": {
+        "data_dir": str(data_dir),
+        "train_data": {"global_batch_size": 4},
+        "validation_data": {"global_batch_size": 4, "drop_remainder": False},
+      }
+    },
+    experiment=experiment,
+  )
   task = task_factory.get_task(config.task)
   assert _count_examples(task, config.task.train_data, take=2) == 8
-  assert _count_examples(task, config.task.validation_data) == (
-      meta["eval_data_size"])
+  assert (
+    _count_examples(task, config.task.validation_data)
+    == (meta["eval_data_size"])
+  )
 
 
 def test_a_run_of_the_study_can_be_fine_tuned(folder, monkeypatch):
   monkeypatch.chdir(folder)  # Paths in the run's params.yaml are relative.
-  config = tiny.config_of({"task": {
-      "data_dir": "prepared/SST-2",
-      "init_checkpoint": "study/runs/swe-seed1",
-  }}, experiment="swe/glue")
+  config = tiny.config_of(
+    {
+      "task": {
+        "data_dir": "prepared/SST-2",
+        "init_checkpoint": "study/runs/swe-seed1",
+      }
+    },
+    experiment="swe/glue",
+  )
   task = task_factory.get_task(config.task)
   model = task.build_model()
   task.initialize(model)
   saved = {
-      value.tobytes()
-      for value in _weights_and_slots("study/runs/swe-seed1").values()}
+    value.tobytes()
+    for value in _weights_and_slots("study/runs/swe-seed1").values()
+  }
   encoder = model.checkpoint_items["encoder"].trainable_variables
   assert encoder
   assert all(v.numpy().tobytes() in saved for v in encoder)
@@ -258,22 +295,47 @@ def test_a_run_of_the_study_can_be_fine_tuned(folder, monkeypatch):
 def _read_records(path):
   # The bytes of a record are not always the same: features have no order.
   return [
-      tf.train.Example.FromString(record.numpy())
-      for record in tf.data.TFRecordDataset(str(path))]
+    tf.train.Example.FromString(record.numpy())
+    for record in tf.data.TFRecordDataset(str(path))
+  ]
 
 
 @pytest.mark.slow
 def test_the_same_text_is_prepared_alike(folder):
   common = ("--vocab=inputs/vocab.txt", "--max_seq_length=32")
-  _swe(folder, "prepare", "glue", "--task=SST-2", "--input_dir=inputs/SST-2",
-       "--output_dir=new/SST-2", *common)
+  _swe(
+    folder,
+    "prepare",
+    "glue",
+    "--task=SST-2",
+    "--input_dir=inputs/SST-2",
+    "--output_dir=new/SST-2",
+    *common,
+  )
   for split in ("train", "eval"):
-    _swe(folder, "prepare", "squad", "--input=inputs/squad.json",
-         "--version=1.1", "--output_dir=new/squad", f"--split={split}",
-         "--max_query_length=12", "--doc_stride=8", *common)
-  _swe(folder, "prepare", "pretraining", "--input=inputs/corpus.txt",
-       "--vocab=inputs/vocab.txt", "--output_dir=new/pretraining",
-       "--seq_length=16", "--num_shards=2", "--masking=whole_word")
+    _swe(
+      folder,
+      "prepare",
+      "squad",
+      "--input=inputs/squad.json",
+      "--version=1.1",
+      "--output_dir=new/squad",
+      f"--split={split}",
+      "--max_query_length=12",
+      "--doc_stride=8",
+      *common,
+    )
+  _swe(
+    folder,
+    "prepare",
+    "pretraining",
+    "--input=inputs/corpus.txt",
+    "--vocab=inputs/vocab.txt",
+    "--output_dir=new/pretraining",
+    "--seq_length=16",
+    "--num_shards=2",
+    "--masking=whole_word",
+  )
   ours = _contents(folder / "new")
   for name, content in _contents(folder / "prepared").items():
     if name.endswith(".json"):
@@ -282,7 +344,8 @@ def test_the_same_text_is_prepared_alike(folder):
       assert ours_now | theirs == ours_now, name
     elif name.endswith("record"):
       theirs, ours_now = (
-          _read_records(folder / each / name) for each in ("prepared", "new"))
+        _read_records(folder / each / name) for each in ("prepared", "new")
+      )
       assert ours_now == theirs, name
     else:
       assert ours[name] == content, name
@@ -291,9 +354,14 @@ def test_the_same_text_is_prepared_alike(folder):
 @pytest.mark.slow
 def test_the_doctor_finds_a_stopped_run_sound(tmp_path):
   directory = shutil.copytree(
-      _LEGACY / "pretraining" / "swe" / "stopped_5", tmp_path / "run")
+    _LEGACY / "pretraining" / "swe" / "stopped_5", tmp_path / "run"
+  )
   # Paths in params.yaml are relative to the fixtures.
   output = _swe(
-      _LEGACY, "doctor", "--experiment=swe/bert_pretraining",
-      f"--model_dir={directory}", f"--config_file={directory}/params.yaml")
+    _LEGACY,
+    "doctor",
+    "--experiment=swe/bert_pretraining",
+    f"--model_dir={directory}",
+    f"--config_file={directory}/params.yaml",
+  )
   assert "would go on from ckpt-5" in output

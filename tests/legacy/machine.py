@@ -13,12 +13,12 @@ def describe() -> dict[str, object]:
 
   cpuinfo = pathlib.Path("/proc/cpuinfo")
   found = re.search(
-      r"^flags\s*:(.*)$",
-      cpuinfo.read_text() if cpuinfo.exists() else "",
-      re.MULTILINE,
+    r"^flags\s*:(.*)$",
+    cpuinfo.read_text() if cpuinfo.exists() else "",
+    re.MULTILINE,
   )
   words = found[1].split() if found else []
   return {
-      "tensorflow": tf.__version__,
-      "instructions": sorted(filter(_INSTRUCTIONS.match, words)),
+    "tensorflow": tf.__version__,
+    "instructions": sorted(filter(_INSTRUCTIONS.match, words)),
   }

@@ -57,9 +57,12 @@ _GLUE_RUN = plan.Run(1e-3, 0)
 # How often the run was saved, what the checkpoint is made of, and constants.
 _NOT_WEIGHTS = ("save_counter", "_CHECKPOINTABLE_OBJECT_GRAPH", "optimizer/")
 _FINETUNE = (
-    "finetune", "--task=SST-2", "--checkpoint=study/runs/swe-seed1",
-    "--data_dir=prepared/SST-2", "--epochs=3",
-    "--params_override=task.train_data.global_batch_size=8",
+  "finetune",
+  "--task=SST-2",
+  "--checkpoint=study/runs/swe-seed1",
+  "--data_dir=prepared/SST-2",
+  "--epochs=3",
+  "--params_override=task.train_data.global_batch_size=8",
 )
 
 
@@ -74,9 +77,9 @@ def _sharing(num_layers=2, **config):
 
 def _growing(num_layers, method, *fractions):
   return _task(
-      num_layers,
-      sharing={"mode": "none"},
-      growth={"method": method, "fractions": list(fractions)},
+    num_layers,
+    sharing={"mode": "none"},
+    growth={"method": method, "fractions": list(fractions)},
   )
 
 
@@ -89,35 +92,37 @@ def _optimizer(**config):
 
 
 _FLOAT16_AND_EMA = {
-    "runtime": {"mixed_precision_dtype": "float16", "loss_scale": 512.0},
-    **_optimizer(ema={"average_decay": 0.9}),
+  "runtime": {"mixed_precision_dtype": "float16", "loss_scale": 512.0},
+  **_optimizer(ema={"average_decay": 0.9}),
 }
 _STAGED = _sharing(
-    4, rule="staged", stages=[{"unit_size": 2, "from_step": 4}], untie_step=7
+  4, rule="staged", stages=[{"unit_size": 2, "from_step": 4}], untie_step=7
 )
 
 # Overrides of `tiny.overrides`, and the steps after which the run is stopped.
 _RUNS = {
-    "baseline": (_sharing(mode="none"), (5,)),
-    "baseline_float16_ema": (
-        {**_sharing(mode="none"), **_FLOAT16_AND_EMA}, (5,),
-    ),
-    "swe": ({}, (5, 7, 9)),  # Shared, at tau, untied.
-    "swe_float16_ema": (_FLOAT16_AND_EMA, (5,)),
-    "swe_new_optimizer": (
-        _optimizer(optimizer={"type": "adam_experimental"}), (5,),
-    ),
-    "swe_units_of_two": (_sharing(4, unit_size=2), (5,)),
-    "staged": (_STAGED, (5,)),
-    # Unties after step 6, when it has counted to 3.
-    "adaptive": (_by_correlation("adaptive", rho=0.99, patience=3), (5,)),
-    # Splits after step 6, and unties after step 8.
-    "split": (_by_correlation("split", rho=0.8, patience=2), (7,)),
-    "reparameterize": (_sharing(mode="reparameterize"), (5,)),
-    "stem_branch": (_sharing(mode="stem_branch"), (5,)),
-    "net2net": (_growing(2, "net2net", 0.6), (5, 9)),  # Grows after step 7.
-    # Grows after steps 3 and 7.
-    "stacking": (_growing(4, "stacking", 0.25, 0.6), (2, 5, 9)),
+  "baseline": (_sharing(mode="none"), (5,)),
+  "baseline_float16_ema": (
+    {**_sharing(mode="none"), **_FLOAT16_AND_EMA},
+    (5,),
+  ),
+  "swe": ({}, (5, 7, 9)),  # Shared, at tau, untied.
+  "swe_float16_ema": (_FLOAT16_AND_EMA, (5,)),
+  "swe_new_optimizer": (
+    _optimizer(optimizer={"type": "adam_experimental"}),
+    (5,),
+  ),
+  "swe_units_of_two": (_sharing(4, unit_size=2), (5,)),
+  "staged": (_STAGED, (5,)),
+  # Unties after step 6, when it has counted to 3.
+  "adaptive": (_by_correlation("adaptive", rho=0.99, patience=3), (5,)),
+  # Splits after step 6, and unties after step 8.
+  "split": (_by_correlation("split", rho=0.8, patience=2), (7,)),
+  "reparameterize": (_sharing(mode="reparameterize"), (5,)),
+  "stem_branch": (_sharing(mode="stem_branch"), (5,)),
+  "net2net": (_growing(2, "net2net", 0.6), (5, 9)),  # Grows after step 7.
+  # Grows after steps 3 and 7.
+  "stacking": (_growing(4, "stacking", 0.25, 0.6), (2, 5, 9)),
 }
 
 
@@ -125,15 +130,18 @@ def _swe(*arguments):
   """Runs a command in the working directory."""
   print("swe", *arguments, flush=True)
   subprocess.run(
-      [sys.executable, "-m", "swe_tf.cli", *arguments],
-      check=True, stdout=subprocess.DEVNULL)
+    [sys.executable, "-m", "swe_tf.cli", *arguments],
+    check=True,
+    stdout=subprocess.DEVNULL,
+  )
 
 
 def _make_runner(config, model_dir):
   """Returns a runner, as `tests/sharing/test_trainer.py` makes it."""
   tf_keras.backend.clear_session()
   performance.set_mixed_precision_policy(
-      config.runtime.mixed_precision_dtype or "float32")
+    config.runtime.mixed_precision_dtype or "float32"
+  )
   return tiny.make_runner(config, model_dir)
 
 
@@ -154,11 +162,12 @@ def _stop_and_resume(config, directory, stop):
 def _make_pretraining(name, override, stops):
   """Makes the directories of a run that was stopped after some steps."""
   config = tiny.config_of(
-      tiny.overrides(_RECORDS), {"trainer": {"max_to_keep": 1}}, override)
+    tiny.overrides(_RECORDS), {"trainer": {"max_to_keep": 1}}, override
+  )
   folder = pathlib.Path("pretraining", name)
   first, *others = (
-      _stop_and_resume(config, folder / f"stopped_{stop}", stop)
-      for stop in stops)
+    _stop_and_resume(config, folder / f"stopped_{stop}", stop) for stop in stops
+  )
   for other in others:
     np.testing.assert_equal(other, first)
   np.savez_compressed(folder / "final.npz", **first)
@@ -170,10 +179,12 @@ def _write_inputs():
   (folder / "SST-2").mkdir(parents=True)
   corpus.write(str(folder), corpus=corpus.text(_SENTENCES))
   sentences = [
-      each.rstrip(".!?") for each in corpus.sentences(3 * _GLUE_EXAMPLES, 1)]
+    each.rstrip(".!?") for each in corpus.sentences(3 * _GLUE_EXAMPLES, 1)
+  ]
   for split in ("train", "dev", "test"):
     rows = [
-        f"{sentences.pop()}\t{index % 2}" for index in range(_GLUE_EXAMPLES)]
+      f"{sentences.pop()}\t{index % 2}" for index in range(_GLUE_EXAMPLES)
+    ]
     if split == "test":
       rows = [f"{i}\t{row.split(chr(9))[0]}" for i, row in enumerate(rows)]
     head = "index\tsentence" if split == "test" else "sentence\tlabel"
@@ -181,31 +192,59 @@ def _write_inputs():
   paragraphs = []
   for index, context in enumerate(corpus.sentences(_QUESTIONS, 2)):
     answer = context.split()[0].rstrip(".!?")
-    paragraphs.append({
+    paragraphs.append(
+      {
         "context": context,
-        "qas": [{
+        "qas": [
+          {
             "id": f"q{index}",
             "question": corpus.sentences(1, 3 + index)[0],
             "answers": [{"text": answer, "answer_start": 0}],
-        }],
-    })
-  (folder / "squad.json").write_text(json.dumps(
-      {"version": "1.1", "data": [{"title": "a", "paragraphs": paragraphs}]}))
+          }
+        ],
+      }
+    )
+  (folder / "squad.json").write_text(
+    json.dumps(
+      {"version": "1.1", "data": [{"title": "a", "paragraphs": paragraphs}]}
+    )
+  )
 
 
 def _prepare():
   """Prepares the inputs, each as the test does it again."""
-  _swe("prepare", "pretraining", "--input=inputs/corpus.txt",
-       "--vocab=inputs/vocab.txt", "--output_dir=prepared/pretraining",
-       "--seq_length=16", "--num_shards=2", "--masking=whole_word")
-  _swe("prepare", "glue", "--task=SST-2", "--input_dir=inputs/SST-2",
-       "--vocab=inputs/vocab.txt", "--output_dir=prepared/SST-2",
-       "--max_seq_length=32")
+  _swe(
+    "prepare",
+    "pretraining",
+    "--input=inputs/corpus.txt",
+    "--vocab=inputs/vocab.txt",
+    "--output_dir=prepared/pretraining",
+    "--seq_length=16",
+    "--num_shards=2",
+    "--masking=whole_word",
+  )
+  _swe(
+    "prepare",
+    "glue",
+    "--task=SST-2",
+    "--input_dir=inputs/SST-2",
+    "--vocab=inputs/vocab.txt",
+    "--output_dir=prepared/SST-2",
+    "--max_seq_length=32",
+  )
   for split in ("train", "eval"):
-    _swe("prepare", "squad", "--input=inputs/squad.json", "--version=1.1",
-         "--vocab=inputs/vocab.txt", "--output_dir=prepared/squad",
-         f"--split={split}", "--max_seq_length=32", "--max_query_length=12",
-         "--doc_stride=8")
+    _swe(
+      "prepare",
+      "squad",
+      "--input=inputs/squad.json",
+      "--version=1.1",
+      "--vocab=inputs/vocab.txt",
+      "--output_dir=prepared/squad",
+      f"--split={split}",
+      "--max_seq_length=32",
+      "--max_query_length=12",
+      "--doc_stride=8",
+    )
 
 
 def _run_study():
@@ -214,18 +253,25 @@ def _run_study():
   folder.mkdir()
   base = tiny.overrides("prepared/pretraining/*.tfrecord")
   base["task"]["model"]["encoder"]["any"] |= {
-      "vocab_size": len(corpus.tokens()), "max_position_embeddings": 32,
-      "dropout_rate": 0.1, "attention_dropout_rate": 0.1}
+    "vocab_size": len(corpus.tokens()),
+    "max_position_embeddings": 32,
+    "dropout_rate": 0.1,
+    "attention_dropout_rate": 0.1,
+  }
   (folder / "base.yaml").write_text(yaml.safe_dump(base))
-  (folder / "study.yaml").write_text(yaml.safe_dump({
-      "experiment": "swe/bert_pretraining",
-      "config_files": ["base.yaml"],
-      "overrides": {
+  (folder / "study.yaml").write_text(
+    yaml.safe_dump(
+      {
+        "experiment": "swe/bert_pretraining",
+        "config_files": ["base.yaml"],
+        "overrides": {
           "runtime": {"distribution_strategy": "off"},
           "trainer": {"max_to_keep": 1, "validation_interval": 6},
-      },
-      "axes": {"method": ["baseline", "swe", "net2net"], "seed": [1]},
-  }))
+        },
+        "axes": {"method": ["baseline", "swe", "net2net"], "seed": [1]},
+      }
+    )
+  )
   _swe("sweep", "study/study.yaml", "--output_dir=study/runs")
 
 
@@ -239,7 +285,8 @@ def _finetune():
   shutil.copy(finished / "sweep.json", stopped)
   sweep = json.loads((finished / "sweep.json").read_text())
   settings = plan.Settings(
-      **sweep["settings"] | {"checkpoint": sweep["checkpoint"]})
+    **sweep["settings"] | {"checkpoint": sweep["checkpoint"]}
+  )
   config = experiment.build_config(settings, _GLUE_RUN)
   runner, _ = run_lib._make_runner(config, str(run), lambda *told: None)  # pylint: disable=protected-access
   train_utils.serialize_config(config, str(run))
@@ -247,18 +294,25 @@ def _finetune():
     runner.controller.train(_GLUE_STOP)
   ended = finished / _GLUE_RUN.name
   reader = tf.train.load_checkpoint(str(ended))
-  np.savez_compressed(stopped / "final.npz", **{
+  np.savez_compressed(
+    stopped / "final.npz",
+    **{
       name: reader.get_tensor(name)
       for name in reader.get_variable_to_shape_map()
-      if not name.startswith(_NOT_WEIGHTS)})
+      if not name.startswith(_NOT_WEIGHTS)
+    },
+  )
   for name in ("dev.tsv", "result.json"):
     shutil.copy(ended / name, stopped / f"final_{name}")
 
 
 def _report():
   with tempfile.TemporaryDirectory() as scratch:
-    _swe("report", "--runs=study/runs,finetune/finished",
-         f"--output_dir={scratch}/report")
+    _swe(
+      "report",
+      "--runs=study/runs,finetune/finished",
+      f"--output_dir={scratch}/report",
+    )
     pathlib.Path("report").mkdir()
     for path in pathlib.Path(scratch, "report").glob("*.csv"):
       shutil.copy(path, "report")
@@ -272,8 +326,13 @@ def _leave_out(folder: pathlib.Path):
     in_stopped = path.is_relative_to(folder / "finetune" / "stopped")
     is_checkpoint = path.name == "checkpoint" or path.name.startswith("ckpt-")
     is_summary = path.name.startswith("events.out.tfevents.")
-    if path.name in ("log.txt", "run.lock") or is_checkpoint and (
-        in_finished or in_study and path.parent.name != "swe-seed1") or is_summary and (in_finished or in_stopped):
+    if (
+      path.name in ("log.txt", "run.lock")
+      or is_checkpoint
+      and (in_finished or in_study and path.parent.name != "swe-seed1")
+      or is_summary
+      and (in_finished or in_stopped)
+    ):
       path.unlink()
     elif is_summary:
       time = path.name.split(".")[3]
@@ -292,7 +351,8 @@ def main():
   (folder / "records").mkdir(parents=True)
   with contextlib.chdir(folder):
     pathlib.Path("machine.json").write_text(
-        json.dumps(machine.describe(), indent=2) + "\n")
+      json.dumps(machine.describe(), indent=2) + "\n"
+    )
     _write_inputs()
     _prepare()
     _run_study()
