@@ -363,4 +363,4 @@ def test_the_doctor_finds_a_stopped_run_sound(tmp_path):
     f"--model_dir={directory}",
     f"--config_file={directory}/params.yaml",
   )
-  assert "would go on from ckpt-5" in output
+  assert "would resume from ckpt-5" in output
