@@ -6,8 +6,7 @@ the plain oracle of the theory. It is not for training networks: that is
 `swe_tf.sharing`, which `optimizer_check` compares with this file.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import dataclasses
 
 import numpy as np

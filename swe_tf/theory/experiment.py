@@ -5,9 +5,7 @@ statement of the paper that it tests. Not for flags or exit statuses: those are
 in `swe_tf.commands.theory`.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import importlib
 import pathlib
@@ -49,6 +47,11 @@ class Options:
   def rng(self, stream: int) -> np.random.Generator:
     """Returns random numbers that no other stream has."""
     return np.random.default_rng([self.seed, stream])
+
+  def schedule(self, step_size, num_steps: int, untie_step: int):
+    """Returns the settings of Algorithm 1, varied as asked."""
+    step_size = self.step_scale * step_size
+    return algorithm1.Schedule(step_size, num_steps, untie_step, self.aggregate)
 
 
 @dataclasses.dataclass(frozen=True)

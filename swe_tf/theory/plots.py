@@ -28,6 +28,7 @@ UNSHARED = VERMILION
 
 # A prediction is dashed and dark; what was measured is coloured.
 PREDICTED: dict[str, Any] = dict(color=BLACK, linestyle="--", linewidth=1.2)
+DOTTED: dict[str, Any] = dict(color=BLACK, linestyle=":")
 
 
 def panels(count: int) -> tuple[figure.Figure, list[axes.Axes]]:
@@ -41,12 +42,12 @@ def slope(x, y) -> float:
   return np.polyfit(np.log(x), np.log(y), 1)[0]
 
 
-def power_law(panel: axes.Axes, x, y, colour, label, fitted=slice(None)):
+def power_law(panel, x, y, colour, label, fitted=slice(None), markersize=4):
   """Draws points, and returns the exponent fitted to some of them."""
   exponent = slope(x[fitted], y[fitted])
   # Adding zero turns -0.00 into +0.00.
   label = f"{label} slope {round(exponent, 2) + 0.0:+.2f}"
-  panel.loglog(x, y, "o", markersize=4, color=colour, label=label)
+  panel.loglog(x, y, "o", markersize=markersize, color=colour, label=label)
   return exponent
 
 
@@ -55,10 +56,9 @@ def decay(panel: axes.Axes, x, losses, colour, label: str) -> None:
   panel.semilogy(x, losses / losses[0], color=colour, label=label)
 
 
-def decay_bound(panel: axes.Axes, rate: float, end: float) -> None:
-  """Draws exp(-rate x) up to `end`, and nothing below 1e-9."""
-  grid = np.linspace(0, end, 100)
-  panel.semilogy(grid, np.exp(-rate * grid), **PREDICTED, label="bound")
+def decay_bound(panel: axes.Axes, rate: float, x: np.ndarray) -> None:
+  """Draws exp(-rate x), and nothing below 1e-9."""
+  panel.semilogy(x, np.exp(-rate * x), **PREDICTED, label="bound")
   panel.set_ylim(1e-9, 2)
 
 

@@ -6,6 +6,7 @@ law is |w_hat - w_bar*| = |w~*| |t_n| / sqrt(n) with t_n Student's: it holds for
 every n and L, also L > n, and shows which constant the O() hides.
 """
 
+from matplotlib import figure
 import numpy as np
 from scipy import stats
 
@@ -45,18 +46,21 @@ def measured_distance(rng, num_layers, num_samples, spread=1.0) -> np.ndarray:
   return np.sqrt([np.mean(distances(problem) ** 2) for problem in problems])
 
 
-def _draw(series):
+def sweep(rng: np.random.Generator) -> tuple[figure.Figure, list[np.ndarray]]:
+  """Measures and draws the distance against n, against L, and for n = L / 2."""
   drawing, (left, right) = plots.panels(2)
-  for panel, (name, (sizes, measured)), colour in zip(
-    (left, right, right), series.items(), plots.SEQUENCE
+  series = []
+  for panel, name, colour, sizes in (
+    (left, f"L = {FIXED_LAYERS}", plots.BLUE, (FIXED_LAYERS, COUNTS)),
+    (right, f"n = {FIXED_SAMPLES}", plots.ORANGE, (COUNTS, FIXED_SAMPLES)),
+    (right, "n = L / 2", plots.GREEN, (COUNTS, COUNTS // 2)),
   ):
-    slope = plots.slope(COUNTS, measured)
-    label = f"{name}: fitted slope {slope:+.2f}"
-    panel.loglog(COUNTS, measured, "o", color=colour, label=label)
+    series.append(measured_distance(rng, *sizes))
+    label = f"{name}: fitted"
+    plots.power_law(panel, COUNTS, series[-1], colour, label, markersize=6)
     panel.loglog(COUNTS, expected_distance(*sizes), **plots.PREDICTED)
   left.axvspan(COUNTS[0] / 1.2, FIXED_LAYERS, color="0.93", zorder=0)
-  lowest = next(iter(series.values()))[1][-1]
-  left.text(COUNTS[0], lowest, "L > n", color="0.4")
+  left.text(COUNTS[0], series[0][-1], "L > n", color="0.4")
   for panel, name, axis in (
     (left, "n", "training samples n"),
     (right, "L", "coordinates L"),
@@ -66,23 +70,13 @@ def _draw(series):
     plots.label_ticks(panel.yaxis, (0.5, 0.7, 1, 1.4, 2, 3, 4))
     title = f"Proposition 1, against {name}"
     plots.finish(panel, title, axis, "root mean square of ‖ŵ − w̄*‖")
-  return drawing
+  return drawing, series
 
 
 def run(options: experiment.Options) -> experiment.Outcome:
-  """Measures the distance on a grid of n and L."""
+  """Measures the distance on a grid of n and L, and its distribution."""
   rng = options.rng(3)
-  grids = {
-    f"L = {FIXED_LAYERS}": (FIXED_LAYERS, COUNTS),
-    f"n = {FIXED_SAMPLES}": (COUNTS, FIXED_SAMPLES),
-    "n = L / 2": (COUNTS, COUNTS // 2),
-  }
-  series = {
-    name: (sizes, measured_distance(rng, *sizes))
-    for name, sizes in grids.items()
-  }
-  against_n, against_layers, half = (values for _, values in series.values())
-
+  drawing, (against_n, against_layers, half) = sweep(rng)
   law = regression.Problem.draw(rng, (4000, 12, 48))
   statistic = distances(law) * np.sqrt(12) / law.spread
   test = stats.kstest(statistic, lambda t: 2 * stats.t.cdf(t, df=12) - 1)
@@ -110,4 +104,4 @@ def run(options: experiment.Options) -> experiment.Outcome:
       "w* ~ N(1, 10²), ‖ŵ − w̄*‖ √(n / L)"
     ).close(10.0, 2.0, constant),
   ]
-  return experiment.Outcome(claims, {"proposition1": _draw(series)})
+  return experiment.Outcome(claims, {"proposition1": drawing})

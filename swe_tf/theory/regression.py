@@ -65,9 +65,7 @@ def gradient(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
 def descend(problem: Problem, schedule: algorithm1.Schedule) -> np.ndarray:
   """Trains by Algorithm 1 from zero: [T + 1, seeds, L]."""
   start = np.zeros_like(problem.weights)
-  return np.array(
-    list(algorithm1.iterates(start, gradient(problem), schedule))
-  )
+  return np.array(list(algorithm1.iterates(start, gradient(problem), schedule)))
 
 
 def shared_solution(problem: Problem) -> np.ndarray:

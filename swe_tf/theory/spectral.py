@@ -25,7 +25,9 @@ def gradient(u, w, num_layers, target):
   return error, error * w * power, error * u * power
 
 
-def time_to_train(target, start, num_layers, fraction=FRACTION) -> float:
+def time_to_train(
+  target, start: float, num_layers: int, fraction: float = FRACTION
+) -> float:
   """The time at which gradient flow first has R <= fraction * R(0).
 
   Args:
@@ -37,12 +39,12 @@ def time_to_train(target, start, num_layers, fraction=FRACTION) -> float:
   target = np.asarray(target, float)
 
   def velocity(_, state):
-    _, *gradients = gradient(*np.split(state, 2), num_layers, target)
-    return -np.concatenate(gradients)
+    u, w = np.split(state, 2)
+    return -np.concatenate(gradient(u, w, num_layers, target)[1:])
 
   def log_loss(state):
-    error, *_ = gradient(*np.split(state, 2), num_layers, target)
-    return np.log(np.sum(error**2))
+    u, w = np.split(state, 2)
+    return np.log(np.sum(gradient(u, w, num_layers, target)[0] ** 2))
 
   state = np.concatenate([np.ones_like(target), np.full_like(target, start)])
   goal = log_loss(state) + np.log(fraction)
@@ -66,8 +68,13 @@ def time_to_train(target, start, num_layers, fraction=FRACTION) -> float:
   return float(solution.t_events[0][0])
 
 
+def times_to_train(target, start: float, depths) -> np.ndarray:
+  """`time_to_train` for each depth."""
+  return np.array([time_to_train(target, start, depth) for depth in depths])
+
+
 def steps_to_train(
-  target, start, num_layers, step_size, limit: int, fraction=FRACTION
+  target, start: float, num_layers, step_size, limit: int, fraction=FRACTION
 ) -> np.ndarray:
   """The number of gradient descent steps after which R <= fraction * R(0).
 

@@ -24,6 +24,9 @@ REMARK_DEPTH = 8
 
 # The solver works to 1e-9, and margins divide by small exponents.
 _ROUNDING = 1e-6
+# Of the figure.
+_GRID = np.linspace(0, 10, 100)
+_LOSS = "R(t) / R(0)"
 
 
 def _smallest(matrices: np.ndarray) -> np.ndarray:
@@ -35,104 +38,59 @@ def _times(horizon: float) -> np.ndarray:
   return np.concatenate([[0], np.geomspace(1e-3, 1, 80) * horizon])
 
 
-def _draw_decay(panel: axes.Axes, curves, bound_rate: float) -> None:
-  """Draws R(t) / R(0) for every depth, and exp(-rate t)."""
-  for (num_layers, times, losses), colour in zip(curves, plots.SEQUENCE):
-    panel.semilogy(
-      times, losses / losses[0], color=colour, label=f"L = {num_layers}"
-    )
-  grid = np.linspace(0, 10, 100)
-  panel.semilogy(
-    grid, np.exp(-bound_rate * grid), **plots.PREDICTED, label="bound"
-  )
-  panel.set_ylim(1e-9, 2)
-
-
 def theorem1(
   rng: np.random.Generator, aggregate: algorithm1.Aggregate, panel: axes.Axes
 ) -> list[claims_lib.Claim]:
   """Weight sharing from identity, for positive definite targets."""
   targets = np.concatenate(
     [
-      deep_linear.positive_definite(rng, 3, SIZE, low=0.4, high=2.0),
-      deep_linear.positive_definite(rng, 3, SIZE, low=1.1, high=2.0),
+      deep_linear.positive_definite(rng, 3, SIZE, low=low, high=2.0)
+      for low in (0.4, 1.1)
     ]
   )
   smallest = _smallest(targets)
-  margins: dict[str, list[float]] = {
-    "theorem": [],
-    "sharper": [],
-    "no square": [],
-  }
-  gaps, distances, curves = [], [], []
-  for num_layers in DEPTHS:
-    powers = {"theorem": 2, "sharper": 2 - 2 / num_layers, "no square": 1}
-    start = deep_linear.identity(targets, num_layers)
-    times = _times(10 / (num_layers * min(1, smallest.min() ** 2)))
+  margins, gaps, distances = [], [], []
+  for depth, colour in zip(DEPTHS, plots.SEQUENCE):
+    start = deep_linear.identity(targets, depth)
+    times = _times(10 / (depth * min(1, smallest.min() ** 2)))
     path = deep_linear.flow(start, targets, times, aggregate)
     losses = deep_linear.loss(path, targets)
-    for name, power in powers.items():
-      rate = 2 * num_layers * np.minimum(1, smallest**power)
-      margins[name].append(
-        deep_linear.decay_margin(losses, times[:, None] * rate)
-      )
-    gaps.append(
-      np.min(
-        _smallest(path[..., 0, :, :]) ** (num_layers - 1)
-        - np.minimum(1, smallest)
-      )
+    rates = (
+      2 * depth * np.minimum(1, smallest**power)
+      for power in (2, 2 - 2 / depth, 1)
     )
+    margins.append(
+      [deep_linear.decay_margin(losses, rate, times) for rate in rates]
+    )
+    stems = _smallest(path[..., 0, :, :]) ** (depth - 1)
+    gaps.append(np.min(stems - np.minimum(1, smallest)))
     plain = deep_linear.flow(start, targets, times)
     distances.append(np.max(np.abs(path - plain)))
-    curves.append((num_layers, num_layers * times, losses[:, 0]))
-  _draw_decay(panel, curves, 2 * smallest[0] ** 2)
+    plots.decay(panel, depth * times, losses[:, 0], colour, f"L = {depth}")
+  plots.decay_bound(panel, 2 * smallest[0] ** 2, _GRID)
   panel.set_xlim(0, 10)
-  plots.finish(
-    panel,
-    f"Theorem 1: sharing, λmin(Φ) = {smallest[0]:.1f}",
-    "depth × time, L t",
-    "R(t) / R(0)",
-  )
+  title = f"Theorem 1: sharing, λmin(Φ) = {smallest[0]:.1f}"
+  plots.finish(panel, title, "depth × time, L t", _LOSS)
+  printed, sharper, without_square = np.min(margins, axis=0)
   return [
-    claims_lib.at_least(
-      claims_lib.PAPER,
-      "Theorem 1",
-      "decay of R / decay of the bound "
-      "exp(-2L min(1, λmin²) t), worst time, target and L",
-      1 - _ROUNDING,
-      min(margins["theorem"]),
-    ),
-    claims_lib.at_least(
-      claims_lib.DERIVED,
-      "Theorem 1",
-      "the same for the sharper rate 2L min(1, λmin^(2 - 2/L))",
-      1 - _ROUNDING,
-      min(margins["sharper"]),
-    ),
-    claims_lib.at_most(
-      claims_lib.SLIP,
-      "after Theorem 1",
-      "the rate repeated without the "
-      "square, 2L min(1, λmin), is too fast: the same measure",
-      0.95,
-      min(margins["no square"]),
-    ),
-    claims_lib.at_least(
-      claims_lib.PAPER,
-      "proof of Theorem 1",
-      "λmin(W₀(t)^(L-1)) - min(1, λmin(Φ))",
-      -_ROUNDING,
-      min(gaps),
-    ),
-    claims_lib.at_most(
-      claims_lib.SLIP,
-      "Theorem 1",
-      "sharing is not what speeds it up: "
-      "plain gradient flow from identity has the same path; largest "
-      "distance",
-      1e-5,
-      max(distances),
-    ),
+    claims_lib.paper(
+      "Theorem 1: decay of R / decay of the bound exp(-2L min(1, λmin²) t), "
+      "worst time, target and L"
+    ).at_least(1 - _ROUNDING, printed),
+    claims_lib.derived(
+      "Theorem 1: the same for the sharper rate 2L min(1, λmin^(2 - 2/L))"
+    ).at_least(1 - _ROUNDING, sharper),
+    claims_lib.slip(
+      "after Theorem 1: the rate repeated without the square, 2L min(1, λmin), "
+      "is too fast: the same measure"
+    ).at_most(0.95, without_square),
+    claims_lib.paper(
+      "proof of Theorem 1: λmin(W₀(t)^(L-1)) - min(1, λmin(Φ))"
+    ).at_least(-_ROUNDING, min(gaps)),
+    claims_lib.slip(
+      "Theorem 1: sharing is not what speeds it up: plain gradient flow from "
+      "identity has the same path; largest distance"
+    ).at_most(1e-5, max(distances)),
   ]
 
 
@@ -140,31 +98,22 @@ def fact1(rng: np.random.Generator, panel: axes.Axes) -> list[claims_lib.Claim]:
   """ZAS, for targets of any kind."""
   targets = rng.standard_normal((6, SIZE, SIZE))
   times = _times(10)
-  margins, curves = [], []
-  for num_layers in DEPTHS:
-    path = deep_linear.flow(
-      deep_linear.zero_asymmetric(targets, num_layers), targets, times
-    )
+  margins = []
+  for depth, colour in zip(DEPTHS, plots.SEQUENCE):
+    start = deep_linear.zero_asymmetric(targets, depth)
+    path = deep_linear.flow(start, targets, times)
     losses = deep_linear.loss(path, targets)
-    margins.append(deep_linear.decay_margin(losses, 2 * times[:, None]))
-    curves.append((num_layers, times, losses[:, 0]))
-  _draw_decay(panel, curves, 2)
+    margins.append(deep_linear.decay_margin(losses, 2, times))
+    plots.decay(panel, times, losses[:, 0], colour, f"L = {depth}")
+  plots.decay_bound(panel, 2, _GRID)
   panel.set_xlim(0, 4)
-  plots.finish(
-    panel,
-    "Fact 1: ZAS, a target that is not symmetric",
-    "time t",
-    "R(t) / R(0)",
-  )
+  title = "Fact 1: ZAS, a target that is not symmetric"
+  plots.finish(panel, title, "time t", _LOSS)
   return [
-    claims_lib.at_least(
-      claims_lib.PAPER,
-      "Fact 1",
-      "ZAS: decay of R / decay of exp(-2t), any "
-      "target, worst time, target and L",
-      1 - _ROUNDING,
-      min(margins),
-    )
+    claims_lib.paper(
+      "Fact 1: ZAS: decay of R / decay of exp(-2t), any target, worst time, "
+      "target and L"
+    ).at_least(1 - _ROUNDING, min(margins))
   ]
 
 
@@ -173,54 +122,35 @@ def remark(
 ) -> list[claims_lib.Claim]:
   """The slopes at t = 0 for Phi = alpha I."""
   target = REMARK_ALPHA * np.eye(SIZE)
+  shared = deep_linear.identity(target, REMARK_DEPTH)
+  zas = deep_linear.zero_asymmetric(target, REMARK_DEPTH)
   times = np.linspace(0, 0.12, 60)
   claims = []
-  for name, initial, combine, colour, slope in (
-    (
-      "sharing",
-      deep_linear.identity,
-      aggregate,
-      plots.SHARED,
-      -2 * REMARK_DEPTH,
-    ),
-    ("ZAS", deep_linear.zero_asymmetric, None, plots.UNSHARED, -2),
+  for name, start, combine, colour, slope in (
+    ("sharing", shared, aggregate, plots.SHARED, -2 * REMARK_DEPTH),
+    ("ZAS", zas, None, plots.UNSHARED, -2),
   ):
-    start = initial(target, REMARK_DEPTH)
-    gradient = deep_linear.gradient(start, target)
-    velocity = (
-      gradient
-      if combine is None
-      else combine(gradient, axis=deep_linear.LAYER_AXIS, keepdims=True)
-    )
+    velocity = gradient = deep_linear.gradient(start, target)
+    if combine is not None:
+      velocity = combine(gradient, axis=deep_linear.LAYER_AXIS, keepdims=True)
     measured = -np.sum(gradient * velocity) / deep_linear.loss(start, target)
     claims.append(
-      claims_lib.close(
-        claims_lib.PAPER,
-        "Remark",
-        f"{name}: R'(0) / R(0) at L = {REMARK_DEPTH}, Φ = 2I",
-        slope,
-        1e-9,
-        measured,
-      )
+      claims_lib.paper(
+        f"Remark: {name}: R'(0) / R(0) at L = {REMARK_DEPTH}, Φ = 2I"
+      ).close(slope, 1e-9, measured)
     )
-    losses = deep_linear.loss(
-      deep_linear.flow(start, target, times, combine), target
-    )
-    panel.semilogy(times, losses / losses[0], color=colour, label=name)
+    path = deep_linear.flow(start, target, times, combine)
+    plots.decay(panel, times, deep_linear.loss(path, target), colour, name)
     panel.semilogy(times, np.exp(slope * times), **plots.PREDICTED)
-  panel.plot(
-    [], [], label="predicted at t = 0:\nexp(−2Lt), exp(−2t)", **plots.PREDICTED
-  )
+  plots.explain_predicted(panel, "predicted at t = 0:\nexp(−2Lt), exp(−2t)")
   panel.set_ylim(1e-2, 1.3)
-  plots.finish(
-    panel, f"Remark: Φ = 2I, L = {REMARK_DEPTH}", "time t", "R(t) / R(0)"
-  )
+  plots.finish(panel, f"Remark: Φ = 2I, L = {REMARK_DEPTH}", "time t", _LOSS)
   return claims
 
 
 def run(options: experiment.Options) -> experiment.Outcome:
   """Integrates both methods for all depths and targets."""
-  rng = np.random.default_rng([options.seed, 4])
+  rng = options.rng(4)
   drawing, (left, middle, right) = plots.panels(3)
   claims = (
     theorem1(rng, options.aggregate, left)

@@ -37,63 +37,35 @@ def lemma_step_size(eigenvalues: np.ndarray, num_layers) -> np.ndarray:
 
 def theorem3_step_size(eigenvalues: np.ndarray, num_layers) -> np.ndarray:
   """The largest step size of Theorem 3, of order L^-2."""
-  return np.minimum(eigenvalues[..., 0], 1) ** 2 / (
-    4
-    * np.sqrt(eigenvalues.shape[-1])
-    * num_layers**2
-    * np.maximum(eigenvalues[..., -1], 1) ** 4
-  )
+  lowest = np.minimum(eigenvalues[..., 0], 1)
+  highest = np.maximum(eigenvalues[..., -1], 1)
+  root = np.sqrt(eigenvalues.shape[-1])
+  return lowest**2 / (4 * root * num_layers**2 * highest**4)
 
 
 def fact3_step_size(norm: float, num_layers) -> np.ndarray:
   """The largest step size of Fact 3, for a target of this Frobenius norm."""
-  num_layers = np.asarray(num_layers, float)
-  xi = np.maximum(max(2 * norm, 1), 3 * num_layers**-0.5)
-  return np.minimum(
-    1 / (4 * num_layers**3 * xi**6), 1 / (144 * num_layers**2 * xi**4)
-  )
+  depth = np.asarray(num_layers, float)
+  xi = np.maximum(max(2 * norm, 1), 3 * depth**-0.5)
+  return np.minimum(1 / (4 * depth**3 * xi**6), 1 / (144 * depth**2 * xi**4))
 
 
-def descend(
-  network: np.ndarray,
-  target: np.ndarray,
-  step_size: np.ndarray,
+def share(
+  targets: np.ndarray,
+  num_layers: int,
+  step_size,
   num_steps: int,
-  aggregate: algorithm1.Aggregate | None = None,
+  aggregate: algorithm1.Aggregate = np.mean,
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Runs gradient descent, shared throughout if `aggregate` is given.
-
-  Args:
-    network: a batch of networks.
-    target: Phi, one for each network.
-    step_size: one for each network.
-    num_steps: T.
-    aggregate: combines the gradients of the layers. None leaves every layer
-      its own.
+  """Trains from identity, shared throughout.
 
   Returns:
-    The losses, and the first layers (with sharing, all layers), along a first
-    axis of T + 1.
+    The losses and the stems W_0(t), along a first axis of steps.
   """
-  path = np.array(
-    list(
-      algorithm1.iterates(
-        network,
-        lambda w: deep_linear.gradient(w, target),
-        step_size=np.reshape(step_size, (-1, 1, 1, 1)),
-        num_steps=num_steps,
-        layer_axis=deep_linear.LAYER_AXIS,
-        untie_step=0 if aggregate is None else num_steps,
-        aggregate=aggregate or np.mean,
-      )
-    )
-  )
-  return deep_linear.loss(path, target), path[..., 0, :, :]
-
-
-def _exponents(losses: np.ndarray, rate) -> np.ndarray:
-  """rate * t, along the first axis of `losses`."""
-  return np.arange(len(losses))[:, None] * rate
+  schedule = algorithm1.Schedule(step_size, num_steps, num_steps, aggregate)
+  start = deep_linear.identity(targets, num_layers)
+  path = np.array(list(deep_linear.descend(start, targets, schedule)))
+  return deep_linear.loss(path, targets), path[..., 0, :, :]
 
 
 def theorem3(
@@ -103,62 +75,40 @@ def theorem3(
   # Its step size is tiny for a wide spectrum; this one takes 6,000 steps.
   targets = deep_linear.positive_definite(rng, 4, SIZE, low=0.7, high=1.3)
   eigenvalues = np.linalg.eigvalsh(targets)
+  lowest = np.minimum(eigenvalues[:, 0], 1)
   margins = []
-  for num_layers, colour in zip(DEPTHS, plots.SEQUENCE):
-    step_size = options.step_scale * theorem3_step_size(eigenvalues, num_layers)
-    rate = (
-      (2 * num_layers - 2) * np.minimum(eigenvalues[:, 0], 1) ** 2 * step_size
-    )
-    losses, _ = descend(
-      deep_linear.identity(targets, num_layers),
-      targets,
-      step_size,
-      int(np.ceil(np.log(1e6) / rate.min())),
-      options.aggregate,
-    )
-    exponents = _exponents(losses, rate)
-    margins.append(deep_linear.decay_margin(losses, exponents))
-    panel.semilogy(
-      exponents[:, 0],
-      losses[:, 0] / losses[0, 0],
-      color=colour,
-      label=f"L = {num_layers}",
-    )
-  panel.semilogy([0, 14], np.exp([0, -14]), **plots.PREDICTED, label="bound")
-  panel.set_ylim(1e-9, 2)
-  plots.finish(
-    panel,
-    "Theorem 3 at its step size",
-    "exponent of the bound, (2L − 2) λmin² η t",
-    "R(t) / R(0)",
-  )
+  for depth, colour in zip(DEPTHS, plots.SEQUENCE):
+    step_size = options.step_scale * theorem3_step_size(eigenvalues, depth)
+    rate = (2 * depth - 2) * lowest**2 * step_size
+    num_steps = int(np.ceil(np.log(1e6) / rate.min()))
+    losses, _ = share(targets, depth, step_size, num_steps, options.aggregate)
+    margins.append(deep_linear.decay_margin(losses, rate))
+    exponents = np.arange(len(losses)) * rate[0]
+    plots.decay(panel, exponents, losses[:, 0], colour, f"L = {depth}")
+  plots.decay_bound(panel, 1, np.array([0, 14]))
+  title = "Theorem 3 at its step size"
+  x = "exponent of the bound, (2L − 2) λmin² η t"
+  plots.finish(panel, title, x, "R(t) / R(0)")
   return [
-    claims_lib.at_least(
-      claims_lib.PAPER,
-      "Theorem 3",
-      "decay of R / decay of the bound "
-      "exp(-(2L-2) min(λmin², 1) ηt), at the step size limit",
-      1 - _ROUNDING,
-      min(margins),
-    )
+    claims_lib.paper(
+      "Theorem 3: decay of R / decay of the bound exp(-(2L-2) min(λmin², 1) "
+      "ηt), at the step size limit"
+    ).at_least(1 - _ROUNDING, min(margins))
   ]
 
 
-def lemma_run(targets, num_layers, options):
-  """Runs weight sharing at the lemma's step size.
+def lemma_run(
+  targets: np.ndarray, num_layers: int, options: experiment.Options
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Shares at the lemma's step size.
 
   Returns:
     Losses, step sizes, and the eigenvalues of W_0(t).
   """
-  step_size = options.step_scale * lemma_step_size(
-    np.linalg.eigvalsh(targets), num_layers
-  )
-  losses, stems = descend(
-    deep_linear.identity(targets, num_layers),
-    targets,
-    step_size,
-    LEMMA_STEPS,
-    options.aggregate,
+  largest = lemma_step_size(np.linalg.eigvalsh(targets), num_layers)
+  step_size = options.step_scale * largest
+  losses, stems = share(
+    targets, num_layers, step_size, LEMMA_STEPS, options.aggregate
   )
   # A run that diverges, on purpose, has no eigenvalues.
   stems = np.where(np.isfinite(stems), stems, 1e9)
@@ -171,62 +121,39 @@ def lemma(
   """The lemma and the stronger Theorem 3, at the lemma's step size."""
   targets = deep_linear.positive_definite(rng, 8, SIZE, low=0.2, high=3.0)
   spectrum = np.linalg.eigvalsh(targets)
-  lowest = np.minimum(spectrum[:, 0], 1)
-  highest = np.maximum(spectrum[:, -1], 1)
+  lowest = np.minimum(spectrum[:, :1], 1)
+  highest = np.maximum(spectrum[:, -1:], 1)
   margins, excursions = [], []
-  for num_layers in DEPTHS:
-    losses, step_size, eigenvalues = lemma_run(targets, num_layers, options)
-    low, high = lowest ** (1 / num_layers), highest ** (1 / num_layers)
-    excursions += [
-      np.max(low[:, None] - eigenvalues),
-      np.max(eigenvalues - high[:, None]),
-    ]
-    rate = 2 * num_layers * lowest ** (2 - 2 / num_layers) * step_size
-    margins.append(deep_linear.decay_margin(losses, _exponents(losses, rate)))
-  for index in range(SIZE):
-    panel.plot(
-      eigenvalues[:61, 0, index],
-      color=plots.SEQUENCE[index],
-      label=f"eigenvalue {index + 1} of W₀(t)",
-    )
-  _, _, broken = lemma_run(
-    targets, num_layers, dataclasses.replace(options, step_scale=BROKEN_SCALE)
-  )
-  panel.plot(
-    broken[:61, 0, -1],
-    color=plots.BLACK,
-    linestyle=":",
-    label=f"eigenvalue 4 at {BROKEN_SCALE} η",
-  )
-  for bound in (low[0], high[0]):
+  for depth in DEPTHS:
+    losses, step_size, eigenvalues = lemma_run(targets, depth, options)
+    low, high = lowest ** (1 / depth), highest ** (1 / depth)
+    excursions += [np.max(low - eigenvalues), np.max(eigenvalues - high)]
+    rate = 2 * depth * lowest[:, 0] ** (2 - 2 / depth) * step_size
+    margins.append(deep_linear.decay_margin(losses, rate))
+  for index, (path, colour) in enumerate(
+    zip(eigenvalues[:61, 0].T, plots.SEQUENCE), 1
+  ):
+    panel.plot(path, color=colour, label=f"eigenvalue {index} of W₀(t)")
+  broken_options = dataclasses.replace(options, step_scale=BROKEN_SCALE)
+  *_, broken = lemma_run(targets, depth, broken_options)
+  label = f"eigenvalue 4 at {BROKEN_SCALE} η"
+  panel.plot(broken[:61, 0, -1], label=label, **plots.DOTTED)
+  for bound in (low[0, 0], high[0, 0]):
     panel.axhline(bound, **plots.PREDICTED)
-  panel.plot([], [], label="bounds", **plots.PREDICTED)
+  plots.explain_predicted(panel, "bounds")
   panel.set_ylim(0.65, 1.2)
-  plots.finish(
-    panel,
-    f"Lemma at its step size η, L = {num_layers}",
-    "gradient steps",
-    "eigenvalue of W₀",
-    loc="lower center",
-    ncols=2,
-  )
+  title = f"Lemma at its step size η, L = {depth}"
+  x, y = "gradient steps", "eigenvalue of W₀"
+  plots.finish(panel, title, x, y, loc="lower center", ncols=2)
   return [
-    claims_lib.at_most(
-      claims_lib.PAPER,
-      "Lemma",
-      "largest step outside the bounds on the "
-      "eigenvalues of W₀(t), at the step size limit",
-      1e-9,
-      max(excursions),
-    ),
-    claims_lib.at_least(
-      claims_lib.DERIVED,
-      "Theorem 3, stronger",
-      "decay of R / decay of "
-      "exp(-2L min(λmin^(2-2/L), 1) ηt), at the lemma's step size",
-      1 - _ROUNDING,
-      min(margins),
-    ),
+    claims_lib.paper(
+      "Lemma: largest step outside the bounds on the eigenvalues of W₀(t), at "
+      "the step size limit"
+    ).at_most(1e-9, max(excursions)),
+    claims_lib.derived(
+      "Theorem 3, stronger: decay of R / decay of exp(-2L min(λmin^(2-2/L), 1) "
+      "ηt), at the lemma's step size"
+    ).at_least(1 - _ROUNDING, min(margins)),
   ]
 
 
@@ -237,28 +164,18 @@ def fact3(
   targets = rng.standard_normal((4, SIZE, SIZE))
   targets /= 2 * np.linalg.norm(targets, axis=(-1, -2), keepdims=True)
   margins = []
-  for num_layers in FACT3_DEPTHS:
-    step_size = options.step_scale * fact3_step_size(0.5, num_layers)
-    losses, _ = descend(
-      deep_linear.zero_asymmetric(targets, num_layers),
-      targets,
-      np.full(len(targets), step_size),
-      FACT3_STEPS,
-    )
-    margins.append(
-      deep_linear.decay_margin(
-        losses, _exponents(losses, -np.log1p(-step_size / 2))
-      )
-    )
+  for depth in FACT3_DEPTHS:
+    step_size = options.step_scale * fact3_step_size(0.5, depth)
+    schedule = algorithm1.Schedule(step_size, FACT3_STEPS)
+    start = deep_linear.zero_asymmetric(targets, depth)
+    path = np.array(list(deep_linear.descend(start, targets, schedule)))
+    losses, rate = deep_linear.loss(path, targets), -np.log1p(-step_size / 2)
+    margins.append(deep_linear.decay_margin(losses, rate))
   return [
-    claims_lib.at_least(
-      claims_lib.PAPER,
-      "Fact 3",
-      "ZAS: decay of R / decay of (1 - η/2)^t, "
-      "any target of norm 1/2, at the step size limit",
-      1 - _ROUNDING,
-      min(margins),
-    )
+    claims_lib.paper(
+      "Fact 3: ZAS: decay of R / decay of (1 - η/2)^t, any target of norm 1/2, "
+      "at the step size limit"
+    ).at_least(1 - _ROUNDING, min(margins))
   ]
 
 
@@ -268,11 +185,8 @@ def overshoot(num_layers: int, eigenvalue: float) -> float:
   The display in its proof sums i = 1 to L - 1 where the step before it has L
   terms: read as printed, it allows 1 / ((L - 1) lambda^(2L - 2)).
   """
-  target = np.full((1, 1, 1), eigenvalue)
   step_size = 1 / ((num_layers - 1) * eigenvalue ** (2 - 2 / num_layers))
-  _, stems = descend(
-    deep_linear.identity(target, num_layers), target, step_size, 200, np.mean
-  )
+  _, stems = share(np.full((1, 1), eigenvalue), num_layers, step_size, 200)
   return float(stems.max() / eigenvalue ** (1 / num_layers))
 
 
@@ -298,30 +212,19 @@ def second_order_ratio(num_layers: int, eigenvalue: float) -> float:
 
 def run(options: experiment.Options) -> experiment.Outcome:
   """Runs every statement at its own step size, for all depths and targets."""
-  rng = np.random.default_rng([options.seed, 5])
+  rng = options.rng(5)
   drawing, (left, right) = plots.panels(2)
-  claims = (
-    lemma(rng, options, right)
-    + theorem3(rng, options, left)
-    + fact3(rng, options)
-  )
-  claims += [
-    claims_lib.at_least(
-      claims_lib.SLIP,
-      "proof of the Lemma",
-      "its display sums L - 1 "
-      "terms, not L; that step size overshoots: W₀ / Φ^(1/L), L = 2, "
-      "Φ = 4",
-      1.01,
-      overshoot(2, 4.0),
-    ),
-    claims_lib.at_least(
-      claims_lib.SLIP,
-      "proof of Theorem 3",
-      "I₂ is printed with φ², not "
-      "φ³: product that bounds I₂ / printed bound, φ = 8, L = 32",
-      1.01,
-      second_order_ratio(32, 8.0),
-    ),
+  claims = [
+    *lemma(rng, options, right),
+    *theorem3(rng, options, left),
+    *fact3(rng, options),
+    claims_lib.slip(
+      "proof of the Lemma: its display sums L - 1 terms, not L; that step size "
+      "overshoots: W₀ / Φ^(1/L), L = 2, Φ = 4"
+    ).at_least(1.01, overshoot(2, 4.0)),
+    claims_lib.slip(
+      "proof of Theorem 3: I₂ is printed with φ², not φ³: product that bounds "
+      "I₂ / printed bound, φ = 8, L = 32"
+    ).at_least(1.01, second_order_ratio(32, 8.0)),
   ]
   return experiment.Outcome(claims, {"theorem3": drawing})

@@ -8,36 +8,40 @@ from absl.testing import absltest
 
 from swe_tf.theory import claims
 
+_SAID = claims.paper("Lemma: |W|")
+
 
 class ClaimsTest(absltest.TestCase):
   def test_bounds_can_fail(self):
-    self.assertTrue(claims.at_most("paper", "", "", 1.0, 1.0).holds)
-    self.assertFalse(claims.at_most("paper", "", "", 1.0, 1.01).holds)
-    self.assertTrue(claims.at_least("paper", "", "", 1.0, 1.0).holds)
-    self.assertFalse(claims.at_least("paper", "", "", 1.0, 0.99).holds)
-    self.assertTrue(claims.close("paper", "", "", 1.0, 0.1, 1.05).holds)
-    self.assertFalse(claims.close("paper", "", "", 1.0, 0.1, 1.2).holds)
+    self.assertTrue(_SAID.at_most(1.0, 1.0).holds)
+    self.assertFalse(_SAID.at_most(1.0, 1.01).holds)
+    self.assertTrue(_SAID.at_least(1.0, 1.0).holds)
+    self.assertFalse(_SAID.at_least(1.0, 0.99).holds)
+    self.assertTrue(_SAID.close(1.0, 0.1, 1.05).holds)
+    self.assertFalse(_SAID.close(1.0, 0.1, 1.2).holds)
 
   def test_a_diverged_run_never_passes(self):
     for measured in (math.nan, math.inf):
-      self.assertFalse(claims.at_most("paper", "", "", 1.0, measured).holds)
-      self.assertFalse(claims.close("paper", "", "", 1.0, 1.0, measured).holds)
-    self.assertFalse(claims.at_least("paper", "", "", 1.0, math.nan).holds)
-    self.assertFalse(claims.close("paper", "", "", 1.0, math.nan, 1.0).holds)
+      self.assertFalse(_SAID.at_most(1.0, measured).holds)
+      self.assertFalse(_SAID.close(1.0, 1.0, measured).holds)
+    self.assertFalse(_SAID.at_least(1.0, math.nan).holds)
+    self.assertFalse(_SAID.close(1.0, math.nan, 1.0).holds)
 
   def test_only_what_is_observed_may_fail(self):
-    proved = {
-      kind: claims.at_most(kind, "", "", 1, 0).proved
-      for kind in ("paper", "derived", "slip", "observed")
-    }
-    self.assertEqual(
-      proved, {"paper": True, "derived": True, "slip": True, "observed": False}
-    )
+    for state, kind in (
+      (claims.paper, "paper"),
+      (claims.derived, "derived"),
+      (claims.slip, "slip"),
+      (claims.observed, "observed"),
+    ):
+      claim = state("Lemma: |W|").at_most(1, 0)
+      self.assertEqual(claim.kind, kind)
+      self.assertEqual(claim.proved, kind != "observed")
 
   def test_files(self):
     rows = [
-      claims.at_most("paper", "Lemma", "|W|", 1.0, 0.5),
-      claims.close("observed", "Figure 2", "ratio", 0.5, 0.1, math.inf),
+      _SAID.at_most(1.0, 0.5),
+      claims.observed("Figure 2: ratio").close(0.5, 0.1, math.inf),
     ]
     directory = pathlib.Path(self.create_tempdir().full_path)
     claims.write(rows, directory)

@@ -7,7 +7,6 @@ import numpy as np
 from swe_tf.theory import algorithm1
 from swe_tf.theory import deep_linear
 from swe_tf.theory import spectral
-from swe_tf.theory import theorem3
 
 
 class DeepLinearTest(parameterized.TestCase):
@@ -52,32 +51,25 @@ class DeepLinearTest(parameterized.TestCase):
   def test_flow_is_the_limit_of_small_steps(self, aggregate):
     target = np.eye(2) + 0.3 * np.random.default_rng(0).standard_normal((2, 2))
     start = deep_linear.identity(target, 3)
-    *_, stepped = algorithm1.iterates(
-      start,
-      lambda w: deep_linear.gradient(w, target),
-      step_size=1e-4,
-      num_steps=5000,
-      layer_axis=deep_linear.LAYER_AXIS,
-      untie_step=0 if aggregate is None else 5000,
-    )
+    schedule = algorithm1.Schedule(1e-4, 5000, 5000 if aggregate else 0)
+    *_, stepped = deep_linear.descend(start, target, schedule)
     flowed = deep_linear.flow(start, target, np.array([0, 0.5]), aggregate)
     np.testing.assert_allclose(flowed[-1], stepped, atol=1e-4)
 
   def test_a_margin_tells_whether_a_bound_holds(self):
-    exponents = np.linspace(0, 5, 11)[:, None]
+    times = np.linspace(0, 5, 11)
     for rate in (0.5, 1.0, 3.0):
-      self.assertAlmostEqual(
-        deep_linear.decay_margin(np.exp(-rate * exponents), exponents), rate
-      )
+      losses = np.exp(-rate * times[:, None])
+      margin = deep_linear.decay_margin(losses, 1, times)
+      self.assertAlmostEqual(margin, rate)
 
   def test_a_margin_sees_a_late_violation_and_a_nan(self):
-    exponents = np.linspace(0, 100, 11)[:, None]
-    losses = np.exp(-exponents)
-    self.assertGreaterEqual(deep_linear.decay_margin(losses, exponents), 1)
+    losses = np.exp(-10.0 * np.arange(11)[:, None])
+    self.assertGreaterEqual(deep_linear.decay_margin(losses, 10), 1)
     late, lost = losses.copy(), losses.copy()
     late[-1], lost[-1] = 1e-3, np.nan
-    self.assertLess(deep_linear.decay_margin(late, exponents), 1)
-    self.assertTrue(np.isnan(deep_linear.decay_margin(lost, exponents)))
+    self.assertLess(deep_linear.decay_margin(late, 10), 1)
+    self.assertTrue(np.isnan(deep_linear.decay_margin(lost, 10)))
 
 
 class SpectralTest(parameterized.TestCase):
@@ -89,37 +81,24 @@ class SpectralTest(parameterized.TestCase):
     target = deep_linear.positive_definite(
       np.random.default_rng(0), 1, 3, low=0.6, high=1.8
     )
-    losses, _ = theorem3.descend(
-      initial(target, 5),
-      target,
-      np.array([0.02]),
-      1500,
-      np.mean if start else None,
-    )
-    expected = np.flatnonzero(losses[:, 0] <= 1e-6 * losses[0, 0])[0]
-    steps = spectral.steps_to(
-      1e-6, 5, np.linalg.eigvalsh(target[0]), start, np.array(0.02), limit=1500
-    )
+    schedule = algorithm1.Schedule(0.02, 1500, 1500 if start else 0)
+    path = deep_linear.descend(initial(target, 5), target, schedule)
+    losses = deep_linear.loss(np.array(list(path)), target)[:, 0]
+    expected = np.flatnonzero(losses <= 1e-6 * losses[0])[0]
+    eigenvalues = np.linalg.eigvalsh(target[0])
+    steps = spectral.steps_to_train(eigenvalues, start, 5, 0.02, limit=1500)
     self.assertEqual(steps, expected)
 
   @parameterized.parameters(spectral.SHARING, spectral.ZAS)
   def test_time_is_the_limit_of_small_steps(self, start):
     target = np.array([0.5, 1.5])
-    steps = spectral.steps_to(
-      1e-3, 6, target, start, np.array(1e-4), limit=10**5
-    )
-    self.assertAlmostEqual(
-      spectral.time_to(1e-3, 6, target, start), 1e-4 * steps, delta=2e-3
-    )
+    steps = spectral.steps_to_train(target, start, 6, 1e-4, 10**5, 1e-3)
+    time = spectral.time_to_train(target, start, 6, 1e-3)
+    self.assertAlmostEqual(time, 1e-4 * steps, delta=2e-3)
 
   def test_steps_that_diverge_are_infinite(self):
-    steps = spectral.steps_to(
-      1e-6,
-      8,
-      np.array([2.0]),
-      spectral.SHARING,
-      np.array([0.01, 1.0]),
-      limit=500,
+    steps = spectral.steps_to_train(
+      np.array([2.0]), spectral.SHARING, 8, np.array([0.01, 1.0]), limit=500
     )
     self.assertTrue(np.isfinite(steps[0]))
     self.assertTrue(np.isinf(steps[1]))

@@ -115,8 +115,8 @@ class BrokenTest(parameterized.TestCase):
     with _small(theorem2, TARGETS=2, NUM_STEPS=1000):
       _, targets = theorem2.draw_targets(np.random.default_rng(0))
       near = targets[3, :2]
-      aggregate = theorem2.symmetrized(np.mean) if symmetric else np.mean
-      _, stem = theorem2.train(near, theorem2.UNTIE_STEP, aggregate)
+      options = theorem2.symmetrized(_OPTIONS) if symmetric else _OPTIONS
+      _, stem = theorem2.train(near, theorem2.UNTIE_STEP, options)
     to_symmetric = theorem2.norm(stem - theorem2.symmetric_part(near))
     to_target = theorem2.norm(stem - near)
     reached, missed = (

@@ -35,8 +35,9 @@ class OptimizerCheckTest(parameterized.TestCase):
   def test_sees_an_untie_step_that_is_off_by_one(self, untie_step):
     train = optimizer_check.train
 
-    def off_by_one(*args, **kwargs):
-      return train(*args, **kwargs | {"untie_step": untie_step})
+    def off_by_one(layers, loss, schedule):
+      other = dataclasses.replace(schedule, untie_step=untie_step)
+      return train(layers, loss, other)
 
     with (
       mock.patch.multiple(figure2, **_SMALL),

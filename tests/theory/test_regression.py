@@ -11,12 +11,8 @@ from swe_tf.theory import regression
 
 
 def _problem(seeds, num_layers, num_samples):
-  return regression.Problem.draw(
-    np.random.default_rng(0),
-    seeds=seeds,
-    num_layers=num_layers,
-    num_samples=num_samples,
-  )
+  shape = seeds, num_samples, num_layers
+  return regression.Problem.draw(np.random.default_rng(0), shape)
 
 
 class RegressionTest(parameterized.TestCase):
@@ -31,11 +27,8 @@ class RegressionTest(parameterized.TestCase):
     numeric = [
       (loss(weights + h) - loss(weights - h)) / 2e-6 for h in 1e-6 * np.eye(6)
     ]
-    np.testing.assert_allclose(
-      regression.gradient(problem.covariance(), weights - problem.weights)[0],
-      numeric,
-      atol=1e-8,
-    )
+    gradient = regression.gradient(problem)(weights)[0]
+    np.testing.assert_allclose(gradient, numeric, atol=1e-8)
 
   def test_shared_solution_is_least_squares(self):
     problem = _problem(3, 7, 5)
@@ -48,19 +41,7 @@ class RegressionTest(parameterized.TestCase):
 
   def test_training_ends_at_the_shared_solution_and_the_interpolant(self):
     problem = _problem(2, 12, 6)
-    covariance = problem.covariance()
-    path = np.array(
-      list(
-        algorithm1.iterates(
-          np.zeros_like(problem.weights),
-          lambda w: regression.gradient(covariance, w - problem.weights),
-          step_size=0.2,
-          num_steps=6000,
-          layer_axis=-1,
-          untie_step=500,
-        )
-      )
-    )
+    path = regression.descend(problem, algorithm1.Schedule(0.2, 6000, 500))
     shared = regression.shared_solution(problem)
     np.testing.assert_allclose(path[500], shared + np.zeros(12), rtol=1e-9)
     np.testing.assert_allclose(
@@ -70,20 +51,15 @@ class RegressionTest(parameterized.TestCase):
   @parameterized.parameters((8, 5), (20, 6), (7, 6))
   def test_expected_errors_are_exact(self, num_layers, num_samples):
     problem = _problem(40_000, num_layers, num_samples)
-    zero = np.zeros_like(problem.weights)
-    for start, expected in (
-      (zero, regression.expected_error_gd(num_layers, num_samples)),
-      (
-        zero + regression.shared_solution(problem),
-        regression.expected_error_swe(num_layers, num_samples),
-      ),
+    shared = regression.shared_solution(problem)
+    for start, expected_error in (
+      (0, regression.expected_error_gd),
+      (shared, regression.expected_error_swe),
     ):
-      errors = regression.test_error(
-        regression.interpolant(problem, start), problem
-      )
-      self.assertLess(
-        abs(errors.mean() - expected), 4 * errors.std() / np.sqrt(errors.size)
-      )
+      end = regression.interpolant(problem, start)
+      errors = regression.test_error(end, problem)
+      gap = abs(errors.mean() - expected_error(num_layers, num_samples))
+      self.assertLess(gap, 4 * errors.std() / np.sqrt(errors.size))
 
   def test_ratio_tends_to_one_half(self):
     self.assertAlmostEqual(
