@@ -119,6 +119,7 @@ def train(
   tau = _curves(job.path, "train").get("sharing/untie_step")
   if tau:  # It is not there for a run that never shares.
     result["untie_step"] = int(tau[-1][1])
+  plot_loss(job.path, result)
   return job.finish(result)
 
 
@@ -126,8 +127,8 @@ def _curves(model_dir: str, part: str) -> dict[str, scalars.Curve]:
   return scalars.read_scalars(os.path.join(model_dir, part))
 
 
-def plot_loss(model_dir: str, result: Mapping[str, Any]) -> str:
-  """Draws the loss with the untie step marked (Figure 3); returns the file."""
+def plot_loss(model_dir: str, result: Mapping[str, Any]) -> None:
+  """Draws the loss with the untie step marked (Figure 3)."""
   from matplotlib import figure
 
   drawing = figure.Figure(figsize=(7, 4.2), dpi=120, layout="tight")
@@ -149,9 +150,7 @@ def plot_loss(model_dir: str, result: Mapping[str, Any]) -> str:
   axes.set_ylabel("masked LM loss (nats per token)")
   axes.set_title("BERT on docstrings" + (", shared then untied" if tau else ""))
   axes.legend()
-  path = os.path.join(model_dir, "loss.png")
-  drawing.savefig(path)
-  return path
+  drawing.savefig(os.path.join(model_dir, "loss.png"))
 
 
 def run(output_dir: str, params_override: str | None = None) -> None:
@@ -191,7 +190,7 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   directory = sweep.directory("model").path
   for line in (
     *(f"  {name:<30}{value:>10.4g}" for name, value in result.items()),
-    f"loss curve     {plot_loss(str(directory), result)}",
+    f"loss curve     {directory}/loss.png",
     f"checkpoints    {directory}/ckpt-*",
     f"TensorBoard    tensorboard --logdir={directory}",
     f"done in {time.monotonic() - start:.0f} s; the full log is "

@@ -76,7 +76,6 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(corpus, tmp_path):
   assert told == [(2, "shared,"), (4, untied), (4, untied), (6, untied)]
   assert result["untie_step"] == _TAU and result["train_steps"] == _STEPS
   assert result == json.loads((tmp_path / "result.json").read_text())
-  demo.plot_loss(str(tmp_path), result)
   assert (tmp_path / "loss.png").stat().st_size > 1000
 
 

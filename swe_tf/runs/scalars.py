@@ -1,4 +1,4 @@
-"""Scalars of a run's TensorBoard logs. Imports no TensorFlow."""
+"""Scalars of a run's TensorBoard logs."""
 
 Curve = list[tuple[int, float]]
 
