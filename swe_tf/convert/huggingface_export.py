@@ -22,15 +22,7 @@ _DEFAULT_ACTIVATION = "gelu"
 def write_huggingface(
   output_dir: pathlib.Path, loaded: encoder_files.LoadedEncoder
 ) -> None:
-  """Writes an encoder into a directory.
-
-  Args:
-    output_dir: The directory.
-    loaded: The encoder.
-
-  Raises:
-    UsageError: If it is not what Hugging Face's BERT is.
-  """
+  """Writes an encoder; raises `UsageError` if it is not Hugging Face's BERT."""
   if loaded.network.get_config()["norm_first"]:
     raise errors.UsageError(
       "the encoder is Pre-LN, but Hugging Face's BERT is Post-LN and has no "
@@ -58,16 +50,10 @@ def _config(loaded: encoder_files.LoadedEncoder) -> dict[str, Any]:
   """Returns the content of `config.json`."""
   built = loaded.network.get_config()
   name = loaded.encoder.params.get("hidden_activation", _DEFAULT_ACTIVATION)
-  # Several of their names are one of ours; the first is as good as any.
-  activation = next(
-    (
-      theirs
-      for theirs, ours in huggingface_import.ACTIVATIONS.items()
-      if ours == name
-    ),
-    None,
-  )
-  if activation is None:
+  # Where several of their names are one of ours, the first is taken.
+  known = reversed(huggingface_import.ACTIVATIONS.items())
+  activations = {ours: theirs for theirs, ours in known}
+  if name not in activations:
     raise errors.UsageError(
       f"Hugging Face's BERT has no name for hidden_activation {name!r}."
     )
@@ -81,7 +67,7 @@ def _config(loaded: encoder_files.LoadedEncoder) -> dict[str, Any]:
     "intermediate_size": built["inner_dim"],
     "max_position_embeddings": built["max_sequence_length"],
     "type_vocab_size": built["type_vocab_size"],
-    "hidden_act": activation,
+    "hidden_act": activations[name],
     "hidden_dropout_prob": built["output_dropout"],
     "attention_probs_dropout_prob": built["attention_dropout"],
     "initializer_range": loaded.encoder.params.get("initializer_range", 0.02),

@@ -26,13 +26,23 @@ ACTIVATIONS = {
   "relu": "relu",
 }
 
+# What both configs say; only the number of layers has two names.
+_SIZES = (
+  "vocab_size",
+  "hidden_size",
+  "num_hidden_layers",
+  "num_attention_heads",
+  "intermediate_size",
+  "max_position_embeddings",
+  "type_vocab_size",
+)
+
 # What Model Garden's encoder has and no config can change.
 LAYER_NORM_EPSILON = 1e-12
 
 
 def import_huggingface(
-  input_dir: files.PathLike,
-  output_dir: files.PathLike,
+  input_dir: files.PathLike, output_dir: files.PathLike
 ) -> encoder_files.LoadedEncoder:
   """Writes an encoder checkpoint, its config and its vocabulary.
 
@@ -44,9 +54,6 @@ def import_huggingface(
     input_dir: Has `config.json`, `model.safetensors` and `vocab.txt`.
     output_dir: A directory that is not there yet.
 
-  Returns:
-    The encoder.
-
   Raises:
     UsageError: If the encoder is one that Model Garden's cannot be, a weight is
       missing or has another shape, or `output_dir` is there.
@@ -55,7 +62,15 @@ def import_huggingface(
   files.refuse_existing([output_dir])
   params = encoder_params(input_dir / "config.json")
   vocab_file = input_dir / "vocab.txt"
-  _check_vocabulary(vocab_file, params["vocab_size"])
+  tokens, size = (
+    len(vocab_lib.Vocabulary.load(vocab_file)),
+    params["vocab_size"],
+  )
+  if tokens > size:
+    raise errors.UsageError(
+      f"{vocab_file} has {tokens} tokens, but vocab_size is {size} in "
+      "config.json; the files do not belong together."
+    )
   encoder = registry.bert(params, "bert")
   network = encoder.build()
   load_weights(network, params["num_layers"], input_dir / "model.safetensors")
@@ -67,9 +82,6 @@ def import_huggingface(
 
 def encoder_params(path: files.PathLike) -> dict[str, Any]:
   """Returns the `BertEncoderConfig` that a `config.json` stands for.
-
-  Args:
-    path: The `config.json`.
 
   Raises:
     UsageError: If it is not a BERT encoder that Model Garden's can be.
@@ -92,23 +104,14 @@ def encoder_params(path: files.PathLike) -> dict[str, Any]:
   insist("is_decoder", (False,), False)
   insist("layer_norm_eps", (LAYER_NORM_EPSILON,), LAYER_NORM_EPSILON)
   activation = insist("hidden_act", tuple(ACTIVATIONS), "gelu")
-  names = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "hidden_size",
-    "num_layers": "num_hidden_layers",
-    "num_attention_heads": "num_attention_heads",
-    "intermediate_size": "intermediate_size",
-    "max_position_embeddings": "max_position_embeddings",
-    "type_vocab_size": "type_vocab_size",
-  }
   params = {}
-  for name, key in names.items():
+  for key in _SIZES:
     value = config.get(key)
     if not isinstance(value, int) or value < 1:
       raise errors.UsageError(
         f"{path}: {key} is {value!r}, but a positive number is needed."
       )
-    params[name] = value
+    params[key.replace("num_hidden_layers", "num_layers")] = value
   if params["hidden_size"] % params["num_attention_heads"]:
     raise errors.UsageError(
       f"{path}: hidden_size ({params['hidden_size']}) is not a multiple of "
@@ -127,13 +130,10 @@ def encoder_params(path: files.PathLike) -> dict[str, Any]:
 def load_weights(
   encoder: tf_keras.layers.Layer, num_layers: int, path: files.PathLike
 ) -> None:
-  """Fills an encoder from a safetensors file.
+  """Fills a Model Garden encoder from a safetensors file.
 
-  Args:
-    encoder: Of Model Garden, with its variables.
-    num_layers: How many layers it has.
-    path: The safetensors file. Names may start with `bert.`, and layer norms
-      may have gamma and beta, as in the oldest ones.
+  Names may start with `bert.`, and layer norms may have gamma and beta, as in
+  the oldest files.
 
   Raises:
     UsageError: If a weight is missing or has another shape, or there are more
@@ -180,12 +180,3 @@ def _read_tensors(path: files.PathLike) -> dict[str, np.ndarray]:
       f"cannot read {path}: {str(error).splitlines()[0]}."
     ) from error
   return tensors
-
-
-def _check_vocabulary(path: files.PathLike, vocab_size: int) -> None:
-  vocabulary = vocab_lib.Vocabulary.load(path)
-  if len(vocabulary) > vocab_size:
-    raise errors.UsageError(
-      f"{path} has {len(vocabulary)} tokens, but vocab_size is {vocab_size} "
-      "in config.json; the files do not belong together."
-    )

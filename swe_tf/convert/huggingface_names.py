@@ -20,7 +20,7 @@ _EMBEDDINGS = {
   "embeddings.token_type_embeddings": "type_embeddings",
 }
 _NORMS = {"embeddings.LayerNorm": "embeddings/layer_norm"}
-_POOLER = {"pooler.dense": "pooler_transform"}
+_KERNELS = {"pooler.dense": "pooler_transform"}
 _LAYER_KERNELS = {
   "attention.self.query": "self_attention/query",
   "attention.self.key": "self_attention/key",
@@ -74,10 +74,6 @@ def encoder_weights(
 ) -> list[Weight]:
   """Returns all weights of a Model Garden BERT encoder in both layouts.
 
-  Args:
-    encoder: A `BertEncoder` or `BertEncoderV2` that has its variables.
-    num_layers: How many layers it has.
-
   Raises:
     ValueError: If the encoder has a weight that Hugging Face's BERT lacks, or
       the other way round.
@@ -104,25 +100,20 @@ def encoder_weights(
       shape = (math.prod(shape),)
     weights.append(Weight(name, shape, variable, transposed))
 
-  def add_all(embeddings, norms, kernels, prefix="", variable_prefix=""):
-    for name, layer in embeddings.items():
-      add(f"{name}.weight", f"{layer}/embeddings")
+  def add_all(norms, kernels, theirs="", ours=""):
     for name, layer in norms.items():
-      add(f"{prefix}{name}.weight", f"{variable_prefix}{layer}/gamma")
-      add(f"{prefix}{name}.bias", f"{variable_prefix}{layer}/beta")
+      add(f"{theirs}{name}.weight", f"{ours}{layer}/gamma")
+      add(f"{theirs}{name}.bias", f"{ours}{layer}/beta")
     for name, layer in kernels.items():
-      add(f"{prefix}{name}.weight", f"{variable_prefix}{layer}/kernel", True)
-      add(f"{prefix}{name}.bias", f"{variable_prefix}{layer}/bias")
+      add(f"{theirs}{name}.weight", f"{ours}{layer}/kernel", True)
+      add(f"{theirs}{name}.bias", f"{ours}{layer}/bias")
 
-  add_all(_EMBEDDINGS, _NORMS, _POOLER)
-  for index in range(num_layers):
-    add_all(
-      {},
-      _LAYER_NORMS,
-      _LAYER_KERNELS,
-      f"encoder.layer.{index}.",
-      f"transformer/layer_{index}/",
-    )
+  for name, layer in _EMBEDDINGS.items():
+    add(f"{name}.weight", f"{layer}/embeddings")
+  add_all(_NORMS, _KERNELS)
+  for i in range(num_layers):
+    prefixes = f"encoder.layer.{i}.", f"transformer/layer_{i}/"
+    add_all(_LAYER_NORMS, _LAYER_KERNELS, *prefixes)
   if variables:
     raise ValueError(
       f"Hugging Face's BERT has no place for {', '.join(variables)}."

@@ -20,12 +20,7 @@ from swe_tf.modeling import encoder_files
 def write_saved_model(
   output_dir: pathlib.Path, loaded: encoder_files.LoadedEncoder
 ) -> None:
-  """Writes an encoder into a directory, its vocabulary as an asset.
-
-  Args:
-    output_dir: The directory.
-    loaded: The encoder.
-  """
+  """Writes an encoder into a directory, its vocabulary as an asset."""
   outputs = loaded.network(loaded.network.inputs)
   outputs["default"] = outputs["pooled_output"]
   model = tf_keras.Model(inputs=loaded.network.inputs, outputs=outputs)

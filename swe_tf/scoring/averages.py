@@ -13,15 +13,7 @@ GLUE_ROWS = ("AX", "MNLI-m", "MNLI-mm", "QNLI", "QQP", "SST-2")
 
 
 def squad_average(scores: Mapping[str, float]) -> float:
-  """Returns the SQuAD average: the mean F1 of v1.1 and v2.0.
-
-  Args:
-    scores: F1 in percent by `SQUAD_ROWS`; other keys are ignored.
-
-  Raises:
-    ValueError: If a row is missing.
-
-  Example:
+  """Returns the mean F1 in percent of `SQUAD_ROWS`; ignores other keys.
 
   >>> squad_average({"squad_v1.1": 92.54, "squad_v2.0": 84.14})
   88.34
@@ -30,14 +22,9 @@ def squad_average(scores: Mapping[str, float]) -> float:
 
 
 def glue_average(scores: Mapping[str, float]) -> float:
-  """Returns the GLUE average: the mean of the six rows of the tables.
+  """Returns the mean score in percent of `GLUE_ROWS`; ignores other keys.
 
-  Args:
-    scores: In percent by `GLUE_ROWS`: Matthews' correlation for AX, F1 for
-      QQP, accuracy for the others. Other keys are ignored.
-
-  Raises:
-    ValueError: If a row is missing.
+  The paper has Matthews' correlation for AX, F1 for QQP, accuracy for others.
   """
   return _mean(scores, GLUE_ROWS)
 

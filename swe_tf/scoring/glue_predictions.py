@@ -6,7 +6,6 @@ the data file, from 0.
 
 from collections.abc import Mapping, Sequence
 import math
-import pathlib
 
 from swe_tf import errors
 from swe_tf import files
@@ -21,20 +20,14 @@ Label = int | float
 def format_predictions(
   predictions: Mapping[int, Label], task: glue_tasks.GlueTask
 ) -> str:
-  """Returns the content of a prediction file.
+  """Returns the content of a prediction file from class ids by row.
 
-  Args:
-    predictions: By row: class ids, or scores for STS-B, which are moved into
-      the range of the labels.
-    task: The task.
-
-  Raises:
-    ValueError: If a score is not a number.
+  STS-B has scores, which are moved into the range of the labels; raises
+  `ValueError` if one is not a number.
   """
   low, high = glue_tasks.SCORE_RANGE
   lines = [HEADER]
-  for index in sorted(predictions):
-    value = predictions[index]
+  for index, value in sorted(predictions.items()):
     if task.is_regression:
       if not math.isfinite(value):
         raise ValueError(
@@ -52,22 +45,13 @@ def write_predictions(
   task: glue_tasks.GlueTask,
 ) -> None:
   """Writes a prediction file; see `format_predictions`."""
-  text = format_predictions(predictions, task)
-  with files.complete_or_absent(path) as scratch:
-    pathlib.Path(scratch).write_text(text, encoding="utf-8")
+  files.write_text(path, format_predictions(predictions, task))
 
 
 def read_predictions(
   path: files.PathLike, task: glue_tasks.GlueTask
 ) -> dict[int, Label]:
-  """Reads a prediction file.
-
-  Args:
-    path: The file.
-    task: Its task.
-
-  Returns:
-    Class ids, or scores for STS-B, by row.
+  """Returns the class ids of a prediction file, or scores for STS-B, by row.
 
   Raises:
     UsageError: If the header is another one, an index is not a number or comes
@@ -102,19 +86,13 @@ def align(
 ) -> tuple[Sequence[Label], Sequence[Label]]:
   """Returns the labels of a data file and the predictions for the same rows.
 
-  Args:
-    glue_file: The data, with labels.
-    predictions: By row. Those for rows that were left out are not scored.
-    path: Where the predictions are from, for errors.
+  Predictions for rows that were left out are not scored. Errors name `path`.
 
   Raises:
     UsageError: If a row has no prediction, or a prediction is beyond the rows.
   """
-  rows = {
-    example.index: example.label
-    for example in glue_file.examples
-    if example.label is not None
-  }
+  examples = glue_file.examples
+  rows = {row.index: row.label for row in examples if row.label is not None}
   missing = [index for index in rows if index not in predictions]
   if missing:
     raise errors.UsageError(

@@ -77,13 +77,13 @@ def evaluate(
       f"{len(questions)} questions of {squad.path}; do the files belong "
       "together?"
     )
-  exact, f1 = {}, {}
+  raw: dict[str, dict[str, float]] = {"exact_match": {}, "f1": {}}
   for name in answered:
-    exact[name], f1[name] = _score(
+    raw["exact_match"][name], raw["f1"][name] = _score(
       predictions[name], questions[name], squad.version
     )
 
-  found = {"exact_match": exact, "f1": f1}
+  found = raw
   if na_probs is not None:
     for name in answered:
       if name not in na_probs:
@@ -91,36 +91,26 @@ def evaluate(
           f"no no-answer probability for question {name}, which has a "
           "prediction."
         )
-    found = {
-      metric: {
-        name: float(not questions[name].answers)
-        if na_probs[name] > na_prob_threshold
-        else score
-        for name, score in scores.items()
-      }
-      for metric, scores in found.items()
+    silent = {
+      name: float(not questions[name].answers)
+      for name in answered
+      if na_probs[name] > na_prob_threshold
     }
+    found = {metric: scores | silent for metric, scores in raw.items()}
 
   result = _means(found, list(questions))
   result["missing"] = len(questions) - len(answered)
   result["extra"] = len(predictions) - len(answered)
   if squad.version == "2.0":
     for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
-      part = [
-        name
-        for name, question in questions.items()
-        if bool(question.answers) == has_answer
-      ]
-      if part:
-        for key, value in _means(found, part).items():
-          result[f"{prefix}_{_SHORT.get(key, key)}"] = value
+      part = [q.id for q in squad.questions if bool(q.answers) == has_answer]
+      for key, value in (_means(found, part) if part else {}).items():
+        result[f"{prefix}_{_SHORT.get(key, key)}"] = value
   if na_probs is not None:
-    for metric, scores in (("exact_match", exact), ("f1", f1)):
-      best, threshold = _best_threshold(
-        scores, predictions, na_probs, questions
-      )
-      result[f"best_{_SHORT.get(metric, metric)}"] = best
-      result[f"best_{_SHORT.get(metric, metric)}_thresh"] = threshold
+    for metric, scores in raw.items():
+      best = _best_threshold(scores, predictions, na_probs, questions)
+      key = f"best_{_SHORT.get(metric, metric)}"
+      result[key], result[f"{key}_thresh"] = best
   return result
 
 

@@ -27,15 +27,7 @@ MAJORITY = {"WNLI": "0"}
 
 
 def find_predictions(runs: files.PathLike, name: str) -> pathlib.Path | None:
-  """Returns the prediction file for a submission name, None if there is none.
-
-  Args:
-    runs: The directory of all runs.
-    name: One of `glue_tasks.SUBMISSIONS`.
-
-  Raises:
-    UsageError: If a `selection.json` names no directory.
-  """
+  """Returns the prediction file for one of `glue_tasks.SUBMISSIONS`, if any."""
   runs = pathlib.Path(runs)
   places = [(runs / name, "predictions.tsv")]
   if name in _TRAINED_AS:
@@ -59,18 +51,12 @@ def find_predictions(runs: files.PathLike, name: str) -> pathlib.Path | None:
 def collect(
   runs: files.PathLike, majority_for: Iterable[str] = ()
 ) -> dict[str, str]:
-  """Returns the eleven files of a submission, checked.
+  """Returns the checked content of a submission's eleven files by name.
 
   Args:
     runs: The directory of all runs.
     majority_for: Names that are filled with the majority class if they have no
       predictions. Only WNLI can be.
-
-  Returns:
-    The content of each file by submission name.
-
-  Raises:
-    UsageError: If predictions are missing or not what the site takes.
   """
   for name in majority_for:
     if name not in MAJORITY:
@@ -78,23 +64,18 @@ def collect(
         f"--majority_for={name} is not possible; only "
         f"{', '.join(MAJORITY)} can be filled with its majority class."
       )
-  found = {
-    name: find_predictions(runs, name) for name in glue_tasks.SUBMISSIONS
-  }
-  missing = [
-    name
-    for name, path in found.items()
-    if path is None and name not in majority_for
-  ]
+  names = glue_tasks.SUBMISSIONS
+  found = {name: find_predictions(runs, name) for name in names}
+  missing = [n for n in names if not found[n] and n not in majority_for]
   if missing:
+    advice = "."
+    if "WNLI" in missing:
+      advice = (
+        ", or fill WNLI, which the paper leaves out, with --majority_for=WNLI."
+      )
     raise errors.UsageError(
       f"{runs} has no predictions for {', '.join(missing)}; a submission "
-      "needs all eleven. Put them into NAME/predictions.tsv"
-      + (
-        ", or fill WNLI, which the paper leaves out, with --majority_for=WNLI."
-        if "WNLI" in missing
-        else "."
-      )
+      f"needs all eleven. Put them into NAME/predictions.tsv{advice}"
     )
   contents = {}
   for name, path in found.items():
@@ -116,13 +97,7 @@ def check(
   name: str,
   path: files.PathLike,
 ) -> None:
-  """Raises `UsageError` unless every row of the test set has a prediction.
-
-  Args:
-    predictions: By row.
-    name: A submission name.
-    path: Where they are from, for the error.
-  """
+  """Raises `UsageError` unless every row of the test set has a prediction."""
   rows = glue_tasks.SUBMISSIONS[name].submissions[name]
   if len(predictions) != rows or max(predictions) != rows - 1:
     highest = max(predictions, default="none")
