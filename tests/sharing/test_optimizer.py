@@ -94,7 +94,8 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
       make, 1, num_replicas, splits=splits
     )
     oracle = toy.run_algorithm_1(make, 1, num_replicas, splits)
-    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
+    # 1.04e-6 on some processors; a mutation differs by more than 1e-3.
+    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 2e-6)
     self.assertTrue(all(identical), "a tie differs within while shared")
     never = toy.run_algorithm_1(make, 1, num_replicas)
     self.assertGreater(toy.max_relative_difference(ours, never), 1e-3)
