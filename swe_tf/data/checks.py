@@ -23,16 +23,13 @@ from swe_tf.data.text import text_files
 def check_input(
   *configs: cfg.DataConfig, vocab_size: int | None = None
 ) -> None:
-  """Checks the data of a run: that it is there, sound, and fits the model.
+  """Checks that the data of a run is there, is sound and fits the model.
+
+  Configs without `input_path`, with dummy data and of other tasks are skipped.
 
   Args:
     *configs: The data configs, for instance of training and of validation.
-      Those without `input_path`, with dummy data and of other tasks are not
-      looked at.
     vocab_size: The size of the model's vocabulary.
-
-  Raises:
-    UsageError: If the run cannot work.
   """
   digests: dict[str, str] = {}  # Where each vocabulary was found.
   for params in configs:

@@ -35,6 +35,9 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     return reader.read(input_context, start_step=start_step)
 
 
+_RESUMABLE = ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader
+
+
 def _example_counter() -> Callable[[str], int | None]:
   """Returns a function that knows the examples of a shard by its manifest."""
   load = functools.cache(manifest.load)
@@ -51,7 +54,7 @@ def build_dataset(
   input_context: tf.distribute.InputContext | None = None,
   start_step: int = 0,
 ) -> tf.data.Dataset:
-  """Returns the batches of `params` that a run sees from `start_step` on.
+  """Returns the per-replica batches that a run sees from `start_step` on.
 
   Args:
     params: A `PretrainTextDataConfig` or Model Garden's
@@ -59,18 +62,12 @@ def build_dataset(
       registered loader and starts from the beginning.
     input_context: The input pipeline, given by `tf.distribute`.
     start_step: The number of training steps taken already.
-
-  Returns:
-    A dataset of per-replica batches.
   """
   if type(params) is pretrain_dataloader.BertPretrainDataConfig:  # pylint: disable=unidiomatic-typecheck
     loader = ResumablePretrainDataLoader(params)
   else:
     loader = data_loader_factory.get_data_loader(params)
-  if isinstance(
-    loader,
-    (ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader),
-  ):
+  if isinstance(loader, _RESUMABLE):
     return loader.load(input_context, start_step)
   if start_step:
     logging.warning(

@@ -20,12 +20,7 @@ _OFFICIAL, _TFDS = "dev", "validation"
 def write_glue_files(
   name: str, task: glue_tasks.GlueTask, directory: pathlib.Path
 ) -> None:
-  """Writes a JSON lines file for every split of a TFDS data set.
-
-  Args:
-    name: Such as `glue/sst2`.
-    task: The GLUE task that it is.
-    directory: Where to write.
+  """Writes a JSON lines file for every split of a set such as `glue/sst2`.
 
   Raises:
     UsageError: If TFDS cannot give the data, or it is another task's.
@@ -42,21 +37,15 @@ def write_glue_files(
       )
     columns[found[0]] = names[0]
 
+  # The order of the classes is not ours; their names are, but for 0 and 1.
+  is_named = task.labels not in ((), glue_tasks.BINARY_LABELS)
+  to_label = features["label"].int2str if is_named else str
+
   def row(example):
-    content = {
-      column: example[each].decode("utf-8") for each, column in columns.items()
-    }
-    label = example["label"]
-    if task.is_regression:
-      content[task.label[0]] = str(label)
-    elif label >= 0:  # Test sets have -1, which is no label.
-      # The order of the classes is not ours; their names are, but for 0 and 1.
-      label = (
-        str(label)
-        if task.labels == glue_tasks.BINARY_LABELS
-        else features["label"].int2str(label)
-      )
-      content[task.label[0]] = label
+    content = {ours: example[key].decode() for key, ours in columns.items()}
+    # Test sets have -1, which is no label.
+    if task.is_regression or example["label"] >= 0:
+      content[task.label[0]] = to_label(example["label"])
     return json.dumps(content)
 
   for split in builder.info.splits:
@@ -68,47 +57,26 @@ def write_glue_files(
 
 
 def write_squad_file(name: str, split: str, path: pathlib.Path) -> None:
-  """Writes a split of a TFDS data set as SQuAD's JSON.
-
-  Args:
-    name: `squad/v1.1` or `squad/v2.0`.
-    split: `train` or `eval`.
-    path: The file.
-
-  Raises:
-    UsageError: If TFDS cannot give the data.
-  """
+  """Writes the split `train` or `eval` of a TFDS data set as SQuAD's JSON."""
   examples = _read(_prepare(name), "train" if split == "train" else _TFDS)
-  content = {
-    "data": [
-      {
-        "title": example["title"].decode("utf-8"),
-        "paragraphs": [
-          {
-            "context": example["context"].decode("utf-8"),
-            "qas": [_question(example)],
-          }
-        ],
-      }
-      for example in examples
-    ]
-  }
-  files.write_json(path, content)
+  files.write_json(path, {"data": [_article(each) for each in examples]})
 
 
-def _question(example: Mapping[str, Any]) -> dict[str, Any]:
+def _article(example: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns an article of one question."""
   answers = example["answers"]
   question = {
-    "id": example["id"].decode("utf-8"),
-    "question": example["question"].decode("utf-8"),
+    "id": example["id"].decode(),
+    "question": example["question"].decode(),
     "answers": [
-      {"text": text.decode("utf-8"), "answer_start": int(start)}
+      {"text": text.decode(), "answer_start": int(start)}
       for text, start in zip(answers["text"], answers["answer_start"])
     ],
   }
   if "is_impossible" in example:
     question["is_impossible"] = bool(example["is_impossible"])
-  return question
+  paragraph = {"context": example["context"].decode(), "qas": [question]}
+  return {"title": example["title"].decode(), "paragraphs": [paragraph]}
 
 
 def _prepare(name: str):

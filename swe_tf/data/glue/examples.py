@@ -53,20 +53,9 @@ class GlueFile:
 
 
 def read_glue_file(
-  path: files.PathLike,
-  task: glue_tasks.GlueTask,
-  *,
-  needs_labels: bool = True,
+  path: files.PathLike, task: glue_tasks.GlueTask, *, needs_labels: bool = True
 ) -> GlueFile:
   """Reads a TSV file, or JSON lines if the name ends in `.jsonl`.
-
-  Args:
-    path: The file.
-    task: The task that it belongs to.
-    needs_labels: Whether a file without labels is a fault.
-
-  Returns:
-    The examples.
 
   Raises:
     UsageError: If a column is not there, a label is not in the set, a row is
@@ -118,13 +107,8 @@ def read_glue_directory(
 ) -> list[GlueFile]:
   """Reads every data file of a task's directory, train files first.
 
-  Args:
-    input_dir: Where files `train*`, `dev*`, `test*` or `diagnostic*` are, that
-      end in `.tsv` or `.jsonl`. Train and dev files must have labels.
-    task: The task.
-
-  Raises:
-    UsageError: If there is none, or one has a fault.
+  They are `train*`, `dev*`, `test*` or `diagnostic*`, and end in `.tsv` or
+  `.jsonl`. Train and dev files must have labels.
   """
   paths = [
     path
@@ -144,10 +128,9 @@ def read_glue_directory(
       raise errors.UsageError(
         f"{input_dir} has both {stem}.tsv and {stem}.jsonl; keep one."
       )
+  labelled = ("train", "dev")
   return [
-    read_glue_file(
-      path, task, needs_labels=path.stem.startswith(("train", "dev"))
-    )
+    read_glue_file(path, task, needs_labels=path.stem.startswith(labelled))
     for path in paths
   ]
 
@@ -155,12 +138,8 @@ def read_glue_directory(
 def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
   """Returns the id of a class, or the score of a regression.
 
-  Args:
-    text: The label as it stands in a GLUE file.
-    task: The task.
-
   Raises:
-    ValueError: If it is none of the task's.
+    ValueError: If `text` is no label of the task.
   """
   if not task.is_regression:
     if text not in task.labels:
@@ -191,11 +170,9 @@ def _places(
   """Returns where the texts stand, and then the label if there is one."""
   places = []
   for names in (*task.texts, task.label):
-    place = next(
-      (columns.index(name) for name in names if name in columns), None
-    )
-    if place is not None:
-      places.append(place)
+    found = [columns.index(name) for name in names if name in columns]
+    if found:
+      places.append(found[0])
     elif names is not task.label or needs_labels:
       raise errors.UsageError(
         f"{path}:1: no column {' or '.join(map(repr, names))}, which "
@@ -243,20 +220,12 @@ def _json_lines(
     try:
       row = json.loads(line)
     except json.JSONDecodeError as error:
-      raise errors.UsageError(
-        f"{path}:{number}: not JSON ({error.msg})."
-      ) from error
+      fault = f"{path}:{number}: not JSON ({error.msg})."
+      raise errors.UsageError(fault) from error
     if not isinstance(row, dict):
       raise errors.UsageError(f"{path}:{number}: not a JSON object.")
-    return {
-      name: None if value is None else str(value) for name, value in row.items()
-    }
+    return {key: None if row[key] is None else str(row[key]) for key in row}
 
   columns = list(parse(1, lines[0]))
-
-  def rows():
-    for number, line in enumerate(lines, start=1):
-      row = parse(number, line)
-      yield number, [row.get(name) for name in columns]
-
-  return columns, rows()
+  rows = ((i, parse(i, line)) for i, line in enumerate(lines, start=1))
+  return columns, ((i, [row.get(key) for key in columns]) for i, row in rows)

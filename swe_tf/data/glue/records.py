@@ -35,16 +35,13 @@ def write_glue_directory(
   Args:
     glue_files: What to write. `train.tsv` becomes `train.tf_record`.
     task: The task of the files.
-    output_dir: The directory to write to.
+    output_dir: Where none of the outputs may be yet.
     tokenizer: Makes the tokens.
     max_seq_length: The length of every sequence.
     report: Is told a line for every finished file.
 
   Returns:
     The manifest.
-
-  Raises:
-    UsageError: If one of the outputs is already there.
   """
   output_dir = files.as_path(output_dir)
   vocab_path = output_dir / "vocab.txt"
@@ -94,15 +91,12 @@ def write_glue_directory(
 
 def _sizes(splits) -> dict[str, int]:
   """Returns the sizes by Model Garden's names; MNLI's matched parts count."""
+  names = {"train": "train", "eval": "dev", "test": ("test", "diagnostic")}
   sizes: dict[str, int] = {}
-  for key, roles in (
-    ("train_data_size", ("train",)),
-    ("eval_data_size", ("dev",)),
-    ("test_data_size", ("test", "diagnostic")),
-  ):
+  for key, roles in names.items():
     for name, split in splits.items():
       if name.startswith(roles):
-        sizes.setdefault(key, split["size"])
+        sizes.setdefault(f"{key}_data_size", split["size"])
   return sizes
 
 
@@ -116,13 +110,7 @@ def write_glue_records(
 ) -> None:
   """Writes one TFRecord file; `example_id` is the row in the GLUE file.
 
-  Args:
-    glue_file: The examples.
-    task: Their task.
-    output: The TFRecord file.
-    tokenizer: Makes the tokens.
-    max_seq_length: The length of every sequence. Of a pair that is too long,
-      the longer text is cut first.
+  Of a pair that is too long, the longer text is cut first.
   """
   label_type = float if task.is_regression else int
   examples = [

@@ -56,6 +56,7 @@ class GlueTask:
 
 
 _SENTENCES = (("sentence1",), ("sentence2",))
+_QUESTIONS = ("question1", "question2")
 
 TASKS = {
   task.name: task
@@ -92,18 +93,11 @@ TASKS = {
     ),
     GlueTask(
       name="QQP",
-      texts=(("question1",), ("question2",)),
+      texts=tuple((name,) for name in _QUESTIONS),
       label=("is_duplicate", "label"),
       metrics=("f1", "accuracy"),
       model_garden_metric="f1",
-      bare_columns=(
-        "id",
-        "qid1",
-        "qid2",
-        "question1",
-        "question2",
-        "is_duplicate",
-      ),
+      bare_columns=("id", "qid1", "qid2", *_QUESTIONS, "is_duplicate"),
       drops_malformed=True,
       submissions={"QQP": 390965},
     ),
@@ -147,15 +141,7 @@ SUBMISSIONS = dict(
 
 
 def find_task(name: str) -> GlueTask:
-  """Returns a task by its name or by that of one of its submission files.
-
-  Args:
-    name: Such as `SST-2`, `MNLI` or `MNLI-mm`; upper and lower case are one.
-
-  Raises:
-    UsageError: If there is no such task.
-
-  Example:
+  """Returns a task by its name or that of a submission file, in any case.
 
   >>> find_task("mnli-mm").labels
   ('contradiction', 'entailment', 'neutral')

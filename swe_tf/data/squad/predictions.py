@@ -31,11 +31,10 @@ class Answers:
 
   def decide(self, threshold: float = 0.0) -> dict[str, str]:
     """Returns the predictions: empty where `null_odds` exceed the threshold."""
+    odds = {name: self.null_odds.get(name, -math.inf) for name in self.texts}
     return {
-      question: ""
-      if self.null_odds.get(question, -math.inf) > threshold
-      else text
-      for question, text in self.texts.items()
+      name: "" if odds[name] > threshold else text
+      for name, text in self.texts.items()
     }
 
 
@@ -63,14 +62,11 @@ def answers_from_logits(
     ValueError: If a window has no logits: Model Garden would make up an answer.
   """
   known = {result.unique_id for result in results}
-  missing = [
-    feature.unique_id
-    for feature in built.features
-    if feature.unique_id not in known
-  ]
+  windows = [feature.unique_id for feature in built.features]
+  missing = [window for window in windows if window not in known]
   if missing:
     raise ValueError(
-      f"There are no logits for {len(missing)} of {len(built.features)} "
+      f"There are no logits for {len(missing)} of {len(windows)} "
       f"windows, such as {missing[0]}; set drop_remainder to False so that "
       "the last batch is not dropped."
     )
@@ -84,16 +80,10 @@ def answers_from_logits(
     version_2_with_negative=version == "2.0",
     null_score_diff_threshold=math.inf,
   )
-  return Answers(
-    dict(texts), {question: float(odds) for question, odds in null_odds.items()}
-  )
+  odds = {name: float(value) for name, value in null_odds.items()}
+  return Answers(dict(texts), odds)
 
 
 def write_predictions(path: files.PathLike, predictions: Mapping[str, str]):
-  """Writes predictions as the official script and `swe score squad` read them.
-
-  Args:
-    path: The JSON file.
-    predictions: Answers by question id, as `Answers.decide` returns them.
-  """
+  """Writes what the official script and `swe score squad` read."""
   files.write_json(path, dict(predictions))

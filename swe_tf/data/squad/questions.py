@@ -64,28 +64,25 @@ class SquadFile:
 
 
 def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
-  """Reads a SQuAD JSON file.
-
-  Args:
-    path: The file.
-    version: `1.1`, where every question has an answer, or `2.0`.
+  """Reads a SQuAD JSON file; in version `1.1` every question has an answer.
 
   Raises:
     UsageError: If something that scoring needs is not there, or an id is used
       twice.
   """
   path = files.as_path(path)
-  questions = {}
+  questions: dict[str, Question] = {}
   for question in _questions(path, files.read_json(path)):
+    fault = ""
     if question.id in questions:
-      raise errors.UsageError(
-        f"{_place(path, question.id)}: the id is used twice."
+      fault = "the id is used twice."
+    elif version == "1.1" and not question.answers:
+      fault = (
+        "no answers, but in v1.1 every question has one; is this a file of "
+        "--version=2.0?"
       )
-    if version == "1.1" and not question.answers:
-      raise errors.UsageError(
-        f"{_place(path, question.id)}: no answers, but in v1.1 every "
-        "question has one; is this a file of --version=2.0?"
-      )
+    if fault:
+      raise errors.UsageError(f"{_place(path, question.id)}: {fault}")
     questions[question.id] = question
   if not questions:
     raise errors.UsageError(f"{path} has no questions.")
@@ -94,10 +91,6 @@ def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
 
 def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
   """Checks what conversion to records relies on.
-
-  Args:
-    squad: The questions.
-    for_training: Whether a question may have only one answer.
 
   Raises:
     UsageError: If an answer is not in its context where `answer_start` says, a
@@ -154,19 +147,13 @@ def _questions(path: files.Path, content: Any) -> Iterator[Question]:
     title = article.get("title") if isinstance(article, dict) else None
     for paragraph in get(article, "paragraphs", list, title):
       for qa in get(paragraph, "qas", list, title):
-        question_id = get(qa, "id", str, title)
-        yield Question(
-          id=question_id,
-          text=qa.get("question"),
-          context=paragraph.get("context"),
-          answers=tuple(
-            Answer(
-              get(answer, "text", str, question_id), answer.get("answer_start")
-            )
-            for answer in get(qa, "answers", list, question_id)
-          ),
-          is_impossible=qa.get("is_impossible"),
+        name = get(qa, "id", str, title)
+        answers = tuple(
+          Answer(get(answer, "text", str, name), answer.get("answer_start"))
+          for answer in get(qa, "answers", list, name)
         )
+        text, context = qa.get("question"), paragraph.get("context")
+        yield Question(name, text, context, answers, qa.get("is_impossible"))
 
 
 def _place(path: files.Path, name: Any) -> str:

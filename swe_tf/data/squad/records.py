@@ -65,31 +65,17 @@ def write_train_records(
   tokenizer: cached_tokenizer.CachedTokenizer,
   windows: Windows = BERT_WINDOWS,
 ) -> tuple[int, int]:
-  """Writes the windows of a training file.
-
-  Args:
-    path: A SQuAD file that `check_convertible` has passed.
-    output: The TFRecord file.
-    version: `1.1` or `2.0`.
-    tokenizer: Makes the tokens.
-    windows: The lengths.
+  """Writes the windows of a training file that `check_convertible` passed.
 
   Returns:
     The number of questions, and that of the windows written. Model Garden
     leaves out questions whose answer it cannot find after its own splitting at
     white space.
   """
-  examples = squad_lib.read_squad_examples(
-    str(path), is_training=True, version_2_with_negative=version == "2.0"
-  )
   with files.complete_or_absent(output) as scratch:
     writer = squad_lib.FeatureWriter(scratch, is_training=True)
-    count = _convert(
-      examples,
-      tokenizer,
-      windows,
-      is_training=True,
-      output_fn=writer.process_feature,
+    examples, count = _convert(
+      path, version, tokenizer, windows, True, writer.process_feature
     )
     writer.close()
   return len(examples), count
@@ -108,27 +94,10 @@ def build_eval_features(
   About 7 seconds for a SQuAD dev file, so that they are not stored but built
   again from the JSON file when answers are to be read off logits. The ids of
   the windows come out the same each time.
-
-  Args:
-    path: A SQuAD file.
-    version: `1.1` or `2.0`.
-    tokenizer: Makes the tokens.
-    windows: The lengths.
-    output: Where to write the TFRecord file.
   """
-  examples = squad_lib.read_squad_examples(
-    str(path), is_training=False, version_2_with_negative=version == "2.0"
-  )
-  features = []
-  # One window a batch: Model Garden then adds none to fill the last batch.
-  _convert(
-    examples,
-    tokenizer,
-    windows,
-    is_training=False,
-    batch_size=1,
-    output_fn=lambda feature, is_padding: features.append(feature),
-  )
+  features: list[squad_lib.InputFeatures] = []
+  add = lambda feature, is_padding: features.append(feature)
+  examples, _ = _convert(path, version, tokenizer, windows, False, add)
   if output is not None:
     with files.complete_or_absent(output) as scratch:
       writer = squad_lib.FeatureWriter(scratch, is_training=False)
@@ -138,15 +107,21 @@ def build_eval_features(
   return EvalFeatures(examples, features)
 
 
-def _convert(examples, tokenizer, windows, **kwargs) -> int:
-  return squad_lib.convert_examples_to_features(
-    examples=examples,
-    tokenizer=tokenizer,
-    max_seq_length=windows.max_seq_length,
-    max_query_length=windows.max_query_length,
-    doc_stride=windows.doc_stride,
-    **kwargs,
+def _convert(path, version, tokenizer, windows, is_training, output_fn):
+  """Returns the examples of a file, and how many windows were made."""
+  examples = squad_lib.read_squad_examples(
+    str(path), is_training, version_2_with_negative=version == "2.0"
   )
+  count = squad_lib.convert_examples_to_features(
+    examples,
+    tokenizer,
+    **dataclasses.asdict(windows),
+    is_training=is_training,
+    output_fn=output_fn,
+    # A window a batch: Model Garden then adds none to fill the last batch.
+    batch_size=None if is_training else 1,
+  )
+  return examples, count
 
 
 def write_squad_directory(
@@ -164,17 +139,14 @@ def write_squad_directory(
     squad: The questions of the split, passed by `check_convertible`.
     split: `train` or `eval`. The file of an evaluation split is copied to
       `eval.json`, where scoring and Model Garden's task find it.
-    output_dir: The directory. It may hold the other split, made alike.
+    output_dir: The directory. It may hold the other split, made with the same
+      version, vocabulary and lengths.
     tokenizer: Makes the tokens.
     windows: The lengths.
     report: Is told a line when the split is finished.
 
   Returns:
     The manifest.
-
-  Raises:
-    UsageError: If the split is already there, or the other one was made with
-      another version, vocabulary or length.
   """
   output_dir = files.as_path(output_dir)
   output = output_dir / f"{split}.tf_record"
@@ -200,22 +172,13 @@ def write_squad_directory(
     content = earlier
 
   start = time.monotonic()
+  how: dict[str, Any] = dict(
+    version=squad.version, tokenizer=tokenizer, windows=windows
+  )
   if split == "train":
-    questions, size = write_train_records(
-      squad.path,
-      output,
-      version=squad.version,
-      tokenizer=tokenizer,
-      windows=windows,
-    )
+    questions, size = write_train_records(squad.path, output, **how)
   else:
-    built = build_eval_features(
-      squad.path,
-      version=squad.version,
-      tokenizer=tokenizer,
-      windows=windows,
-      output=output,
-    )
+    built = build_eval_features(squad.path, output=output, **how)
     questions, size = len(built.examples), len(built.features)
     files.write_bytes(json_copy, files.read_bytes(squad.path))
   vocabulary = files.read_bytes(tokenizer.vocab_file)
