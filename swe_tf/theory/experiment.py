@@ -60,11 +60,11 @@ class Outcome:
 
   Attributes:
     claims: judged claims, in the order of the paper.
-    figures: figures by file name without suffix.
+    drawing: the figure, if there is one.
   """
 
   claims: Sequence[claims_lib.Claim]
-  figures: Mapping[str, figure.Figure] = dataclasses.field(default_factory=dict)
+  drawing: figure.Figure | None = None
 
 
 def run(
@@ -90,8 +90,8 @@ def run(
     # A run that diverges on purpose overflows; its claims report that.
     with np.errstate(over="ignore", invalid="ignore"):
       outcome = importlib.import_module(EXPERIMENTS[name]).run(options)
-    for file_name, drawing in outcome.figures.items():
-      drawing.savefig(output_dir / f"{file_name}.png", dpi=110)
+    if outcome.drawing is not None:
+      outcome.drawing.savefig(output_dir / f"{name}.png", dpi=110)
     results.extend(outcome.claims)
     held = sum(claim.holds for claim in outcome.claims)
     log(

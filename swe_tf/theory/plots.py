@@ -43,7 +43,7 @@ def slope(x, y) -> float:
 
 
 def power_law(panel, x, y, colour, label, fitted=slice(None), markersize=4):
-  """Draws points, and returns the exponent fitted to some of them."""
+  """Draws points, and returns the exponent fitted to those of `fitted`."""
   exponent = slope(x[fitted], y[fitted])
   # Adding zero turns -0.00 into +0.00.
   label = f"{label} slope {round(exponent, 2) + 0.0:+.2f}"

@@ -104,4 +104,4 @@ def run(options: experiment.Options) -> experiment.Outcome:
       "w* ~ N(1, 10²), ‖ŵ − w̄*‖ √(n / L)"
     ).close(10.0, 2.0, constant),
   ]
-  return experiment.Outcome(claims, {"proposition1": drawing})
+  return experiment.Outcome(claims, drawing)

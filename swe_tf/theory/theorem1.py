@@ -157,4 +157,4 @@ def run(options: experiment.Options) -> experiment.Outcome:
     + fact1(rng, middle)
     + remark(options.aggregate, right)
   )
-  return experiment.Outcome(claims, {"theorem1": drawing})
+  return experiment.Outcome(claims, drawing)

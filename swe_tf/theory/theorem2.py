@@ -205,4 +205,4 @@ def run(options: experiment.Options) -> experiment.Outcome:
       "((ρ - 1)² / 2), against the lowest eigenvector"
     ).close(1, 0.05, ratios.flat[np.argmax(np.abs(ratios - 1))]),
   ]
-  return experiment.Outcome(claims, {"theorem2": drawing})
+  return experiment.Outcome(claims, drawing)
