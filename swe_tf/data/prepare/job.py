@@ -31,6 +31,8 @@ _VOCAB_SAMPLE_BYTES = 16 << 20
 class Options:
   """What the user asks for; the flags of the command have the same names.
 
+  Attributes not listed are as in `manifest.Settings`.
+
   Attributes:
     input: Text files: paths or globs, separated by commas.
     output_dir: The folder of the shards, of `vocab.txt` and `manifest.json`.
@@ -38,12 +40,8 @@ class Options:
     learn_vocab: The size of the vocabulary to learn from the text instead. It
       is written to `vocab.txt`, and to `vocab` if that is given.
     num_shards: The number of shards; None for one in 16 MB of text.
-    max_predictions_per_seq: None stands for `seq_length * masking_rate`,
-      rounded up.
-    jobs: The number of processes; None for as many as there are cores, if
-      the text is worth it.
-    seq_length, masking, masking_rate, lower_case, next_sentence, dupe_factor,
-      seed: As in `manifest.Settings`.
+    max_predictions_per_seq: None for `seq_length * masking_rate`, rounded up.
+    jobs: The number of processes; None for what the cores and the text allow.
   """
 
   input: str
@@ -67,10 +65,6 @@ class Options:
 
 def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   """Makes the shards, or those that an earlier call has left to make.
-
-  Args:
-    options: What to do.
-    console: Where the progress is shown.
 
   Returns:
     The manifest.
@@ -152,21 +146,16 @@ def _settings(options, texts, vocabulary) -> manifest.Settings:
       "lines; ask for fewer."
     )
   size = sum(text.size for text in texts)
-  return manifest.Settings(
-    seq_length=options.seq_length,
-    max_predictions_per_seq=budget.max_predictions(
+  values = dataclasses.asdict(options) | {
+    "max_predictions_per_seq": budget.max_predictions(
       options.seq_length, options.masking_rate, options.max_predictions_per_seq
     ),
-    masking=options.masking,
-    masking_rate=options.masking_rate,
-    lower_case=options.lower_case,
-    next_sentence=options.next_sentence,
-    dupe_factor=options.dupe_factor,
-    num_shards=options.num_shards or -(-size // _BYTES_PER_SHARD),
-    seed=options.seed,
-    vocab_size=len(vocabulary),
-    vocab_sha256=vocabulary.sha256,
-  )
+    "num_shards": options.num_shards or -(-size // _BYTES_PER_SHARD),
+    "vocab_size": len(vocabulary),
+    "vocab_sha256": vocabulary.sha256,
+  }
+  names = [field.name for field in dataclasses.fields(manifest.Settings)]
+  return manifest.Settings(**{name: values[name] for name in names})
 
 
 def _finished(options, job) -> dict[str, Any] | None:
@@ -187,10 +176,7 @@ def _refuse_strangers(options, settings, vocabulary):
   names = map(settings.shard_name, range(settings.num_shards))
   files.refuse_existing(map(options.path, names))
   path = files.as_path(options.path("vocab.txt"))
-  if (
-    path.exists()
-    and vocab_lib.Vocabulary.load(path).sha256 != vocabulary.sha256
-  ):
+  if path.exists() and vocab_lib.Vocabulary.load(path) != vocabulary:
     files.refuse_existing([path])
 
 
@@ -198,37 +184,29 @@ def _write_shards(options, texts, settings, vocabulary, journal, console):
   """Writes the shards that are missing, with a progress bar."""
   for leftover in files.as_path(options.output_dir).glob("pretrain-*.partial"):
     leftover.rmtree()  # Of this job, when it was killed.
-  todo = {
-    index
-    for index in range(settings.num_shards)
-    if settings.shard_name(index) not in journal.done
-  }
+  total = settings.num_shards
+  todo = {i for i in range(total) if settings.shard_name(i) not in journal.done}
   size = sum(text.size for text in texts)
   jobs = options.jobs or min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
   jobs = min(jobs, len(todo))
-  blocks = enumerate(text_files.read_blocks(texts, settings.num_shards))
+  blocks = enumerate(text_files.read_blocks(texts, total))
+  missing = (block for block in blocks if block[0] in todo)
   shards = workers.write_shards(
-    (block for block in blocks if block[0] in todo),
-    settings,
-    vocabulary,
-    options.output_dir,
-    jobs,
+    missing, settings, vocabulary, options.output_dir, jobs
   )
   columns = (
     *rich_progress.Progress.get_default_columns(),
     rich_progress.TextColumn("{task.fields[rate]}"),
   )
   with rich_progress.Progress(*columns, console=console) as progress:
+    done = total - len(todo)
     bar = progress.add_task(
-      "writing shards",
-      total=settings.num_shards,
-      completed=settings.num_shards - len(todo),
-      rate="",
+      "writing shards", total=total, completed=done, rate=""
     )
     tokens, work = 0, 0.0
     for index, counts, seconds in shards:
       journal.add(settings.shard_name(index), counts)
       tokens += counts["tokens"]
       work += seconds
-      rate = jobs * tokens / work
-      progress.update(bar, advance=1, rate=f"{rate:,.0f} tokens/s")
+      rate = f"{jobs * tokens / work:,.0f} tokens/s"
+      progress.update(bar, advance=1, rate=rate)

@@ -25,15 +25,14 @@ class Journal:
     Args:
       path: The file.
       job: What the job is, as JSON. A journal of another job is refused.
-
-    Raises:
-      UsageError: If the journal belongs to another job.
     """
     self._path = path
     self.done: dict[str, Any] = {}
     job = json.loads(json.dumps(job))
     if files.as_path(path).exists():
-      entries = _read_lines(path)
+      # What follows the last newline was cut off, or is empty.
+      lines = files.read_text(path).split("\n")[:-1]
+      entries = [json.loads(line) for line in lines]
       if entries and entries[0] != job:
         raise errors.UsageError(
           f"{os.path.dirname(path)} holds an unfinished job with other "
@@ -42,7 +41,7 @@ class Journal:
         )
       self.done.update(entries[1:])
     # A clean file: what follows is not appended to a line that was cut off.
-    entries = (job, *self.done.items())
+    entries = [job, *self.done.items()]
     files.write_text(path, "".join(json.dumps(e) + "\n" for e in entries))
 
   def add(self, part: str, result: Any):
@@ -54,9 +53,3 @@ class Journal:
   def remove(self):
     """Removes the file: the whole job is done."""
     files.as_path(self._path).unlink()
-
-
-def _read_lines(path):
-  lines = files.read_text(path).split("\n")
-  # What follows the last newline was cut off, or is empty.
-  return [json.loads(line) for line in lines[:-1]]

@@ -36,17 +36,11 @@ class Settings:
   """What the shards of a corpus are made with.
 
   Attributes:
-    seq_length: The length of the sequences.
-    max_predictions_per_seq: The most predictions in a sequence.
     masking: `random` or `whole_word`.
     masking_rate: The part of the tokens to predict.
-    lower_case: Whether the text was lower-cased.
     next_sentence: Whether the sequences are sentence pairs.
     dupe_factor: How often each sequence is written, with other masks.
-    num_shards: The number of shards.
     seed: The seed of the masks, of the pairs and of the order in a shard.
-    vocab_size: The number of tokens in the vocabulary.
-    vocab_sha256: The digest of the vocabulary.
   """
 
   seq_length: int
@@ -108,18 +102,10 @@ def find(directory: files.PathLike) -> files.Path | None:
 
 
 def read(path: files.PathLike) -> dict[str, Any]:
-  """Returns the content of a manifest, whatever version wrote it.
-
-  Args:
-    path: What `find` returns.
-
-  Raises:
-    UsageError: If it is not the manifest of prepared data.
-  """
+  """Returns the content of a manifest, whatever version wrote it."""
   content = files.read_json(path)
-  if not isinstance(content, dict) or content.keys().isdisjoint(
-    ("kind", "task", "settings")
-  ):
+  keys = {"kind", "task", "settings"}
+  if not isinstance(content, dict) or keys.isdisjoint(content):
     raise errors.UsageError(f'{path}:1: no "kind"; is it from `swe prepare`?')
   if content.get("format_version", 1) > _FORMAT_VERSION:
     raise errors.UsageError(

@@ -65,20 +65,11 @@ class PreparedData:
 
   def splits_of(self, *roles: str) -> Sequence[Split]:
     """Returns the splits whose names start with one of `roles`, in order."""
-    return [
-      split for split in self.splits.values() if split.name.startswith(roles)
-    ]
+    return [self.splits[key] for key in self.splits if key.startswith(roles)]
 
 
 def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
-  """Reads the manifest of a directory and looks for its files.
-
-  Args:
-    data_dir: What `swe prepare glue` or `swe prepare squad` wrote.
-
-  Raises:
-    UsageError: If the directory is not one of those, or not whole.
-  """
+  """Reads the manifest of what `swe prepare` wrote and looks for its files."""
   directory = files.as_path(data_dir)
   path = manifest.find(directory)
   meta = manifest.read(path) if path else {}
@@ -87,19 +78,13 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
       f"{data_dir or 'data_dir'} has no {manifest.FILE_NAME} of GLUE or SQuAD; "
       "name a directory that `swe prepare squad` or `swe prepare glue` wrote."
     )
-  splits = {
-    name: Split(
-      name,
-      str(directory / split["file"]),
-      split["size"],
-      split.get("labelled", True),
-    )
-    for name, split in meta["splits"].items()
-  }
-  for split in splits.values():
-    if not files.as_path(split.path).exists():
+  splits = {}
+  for name, split in meta["splits"].items():
+    file = directory / split["file"]
+    if not file.exists():
       raise errors.UsageError(
-        f"{split.path} is not there, but {path} lists it; prepare the data "
-        "again."
+        f"{file} is not there, but {path} lists it; prepare the data again."
       )
+    labelled = split.get("labelled", True)
+    splits[name] = Split(name, str(file), split["size"], labelled)
   return PreparedData(directory, meta, splits)

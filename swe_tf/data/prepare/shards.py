@@ -25,12 +25,6 @@ class ShardWriter:
   def __init__(
     self, settings: manifest.Settings, vocabulary: vocab_lib.Vocabulary
   ):
-    """Initializes the writer.
-
-    Args:
-      settings: What the shards are made with.
-      vocabulary: The vocabulary.
-    """
     tokenizer = tokenizers.WordPieceTokenizer(vocabulary, settings.lower_case)
     packer = packing.Packer(tokenizer, settings.seq_length)
     self._settings = settings
@@ -61,23 +55,13 @@ class ShardWriter:
     self._to_records.get_concrete_function()
 
   def write(self, index: int, text: bytes, path: str) -> dict[str, int]:
-    """Writes a shard.
-
-    Args:
-      index: The number of the shard.
-      text: Its text.
-      path: The file to write.
-
-    Returns:
-      The number of its `examples`, and of their `tokens` and `predictions`.
-    """
+    """Writes a shard; counts its `examples`, `tokens` and `predictions`."""
     rng = np.random.default_rng([self._settings.seed, index])
     make = self._pairs if self._settings.next_sentence else self._sequences
     columns = make(text.split(b"\n"), rng)
     # Neighbours in the text must not be neighbours in a batch.
-    order = rng.permutation(
-      np.tile(np.arange(len(columns[0])), self._settings.dupe_factor)
-    )
+    copies = np.tile(np.arange(len(columns[0])), self._settings.dupe_factor)
+    order = rng.permutation(copies)
     ids, types, labels = (column[order] for column in columns)
     batch_size = -(-_TOKENS_PER_BATCH // self._settings.seq_length)
     counts = {"examples": len(ids), "tokens": 0, "predictions": 0}
@@ -96,9 +80,7 @@ class ShardWriter:
   def _sequences(self, lines: list[bytes], rng: np.random.Generator):
     """Returns packed sequences; their types and labels are all 0."""
     del rng
-    ids = np.concatenate(
-      [self._pack(chunk).numpy() for chunk in _chunks(lines)]
-    )
+    ids = np.concatenate([self._pack(chunk) for chunk in _chunks(lines)])
     return ids, np.zeros_like(ids), np.zeros([len(ids), 1], np.int32)
 
   def _pairs(self, lines: list[bytes], rng: np.random.Generator):
@@ -116,13 +98,8 @@ class ShardWriter:
 
   def _mask_and_serialize(self, shard, first, ids, types, labels):
     """Returns the records of a batch, and its tokens and predictions."""
-    draws = masking.draw(
-      self._settings.seed,
-      shard,
-      first,
-      tf.shape(ids)[0],
-      self._settings.seq_length,
-    )
+    count, length = tf.shape(ids)[0], self._settings.seq_length
+    draws = masking.draw(self._settings.seed, shard, first, count, length)
     features = self._masker.mask(ids, draws)
     # The names that Model Garden's loader expects, unless told otherwise.
     features["input_ids"] = features.pop("input_word_ids")
@@ -131,7 +108,7 @@ class ShardWriter:
     features["segment_ids"] = types[rows]
     features["next_sentence_labels"] = labels[rows]
     return (
-      _serialize(features, tf.shape(ids)[0]),
+      _serialize(features, count),
       tf.reduce_sum(features["input_mask"]),
       tf.reduce_sum(features["masked_lm_weights"]),
     )

@@ -38,8 +38,7 @@ def write_shards(
     jobs: The number of processes. With 1, this one does the work.
 
   Yields:
-    The number of a shard, its counts and the seconds that it took, as soon as
-    it is complete.
+    The number, the counts and the seconds of each shard, once it is complete.
   """
   arguments = (settings, vocabulary, output_dir)
   if jobs == 1:

@@ -10,14 +10,8 @@ def max_predictions(
 ) -> int:
   """Returns the most predictions in a sequence.
 
-  Args:
-    seq_length: The length of the sequence.
-    rate: The part of its tokens to predict.
-    asked: What a config says; 0 and None stand for `seq_length * rate`,
-      rounded up.
-
-  Raises:
-    UsageError: If more are asked for than there are tokens.
+  That is what a config asks for; 0 and None stand for `seq_length * rate`,
+  rounded up.
   """
   # 0.15 * 20 is 3.0000000000000004 for some orders of multiplication.
   found = asked or math.ceil(round(seq_length * rate, 6))

@@ -24,19 +24,10 @@ class CachedTokenizer:
   Attributes:
     vocab_file: The vocabulary file.
     vocabulary: What is in it.
-    do_lower_case: Whether it is an uncased one.
+    do_lower_case: Whether it is an uncased one. Characters always are.
   """
 
   def __init__(self, vocab_file: files.PathLike, do_lower_case: bool = True):
-    """Initializes the tokenizer.
-
-    Args:
-      vocab_file: The vocabulary; of characters if `is_of_characters` says so.
-      do_lower_case: Whether it is an uncased one. Characters always are.
-
-    Raises:
-      UsageError: If it is not a vocabulary.
-    """
     self.vocab_file = str(vocab_file)
     self.vocabulary = vocab_lib.Vocabulary.load(self.vocab_file)
     self.do_lower_case = do_lower_case or self.vocabulary.is_of_characters

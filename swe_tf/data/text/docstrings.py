@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import hashlib
 import importlib.util
 import inspect
+import itertools
 import os
 import re
 import string
@@ -73,12 +74,6 @@ def write_corpus(
     max_bytes: The most text to write. All packages together have about 10 MB.
     vocab_size: The size of the character vocabulary, special tokens included.
     packages: The packages to read besides the standard library.
-
-  Returns:
-    The paths of the files.
-
-  Raises:
-    ValueError: If too few docstrings are found.
   """
   train: list[str] = []
   validation: list[str] = []
@@ -95,12 +90,8 @@ def write_corpus(
       f"{max_bytes} bytes: too few to train on. Raise `max_bytes`."
     )
 
-  paths = CorpusPaths(
-    *(
-      os.path.join(output_dir, name)
-      for name in ("train.txt", "validation.txt", "vocab.txt")
-    )
-  )
+  names = (f"{name}.txt" for name in CorpusPaths._fields)
+  paths = CorpusPaths(*(os.path.join(output_dir, name) for name in names))
   files.write_text(paths.train, "\n".join(train))
   files.write_text(paths.validation, "\n".join(validation))
   vocab = character_vocab(train, vocab_size)
@@ -114,13 +105,12 @@ def _with_digest(document: str) -> tuple[bytes, str]:
 
 def character_vocab(texts: Iterable[str], size: int) -> list[str]:
   """Returns the special tokens and the most frequent lower-case characters."""
-  counts: collections.Counter[str] = collections.Counter()
-  for text in texts:
-    counts.update(text.lower())
+  characters = itertools.chain.from_iterable(map(str.lower, texts))
+  counts = collections.Counter(characters)
   # White space is one token: the tokenizer makes single spaces of it.
-  spaces = [character for character in counts if character.isspace()]
-  counts[" "] = sum(counts.pop(character) for character in spaces)
-  ranked = sorted(counts, key=lambda character: (-counts[character], character))
+  spaces = [char for char in counts if char.isspace()]
+  counts[" "] = sum(counts.pop(char) for char in spaces)
+  ranked = sorted(counts, key=lambda char: (-counts[char], char))
   specials = vocab_lib.SPECIAL_TOKENS
   return [*specials, *ranked[: size - len(specials)]]
 
@@ -130,9 +120,6 @@ def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
 
   The standard library and the help texts of Python come first. Packages that
   are not installed are left out. No paragraph comes twice.
-
-  Args:
-    packages: The names of the packages.
   """
   folders = [sysconfig.get_path("stdlib")]
   for package in packages:
@@ -140,13 +127,12 @@ def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
     if spec and spec.submodule_search_locations:
       folders.append(spec.submodule_search_locations[0])
   seen = set()
-  for folder in folders:
-    for path in _python_files(folder):
-      for text in _texts(path):
-        paragraphs = [p for p in dict.fromkeys(_prose(text)) if p not in seen]
-        seen.update(paragraphs)
-        if paragraphs:
-          yield "".join(f"{paragraph}\n" for paragraph in paragraphs)
+  for path in itertools.chain.from_iterable(map(_python_files, folders)):
+    for text in _texts(path):
+      paragraphs = [p for p in dict.fromkeys(_prose(text)) if p not in seen]
+      seen.update(paragraphs)
+      if paragraphs:
+        yield "".join(f"{paragraph}\n" for paragraph in paragraphs)
 
 
 def _python_files(folder: str) -> Iterator[str]:

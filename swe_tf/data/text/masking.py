@@ -86,8 +86,8 @@ class Masker:
       )
     if self.max_predictions < 1:
       raise errors.UsageError(
-        "`max_predictions_per_seq` "
-        f"({self.max_predictions}) must be at least 1."
+        f"`max_predictions_per_seq` ({self.max_predictions}) must be at least "
+        "1."
       )
 
   def mask(self, ids: tf.Tensor, draws: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -106,21 +106,17 @@ class Masker:
     words = self._words(ids)
     positions, weights = self._select(ids, words, draws[:, _ORDER])
     labels = tf.gather(ids, positions, batch_dims=1)
-    fate = tf.gather(
-      draws[:, _FATE], tf.gather(words, positions, batch_dims=1), batch_dims=1
-    )
+    masked_words = tf.gather(words, positions, batch_dims=1)
+    fate = tf.gather(draws[:, _FATE], masked_words, batch_dims=1)
     replacement = tf.gather(draws[:, _REPLACEMENT], positions, batch_dims=1)
     inputs = tf.where(fate < 0.9, self._random_ids(replacement), labels)
     inputs = tf.where(fate < 0.8, vocabulary.id_of("[MASK]"), inputs)
     # Unused slots point at position 0: they write back what stands there.
     inputs = tf.where(weights > 0, inputs, labels)
-    rows = tf.broadcast_to(
-      tf.range(tf.shape(ids)[0])[:, tf.newaxis], tf.shape(positions)
-    )
+    rows = tf.range(tf.shape(ids)[0])[:, tf.newaxis]
+    places = tf.stack([rows + tf.zeros_like(positions), positions], -1)
     return {
-      "input_word_ids": tf.tensor_scatter_nd_update(
-        ids, tf.stack([rows, positions], -1), inputs
-      ),
+      "input_word_ids": tf.tensor_scatter_nd_update(ids, places, inputs),
       "input_mask": tf.cast(ids != vocabulary.id_of("[PAD]"), tf.int32),
       "masked_lm_positions": positions,
       "masked_lm_ids": labels * tf.cast(weights, tf.int32),
@@ -160,9 +156,8 @@ class Masker:
       words = tf.gather(words, ranking, batch_dims=1)
       taken = _take_words(words, keys >= 0, budget, is_all=size == length)
 
-    found = tf.math.top_k(
-      tf.where(taken, length - ranking, 0), k=self.max_predictions
-    ).values
+    found = tf.where(taken, length - ranking, 0)
+    found = tf.math.top_k(found, k=self.max_predictions).values
     positions = tf.where(found > 0, length - found, 0)
     return positions, tf.cast(found > 0, tf.float32)
 
@@ -192,12 +187,9 @@ def _take_words(words, maskable, budget, is_all):
   last = tf.pad(changes, [[0, 0], [0, 1]], constant_values=is_all)
   rank = tf.range(words.shape[1])[tf.newaxis]
   within = rank < budget
-  across = tf.reduce_max(
-    tf.where((rank == budget) & ~first, words, -1), 1, keepdims=True
-  )
+  across = tf.where((rank == budget) & ~first, words, -1)
+  across = tf.reduce_max(across, 1, keepdims=True)
   taken = maskable & within & (words != across)
-  missing = budget - tf.math.count_nonzero(
-    taken, 1, keepdims=True, dtype=tf.int32
-  )
+  missing = budget - tf.reduce_sum(tf.cast(taken, tf.int32), 1, keepdims=True)
   single = maskable & first & last & ~within
   return taken | single & (tf.cumsum(tf.cast(single, tf.int32), 1) <= missing)

@@ -31,9 +31,6 @@ def split_documents(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   A document starts after a blank line and at a WikiText title. The blank lines
   around WikiText's headings are layout: they end no document.
 
-  Args:
-    lines: A vector of strings.
-
   Returns:
     The lines that are not blank, stripped, and for each whether a document
     starts there. It says nothing about the first line, which needs no [SEP].
@@ -42,10 +39,7 @@ def split_documents(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   blank = tf.equal(lines, "")
   after_blank = tf.concat([[False], blank], 0)[:-1]
   # Runs of blank lines count as one, so only the line before matters.
-  lines, after_blank = (
-    tf.boolean_mask(lines, ~blank),
-    tf.boolean_mask(after_blank, ~blank),
-  )
+  lines, after_blank = lines[~blank], after_blank[~blank]
   heading = tf.strings.regex_full_match(lines, _HEADING)
   title = tf.strings.regex_full_match(lines, _TITLE)
   after_heading = tf.concat([[True], heading], 0)[:-1]
@@ -80,9 +74,8 @@ class Packer:
     Returns:
       `int32[sequences, seq_length]`: a function of the lines alone.
     """
-    cls, sep, pad = map(
-      self.tokenizer.vocabulary.id_of, ("[CLS]", "[SEP]", "[PAD]")
-    )
+    id_of = self.tokenizer.vocabulary.id_of
+    cls, sep, pad = map(id_of, ("[CLS]", "[SEP]", "[PAD]"))
     units, starts_document = self._units(lines, room=self.seq_length - 2)
     lengths = units.row_lengths()
     starts_sequence = _cut(lengths, starts_document, self.seq_length - 2)
@@ -93,9 +86,7 @@ class Packer:
     count = tf.math.count_nonzero(starts_sequence, dtype=tf.int32)
     rows = tf.range(count) * self.seq_length
     begins = tf.cumsum(lengths + tf.cast(separated, tf.int32)) - lengths
-    begins += tf.gather(
-      rows + 1 - tf.boolean_mask(begins, starts_sequence), sequence
-    )
+    begins += tf.gather(rows + 1 - begins[starts_sequence], sequence)
     ends = tf.math.segment_max(begins + lengths, sequence)
     shifts = tf.repeat(begins - units.row_starts(), lengths)
 
@@ -104,7 +95,7 @@ class Packer:
       (shifts + tf.range(tf.size(shifts)), units.values),
       (rows, cls),
       (ends, sep),
-      (tf.boolean_mask(begins, separated) - 1, sep),
+      (begins[separated] - 1, sep),
     ):
       token = tf.broadcast_to(token, tf.shape(index))
       flat = tf.tensor_scatter_nd_update(flat, index[:, tf.newaxis], token)
@@ -115,32 +106,22 @@ class Packer:
   ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Packs each document by itself, without special tokens.
 
-    Args:
-      lines: A vector of strings.
-      room: The most ids of a sequence.
-
     Returns:
-      The ids `[sequences, (sentences), (ids)]`, and for every sequence the
-      number of its document.
+      The ids `[sequences, (sentences), (ids)]`, at most `room` in a sequence,
+      and for every sequence the number of its document.
     """
     units, starts_document = self._units(lines, room)
     document = tf.cumsum(tf.cast(starts_document, tf.int32))
-    starts = tf.where(
-      _cut(units.row_lengths(), starts_document, room, document)
-    )
-    starts = tf.cast(starts[:, 0], tf.int32)
-    return (
-      tf.RaggedTensor.from_row_starts(units, starts, validate=False),
-      tf.gather(document, starts),
-    )
+    is_start = _cut(units.row_lengths(), starts_document, room, document)
+    starts = tf.cast(tf.where(is_start)[:, 0], tf.int32)
+    sequences = tf.RaggedTensor.from_row_starts(units, starts, validate=False)
+    return sequences, tf.gather(document, starts)
 
   def _units(self, lines, room):
     """Returns the units that packing keeps whole: at most `room` ids each.
 
-    Args:
-      lines: A vector of strings.
-      room: The most ids of a unit: longer ones are cut into their words, and a
-        word that is longer still into its pieces.
+    Longer ones are cut into their words, and a word that is longer still into
+    its pieces.
 
     Returns:
       The ids `[units, (ids)]`, and for each unit whether it starts a document.
@@ -149,10 +130,9 @@ class Packer:
     tokens = self.tokenizer.tokenize_units(lines)
     tokens = tokens.with_row_splits_dtype(tf.int32)
     units = tokens.values
-    document_starts = tf.boolean_mask(
-      tf.gather(units.row_splits, tokens.row_starts()), starts_document
-    )
-    starts = tf.boolean_mask(units.row_starts(), units.row_lengths() > 0)
+    line_starts = tf.gather(units.row_splits, tokens.row_starts())
+    document_starts = line_starts[starts_document]
+    starts = units.row_starts()[units.row_lengths() > 0]
     starts = self._split_long(starts, units.values, room)
     opens = tf.scatter_nd(
       tf.searchsorted(starts, document_starts)[:, tf.newaxis],
@@ -165,27 +145,17 @@ class Packer:
     return units, opens[:-1] > 0
 
   def _split_long(self, starts, ids, room):
-    """Adds starts within the units that are longer than `room`.
+    """Adds the starts of words in units longer than `room`.
 
-    Args:
-      starts: `int32[units]`: where the units start.
-      ids: All ids.
-      room: The most ids of a unit.
-
-    Returns:
-      The starts with those of every word of a long unit, and of every id of
-      a long word.
+    In words that are longer still, every id gets a start.
     """
 
     def add(starts, keep):
       lengths = tf.concat([starts[1:], [tf.size(ids)]], 0) - starts
       is_long = lengths > room
-      inside = tf.ragged.range(
-        tf.boolean_mask(starts + 1, is_long),
-        tf.boolean_mask(starts + lengths, is_long),
-      ).values
-      inside = tf.boolean_mask(inside, keep(inside))
-      return tf.sort(tf.concat([starts, inside], 0))
+      begins, sizes = starts[is_long], lengths[is_long]
+      inside = tf.ragged.range(begins + 1, begins + sizes).values
+      return tf.sort(tf.concat([starts, inside[keep(inside)]], 0))
 
     def starts_word(index):
       left, right = tf.gather(ids, index - 1), tf.gather(ids, index)
@@ -214,13 +184,11 @@ def _cut(lengths, starts_document, room, document=None):
   count = tf.size(lengths)
   before = tf.concat([[0], tf.cumsum(lengths + separator)], 0)
   # For each unit, the first that does not fit in a sequence that it starts.
-  beyond = (
-    tf.searchsorted(before, before[:-1] + separator + room, side="right") - 1
-  )
+  ends = before[:-1] + separator + room
+  beyond = tf.searchsorted(before, ends, side="right") - 1
   if document is not None:
-    beyond = tf.minimum(
-      beyond, tf.searchsorted(document, document, side="right")
-    )
+    document_ends = tf.searchsorted(document, document, side="right")
+    beyond = tf.minimum(beyond, document_ends)
 
   # Sequences start at unit 0, beyond[0], beyond[beyond[0]], ...: after n rounds
   # the first 2**n of them are marked, and `jump` leads 2**n sequences on.
@@ -228,12 +196,9 @@ def _cut(lengths, starts_document, room, document=None):
     reached = tf.math.unsorted_segment_max(is_start, jump, count + 1)
     return tf.maximum(is_start, reached), tf.gather(jump, jump)
 
+  first = tf.one_hot(0, count + 1, dtype=tf.int32)
+  jump = tf.concat([beyond, [count]], 0)
   is_start, _ = tf.while_loop(
-    lambda _, jump: jump[0] < count,
-    double,
-    (
-      tf.one_hot(0, count + 1, dtype=tf.int32),
-      tf.concat([beyond, [count]], 0),
-    ),
+    lambda _, jump: jump[0] < count, double, (first, jump)
   )
   return is_start[:-1] > 0

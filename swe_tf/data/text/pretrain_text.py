@@ -76,11 +76,6 @@ class PretrainTextDataLoader(data_loader.DataLoader):
   """Loads raw text, with the features of Model Garden's stock loader."""
 
   def __init__(self, params: PretrainTextDataConfig):
-    """Initializes the loader.
-
-    Args:
-      params: The data config.
-    """
     if params.use_next_sentence_label:
       raise errors.UsageError(
         "`use_next_sentence_label` must be False for raw text: sentence "
@@ -89,13 +84,11 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     self._params = params
     self.tokenizer = build_tokenizer(params)
     self._packer = packing.Packer(self.tokenizer, params.seq_length)
+    max_predictions = budget.max_predictions(
+      params.seq_length, params.masking_rate, params.max_predictions_per_seq
+    )
     self._masker = masking.Masker(
-      self.tokenizer,
-      params.masking,
-      params.masking_rate,
-      budget.max_predictions(
-        params.seq_length, params.masking_rate, params.max_predictions_per_seq
-      ),
+      self.tokenizer, params.masking, params.masking_rate, max_predictions
     )
 
   def load(
@@ -115,27 +108,17 @@ class PretrainTextDataLoader(data_loader.DataLoader):
 
   def _sequences(self, path: tf.Tensor) -> tf.data.Dataset:
     """Returns the packed sequences of a file: the same ones in every pass."""
-    compression = tf.where(
-      tf.strings.regex_full_match(path, r".*\.gz"), "GZIP", ""
-    )
-    chunks = tf.data.TextLineDataset(path, compression).batch(
-      packing.LINES_PER_CHUNK
-    )
-    return chunks.map(
-      self._packer.pack,
-      num_parallel_calls=tf.data.AUTOTUNE,
-      deterministic=True,
-    ).unbatch()
+    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
+    lines = tf.data.TextLineDataset(path, tf.where(is_gzip, "GZIP", ""))
+    chunks = lines.batch(packing.LINES_PER_CHUNK)
+    parallel = dict(num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    return chunks.map(self._packer.pack, **parallel).unbatch()
 
   def _mask(self, pipeline: int, places: tf.Tensor, ids: tf.Tensor):
     """Turns a batch of consecutive sequences into the task's features."""
-    draws = masking.draw(
-      self._params.seed or 0,
-      pipeline,
-      places[0],
-      tf.shape(ids)[0],
-      self._params.seq_length,
-    )
+    seed, length = self._params.seed or 0, self._params.seq_length
+    count = tf.shape(ids)[0]
+    draws = masking.draw(seed, pipeline, places[0], count, length)
     features = self._masker.mask(ids, draws)
     features["input_type_ids"] = tf.zeros_like(ids)
     return features

@@ -134,12 +134,8 @@ class ResumableInputReader(input_reader.InputReader):
       if self._is_training:
         dataset = dataset.shuffle(self._shuffle_buffer_size)
       if self._with_places:
-        dataset = dataset.map(
-          lambda example: (
-            tf.random.uniform([], maxval=2**40, dtype=tf.int64),
-            example,
-          )
-        )
+        place = lambda: tf.random.uniform([], maxval=2**40, dtype=tf.int64)
+        dataset = dataset.map(lambda example: (place(), example))
       return dataset
 
     return tf.data.Dataset.range(1).flat_map(read)
@@ -181,9 +177,8 @@ class ResumableInputReader(input_reader.InputReader):
       if segments.records_are_sharded:
         dataset = dataset.shard(segments.num_pipelines, segments.pipeline)
       if self._is_training:
-        dataset = dataset.shuffle(
-          self._buffer_size, seed=segments.shuffle_seed(index)
-        )
+        seed = segments.shuffle_seed(index)
+        dataset = dataset.shuffle(self._buffer_size, seed=seed)
       return dataset
 
     last = tf.int64.max if self._is_training else segments.per_pass

@@ -42,12 +42,10 @@ class Segments:
   @property
   def per_pass(self) -> int:
     """The number of segments in a pass."""
-    files = (
-      len(self.files)
-      if self.records_are_sharded
-      else len(range(self.pipeline, len(self.files), self.num_pipelines))
-    )
-    return -(-files // self.cycle_length)
+    files = self.files
+    if not self.records_are_sharded:
+      files = files[self.pipeline :: self.num_pipelines]
+    return -(-len(files) // self.cycle_length)
 
   @property
   def _passes_are_alike(self) -> bool:
@@ -71,26 +69,15 @@ class Segments:
   def shuffle_seed(self, index) -> tf.Tensor:
     """Returns the seed to shuffle a segment's records with."""
     return tf.random.stateless_uniform(
-      [],
-      seed=self._seed_of(index),
-      minval=None,
-      maxval=None,
-      dtype=tf.int64,
+      [], self._seed_of(index), minval=None, maxval=None, dtype=tf.int64
     )
 
   def _seed_of(self, number):
     return tf.stack([tf.cast(self.seed, tf.int64), tf.cast(number, tf.int64)])
 
   def size_of(self, index: int, count: Callable[[str], int]) -> int:
-    """Returns the number of a segment's records that this pipeline yields.
-
-    Args:
-      index: The segment.
-      count: A function that returns the number of a file's records.
-    """
-    size = sum(
-      count(path.decode("utf-8")) for path in self.files_of(index).numpy()
-    )
+    """Returns the number of a segment's records that this pipeline yields."""
+    size = sum(count(path.decode()) for path in self.files_of(index).numpy())
     if self.records_are_sharded:
       return len(range(self.pipeline, size, self.num_pipelines))
     return size

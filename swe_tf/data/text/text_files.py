@@ -52,14 +52,7 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
 
 
 def match(patterns: str) -> list[str]:
-  """Returns the files that match comma-separated patterns, sorted.
-
-  Args:
-    patterns: Paths or globs, separated by commas.
-
-  Raises:
-    UsageError: If a pattern matches nothing.
-  """
+  """Returns the files that match comma-separated paths or globs, sorted."""
   paths = set()
   for pattern in filter(None, map(str.strip, patterns.split(","))):
     if files.is_url(pattern):
@@ -77,14 +70,7 @@ def match(patterns: str) -> list[str]:
 
 
 def check(path: str, max_bytes: int | None = None) -> TextFile:
-  """Reads a text file and checks that it is one.
-
-  Args:
-    path: The file.
-    max_bytes: How much to read, or None for everything.
-
-  Returns:
-    What was found in the part that was read.
+  """Returns what is in a text file, or in its first `max_bytes`.
 
   Raises:
     UsageError: If the file cannot be read, is blank, binary or not UTF-8.
@@ -126,10 +112,6 @@ def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
 
   Block i has the lines that start in the i-th part of the text, so it depends
   on the files and on `count` alone. A blank line stands between files.
-
-  Args:
-    texts: The files, in the order of the text.
-    count: The number of blocks.
   """
   total = sum(text.size for text in texts)
   offset = index = 0

@@ -68,9 +68,8 @@ class WordPieceTokenizer:
 
   def tokenize_units(self, lines: tf.Tensor) -> tf.RaggedTensor:
     """Returns the ids of the sentences: `[lines, (sentences), (ids)]`."""
-    sentences = tf.strings.split(
-      tf.strings.regex_replace(lines, _SENTENCE_END, "\\1\n"), sep="\n"
-    )
+    marked = tf.strings.regex_replace(lines, _SENTENCE_END, "\\1\n")
+    sentences = tf.strings.split(marked, sep="\n")
     return sentences.with_values(self.tokenize(sentences.values))
 
 
@@ -100,12 +99,10 @@ class CharacterTokenizer:
     )
     # Code points index a table directly; all beyond the last known one are
     # unknown, and so is the last entry.
-    self._ids = np.full(
-      [max(map(ord, characters)) + 2], vocabulary.id_of("[UNK]"), np.int32
-    )
-    for index, token in enumerate(vocabulary.tokens):
-      if vocabulary.is_text[index]:
-        self._ids[ord(token)] = index
+    points = list(map(ord, characters))
+    unknown = vocabulary.id_of("[UNK]")
+    self._ids = np.full([max(points) + 2], unknown, np.int32)
+    self._ids[points] = np.flatnonzero(vocabulary.is_text)
 
   def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
     """Returns the ids `[texts, (ids)]`, a space after every text included."""
@@ -126,11 +123,8 @@ class CharacterTokenizer:
     # A space ends every word, and every line.
     starts = tf.where(tf.roll(ids.values, 1, 0) == self._space)[:, 0]
     words = tf.RaggedTensor.from_row_starts(ids.values, starts, validate=False)
-    return tf.RaggedTensor.from_row_splits(
-      words,
-      tf.searchsorted(starts, ids.row_splits, out_type=tf.int64),
-      validate=False,
-    )
+    splits = tf.searchsorted(starts, ids.row_splits, out_type=tf.int64)
+    return tf.RaggedTensor.from_row_splits(words, splits, validate=False)
 
 
 Tokenizer = WordPieceTokenizer | CharacterTokenizer
@@ -138,6 +132,5 @@ Tokenizer = WordPieceTokenizer | CharacterTokenizer
 
 def joins(tokenizer: Tokenizer, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
   """Returns whether the ids `right` continue the words of the ids `left`."""
-  return tf.gather(tokenizer.joins_right, left) & tf.gather(
-    tokenizer.joins_left, right
-  )
+  can_go_on = tf.gather(tokenizer.joins_right, left)
+  return can_go_on & tf.gather(tokenizer.joins_left, right)

@@ -36,13 +36,7 @@ class Vocabulary:
 
   @classmethod
   def load(cls, path: files.PathLike | None) -> "Vocabulary":
-    """Reads a vocabulary file.
-
-    Args:
-      path: A file with one token a line.
-
-    Returns:
-      The vocabulary.
+    """Reads a file of one token a line.
 
     Raises:
       UsageError: If the file is missing, is not UTF-8, lacks a special token
