@@ -164,6 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(2 if isinstance(error, errors.UsageError) else 1)
   except KeyboardInterrupt:
     sys.exit(130)
+  except BrokenPipeError:  # Whoever reads has seen enough: `| head`.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(1)
   sys.exit(0)
 
 

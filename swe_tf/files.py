@@ -192,6 +192,7 @@ def _upload(source: pathlib.Path, target: Path) -> None:
   import tensorflow as tf
 
   found = [file for file in (source, *source.rglob("*")) if file.is_file()]
+  partial = None
   try:
     for file in sorted(found, key=lambda file: (file.name in _LAST, file)):
       copy = target / str(file.relative_to(source))
@@ -200,7 +201,9 @@ def _upload(source: pathlib.Path, target: Path) -> None:
       tf.io.gfile.copy(str(file), str(partial))
       partial.replace(copy)
   except BaseException:
-    (target if source.is_dir() else partial).rmtree(missing_ok=True)
+    unfinished = target if source.is_dir() else partial
+    if unfinished is not None:
+      unfinished.rmtree(missing_ok=True)
     raise
 
 
