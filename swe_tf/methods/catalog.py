@@ -182,12 +182,14 @@ for _method in (
       and choice.untie_step == choice.train_steps
     ),
     phases=method_lib.shared_then_unshared,
+    check="swe_tf.methods.swe:check",
   ),
   Method(
     name=SWE,
     task={"sharing": {"mode": SWE}},
     build="swe_tf.methods.swe:build",
     phases=method_lib.shared_then_unshared,
+    check="swe_tf.methods.swe:check",
   ),
   *(
     Method(
@@ -198,6 +200,12 @@ for _method in (
       alias_of=SWE,
     )
     for rule in ("adaptive", "split")
+  ),
+  Method(
+    name="equal_init",
+    task={"sharing": {"mode": "equal_init"}},
+    build="swe_tf.methods.equal_init:build",
+    ignores=frozenset({"tau"}),
   ),
   Method(
     name="reparameterize",

@@ -29,10 +29,15 @@ def check(config: cfg.ExperimentConfig) -> None:
   method = catalog.find(choice)
   if method.check is not None:
     catalog.load(method.check)(config)
-  elif choice.growth_config.get("fractions"):
+  if choice.growth_config.get("fractions") and not method.fractions:
     raise errors.UsageError(
       f"task.growth.fractions is set, but task.growth.method is "
       f"{choice.growth!r}."
+    )
+  if sharing.loops and method.name not in (catalog.SWE, catalog.ALBERT):
+    raise errors.UsageError(
+      "task.sharing.loops is set, but the method is "
+      f"{method.name!r}, which ties no layers."
     )
   if choice.num_layers is not None:
     for units in (sharing, *sharing.stages):

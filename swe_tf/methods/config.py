@@ -23,11 +23,28 @@ class StageConfig(base_config.Config):
 
 
 @dataclasses.dataclass
+class LoopsConfig(base_config.Config):
+  """How often the unit is applied while it is shared, and until when.
+
+  Attributes:
+    loops: The number of times; the stack has `num_layers / unit_size` units.
+    until_fraction: The fraction of `trainer.train_steps` after which it ends;
+      until the untie step if unset.
+    until_step: The step after which it ends; wins over the fraction when set.
+  """
+
+  loops: int = 1
+  until_fraction: float | None = None
+  until_step: int | None = None
+
+
+@dataclasses.dataclass
 class SharingConfig(base_config.Config):
   """How block weights are shared.
 
   Attributes:
     mode: `swe` shares, then unties. `none` is the baseline: the stock update.
+      `equal_init` starts as `swe` does and ties nothing.
       `reparameterize` gives each layer (mean gradient + own gradient) / 2 for
       the whole run (appendix B.1 of the paper). `stem_branch` trains the stem
       and the branches of the paper's Equation 1 for the whole run.
@@ -43,6 +60,8 @@ class SharingConfig(base_config.Config):
     check_interval: How many steps are between two looks at the cosines.
     rho: The cosine below which two units disagree.
     patience: How often in a row.
+    loops: With fewer applications of the unit a shared step costs less. Empty
+      applies all units, as Algorithm 1 does.
     bindings: What gin binds of the method and no field above says; filled in.
   """
 
@@ -55,4 +74,5 @@ class SharingConfig(base_config.Config):
   check_interval: int = 1000
   rho: float = 0.5
   patience: int = 3
+  loops: list[LoopsConfig] = dataclasses.field(default_factory=list)
   bindings: list[str] = dataclasses.field(default_factory=list)

@@ -9,6 +9,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf.modeling import sizes
+from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import untie_step as untie_step_lib
 
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
@@ -74,6 +75,31 @@ def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
       f"tells when it unties. Ask with task.sharing.rule={FIXED}, for an "
       "untie_fraction that you expect."
     )
+  phases = _looped if choice.sharing.get("loops") else _staged
+  shared = phases(choice, size, tau)
+  last = Phase("unshared", choice.train_steps - tau, size, size.num_layers)
+  return [phase for phase in (*shared, last) if phase.steps]
+
+
+def _looped(choice: Choice, size: sizes.Size, tau: int) -> list[Phase]:
+  """Returns the shared phases of a unit that is applied more and more often."""
+  unit = choice.unit_size
+  schedule = loops_lib.resolve(
+    choice.sharing["loops"],
+    num_units=size.num_layers // unit,
+    untie_step=tau,
+    train_steps=choice.train_steps,
+  )
+  found, begin = [], 0
+  for end, loops in (*schedule.stages, (tau, schedule.num_units)):
+    applied = dataclasses.replace(size, num_layers=unit * loops)
+    found.append(Phase(f"shared, {loops} loops", end - begin, applied, unit))
+    begin = end
+  return found
+
+
+def _staged(choice: Choice, size: sizes.Size, tau: int) -> list[Phase]:
+  """Returns the shared phases of units that become larger."""
   units = {0: choice.unit_size}
   for stage in choice.sharing.get("stages") or ():
     begin = untie_step_lib.resolve_untie_step(
@@ -83,7 +109,7 @@ def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
     )
     units[begin] = stage["unit_size"]
   ends = [*sorted(units)[1:], tau]
-  phases = [
+  return [
     Phase(
       f"shared {unit}x{size.num_layers // unit}" if begin else "shared",
       end - begin,
@@ -92,10 +118,6 @@ def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
     )
     for (begin, unit), end in zip(sorted(units.items()), ends)
   ]
-  phases.append(
-    Phase("unshared", choice.train_steps - tau, size, size.num_layers)
-  )
-  return [phase for phase in phases if phase.steps]
 
 
 def never_shared(choice: Choice, size: sizes.Size) -> list[Phase]:

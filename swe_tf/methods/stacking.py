@@ -2,10 +2,8 @@
 
 What: Gong et al., Efficient Training of BERT by Progressively Stacking (ICML
 2019): a quarter of the layers at first, then half, then all. Each time the
-trained blocks are copied on top of themselves, weights and slots. There is one
-model. A shallow phase trains a view of it, which has the first blocks of the
-encoder and all the rest as they are; the other blocks get neither gradients nor
-weight decay nor slots until the stack has reached them.
+trained blocks are copied on top of themselves, weights and slots. A shallow
+phase trains a view of the model (`views.py`).
 
 Use: `task.growth.method=stacking`, `task.sharing.mode=none`; `fractions` of
 `task.growth`.
@@ -20,29 +18,12 @@ from collections.abc import Sequence
 
 import tf_keras
 
-from official.nlp.modeling import models
 from swe_tf.methods import catalog
 from swe_tf.methods import choose
 from swe_tf.methods import growth
-from swe_tf.modeling import registry
+from swe_tf.methods import views
 from swe_tf.sharing import slots
 from swe_tf.training import phases
-
-
-def take_blocks(encoder, shallow, num_layers: int) -> None:
-  """Makes `shallow` a view of the first `num_layers` blocks of `encoder`.
-
-  Args:
-    encoder: A built `BertEncoderV2`.
-    shallow: An encoder of the same kind with `num_layers` blocks, not built. It
-      gets all the layers of `encoder` in place of its own.
-    num_layers: The number of blocks.
-  """
-  for name, value in list(vars(encoder).items()):
-    if isinstance(value, tf_keras.layers.Layer):
-      setattr(shallow, name, value)
-    elif value is encoder.transformer_layers:
-      setattr(shallow, name, list(value[:num_layers]))
 
 
 def stack_blocks(
@@ -81,17 +62,10 @@ class StackingPhases(growth.GrowthPhases):
     self._blocks = model.encoder_network.transformer_layers
     depth = len(self._blocks)
     super().__init__(optimizer, steps, sizes=(depth // 4, depth // 2, depth))
-    self._views = []
-    for size in self._sizes[:-1]:
-      shallow = build_encoder(size)
-      take_blocks(model.encoder_network, shallow, size)
-      self._views.append(
-        models.BertPretrainerV2(
-          encoder_network=shallow,
-          customized_masked_lm=model.masked_lm,
-          classification_heads=model.classification_heads,
-        )
-      )
+    self._views = [
+      views.first_blocks(model, size, build_encoder)
+      for size in self._sizes[:-1]
+    ]
 
   @property
   def name(self) -> str:
@@ -110,18 +84,10 @@ class StackingPhases(growth.GrowthPhases):
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
   """Returns the training of a run; see `catalog.Method.build`."""
-  task = ingredients.task
-  model = task.task_config.model
-  encoder = registry.require_encoder({"model": model.as_dict()})
-
-  def build_encoder(num_layers: int):
-    shallow = encoder.overrides(num_layers=num_layers)["model"]
-    return task._build_encoder(model.replace(**shallow).encoder)  # pylint: disable=protected-access
-
   stacking = StackingPhases(
     ingredients.model,
     ingredients.optimizer,
     catalog.growth_steps(choose.choice_of(ingredients.config)),
-    build_encoder,
+    views.encoder_builder(ingredients.task),
   )
   return phases.Training(ingredients.optimizer, stacking)

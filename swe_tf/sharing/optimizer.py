@@ -20,6 +20,7 @@ import tensorflow as tf
 from swe_tf import errors
 from swe_tf.sharing import cosines
 from swe_tf.sharing import gradients
+from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
@@ -54,6 +55,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     untie_step: int | None = None,
     *,
     cosine_interval: int | None = None,
+    loops: loops_lib.LoopSchedule | None = None,
     name: str = "SharedWeightsOptimizer",
   ):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
@@ -66,6 +68,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         calls `untie()` there. 0 starts unshared.
       cosine_interval: Measure `gradient_cosine` every so many updates while
         shared; None never does.
+      loops: How many units give gradients while shared; None for all. All of
+        them are updated.
       name: The name of the optimizer.
     """
     if untie_step is not None and untie_step < 0:
@@ -88,6 +92,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
         name="groups",
       )
+    self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
     self._cosines = None
     if cosine_interval and plan.num_units > 1:
       self._cosines = cosines.CosineMeter(plan.num_units, cosine_interval)
@@ -112,6 +117,20 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def phase(self) -> str:
     """`"shared"` or `"unshared"`: what a step traced now will do."""
     return SHARED if self.untied_at is None else UNSHARED
+
+  @property
+  def loops(self) -> int:
+    """How many units are applied in the next update."""
+    if self.phase == UNSHARED:
+      return self.plan.num_units
+    with tf.init_scope():
+      return self._loops.loops_at(int(self.iterations.numpy()))
+
+  @property
+  def _applied(self) -> plan_lib.SharingPlan:
+    """The ties among the units that are applied: those that have gradients."""
+    plan, loops = self.plan, self.loops
+    return plan if loops == plan.num_units else plan.first_units(loops)
 
   @property
   def gradient_cosine(self) -> float:
@@ -179,8 +198,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Returns, while shared, the means of the ties, without the branches."""
     if self.phase == UNSHARED:
       return grads_and_vars
-    means = gradients.mean_over_ties(grads_and_vars, self.plan)
-    if self._cosines:
+    means = gradients.mean_over_ties(grads_and_vars, self._applied)
+    if self._cosines and self.loops == self.plan.num_units:
       step = tf.cast(self.iterations, tf.int64) + 1
       self._cosines.measure(step, grads_and_vars, means, self.plan)
     return means
@@ -188,7 +207,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def multiplicity(self) -> dict[str, int]:
     if self.phase == UNSHARED:
       return {}
-    return {plan_lib.variable_key(tie[0]): len(tie) for tie in self.plan.ties}
+    ties = self._applied.ties
+    return {plan_lib.variable_key(tie[0]): len(tie) for tie in ties}
 
   def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update. See the base class."""
@@ -199,7 +219,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     if aggregate:
       grads_and_vars = self.aggregate_gradients(grads_and_vars)
     else:
-      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self.plan)
+      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self._applied)
     result = self.apply_aggregated(self._clip_aggregated(grads_and_vars), name)
     self._copy_stems_to_branches()
     return result
@@ -211,7 +231,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     it counts every tie only once.
     """
     inner = self.inner_optimizer
-    if not getattr(inner, "global_clipnorm", None) or self.plan.num_units == 1:
+    if not getattr(inner, "global_clipnorm", None) or self.loops == 1:
       return grads_and_vars
     if slots.is_legacy(inner) and inner.clipvalue is not None:
       grads_and_vars = inner._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access

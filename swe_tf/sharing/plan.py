@@ -244,6 +244,11 @@ class SharingPlan:
       )
     return plan
 
+  def first_units(self, count: int) -> "SharingPlan":
+    """Returns the plan of the first `count` units alone, as one group."""
+    ties = [tie[:count] for tie in self.whole_ties]
+    return SharingPlan(ties, unit_size=self.unit_size, num_units=count)
+
   @property
   def num_layers(self) -> int:
     return self.unit_size * self.num_units

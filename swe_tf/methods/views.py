@@ -1,0 +1,51 @@
+"""Shallow views of a BERT: its first blocks, and all the rest as it is.
+
+There is one model. A view computes with some of its blocks; the others get
+neither gradients nor weight decay nor slots while it is trained.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tf_keras
+
+from official.nlp.modeling import models
+from swe_tf.modeling import registry
+
+BuildEncoder = Callable[[int], Any]
+
+
+def encoder_builder(task) -> BuildEncoder:
+  """Returns what builds an encoder of the task with a number of layers."""
+  model = task.task_config.model
+  encoder = registry.require_encoder({"model": model.as_dict()})
+
+  def build(num_layers: int):
+    shallow = encoder.overrides(num_layers=num_layers)["model"]
+    return task._build_encoder(model.replace(**shallow).encoder)  # pylint: disable=protected-access
+
+  return build
+
+
+def first_blocks(
+  model: tf_keras.Model, num_layers: int, build_encoder: BuildEncoder
+) -> tf_keras.Model:
+  """Returns a view of a model with its first `num_layers` blocks.
+
+  Args:
+    model: A built `BertPretrainerV2`.
+    num_layers: The number of blocks.
+    build_encoder: See `encoder_builder`. What it builds gets the layers of the
+      model in place of its own.
+  """
+  encoder, shallow = model.encoder_network, build_encoder(num_layers)
+  for name, value in list(vars(encoder).items()):
+    if isinstance(value, tf_keras.layers.Layer):
+      setattr(shallow, name, value)
+    elif value is encoder.transformer_layers:
+      setattr(shallow, name, list(value[:num_layers]))
+  return models.BertPretrainerV2(
+    encoder_network=shallow,
+    customized_masked_lm=model.masked_lm,
+    classification_heads=model.classification_heads,
+  )

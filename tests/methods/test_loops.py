@@ -1,0 +1,239 @@
+"""Few loops while shared, against the obvious slow way.
+
+The slow way is Algorithm 1, run literally on a BERT with as many layers as are
+applied, then a deep BERT made of copies of its unit, weights and slots.
+"""
+
+import os
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from official.core import train_utils
+from swe_tf import errors
+from swe_tf.configs import cost
+from swe_tf.sharing import slots
+from tests import tiny
+from tests.sharing import toy
+
+_LAYERS, _TAU, _STEPS = 4, 4, 7
+
+
+def _override(*loops, unit_size=1, **trainer):
+  return {
+    "task": {
+      "model": {"encoder": {"any": {"num_layers": _LAYERS}}},
+      "sharing": {
+        "untie_step": _TAU,
+        "unit_size": unit_size,
+        "loops": list(loops),
+      },
+    },
+    "trainer": {
+      "train_steps": _STEPS,
+      # A small epsilon blows up the rounding of gradients that are almost 0.
+      "optimizer_config": {"optimizer": {"adamw": {"epsilon": 1e-3}}},
+      **trainer,
+    },
+  }
+
+
+def _at_depth(override, num_layers, mode="none"):
+  """Returns the override for an ordinary BERT of another depth."""
+  task = {
+    "model": {"encoder": {"any": {"num_layers": num_layers}}},
+    "sharing": {"mode": mode, "unit_size": 1, "loops": []},
+  }
+  return override | {"task": task}
+
+
+class LoopsTest(tf.test.TestCase, parameterized.TestCase):
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.records = os.path.join(tf.compat.v1.test.get_temp_dir(), "records")
+    os.makedirs(cls.records)
+    cls.base = tiny.overrides(tiny.write_records(cls.records))
+
+  @classmethod
+  def tearDownClass(cls):
+    tf.io.gfile.rmtree(cls.records)
+    super().tearDownClass()
+
+  def _runner(self, override, directory=None, strategy=None):
+    config = tiny.config_of(self.base, override)
+    directory = directory or self.create_tempdir().full_path
+    return tiny.make_runner(config, directory, strategy=strategy)
+
+  def _slow_way(self, override, start, depths, unit_size):
+    """Trains as the module's docstring says.
+
+    Args:
+      override: The override of the run to compare with.
+      start: The weights of its whole model before the first update.
+      depths: Pairs of a step and of the layers that are applied before it.
+      unit_size: The layers of a unit.
+
+    Returns:
+      The state after the last step, as `tiny.final_state` names it.
+    """
+    whole = tiny.config_of(self.base, _at_depth(override, _LAYERS))
+    trainer = self._runner(_at_depth(override, _LAYERS)).trainer
+    batches = iter(trainer.task.build_inputs(whole.task.train_data))
+    model, optimizer = trainer.model, trainer.optimizer
+    model.set_weights(start)
+    step = 0
+    for until, depth in (*depths, (_STEPS, _LAYERS)):
+      config = tiny.config_of(self.base, _at_depth(override, depth))
+      task = type(trainer.task)(config.task)
+      fresh = task.build_model()
+      its_optimizer = train_utils.create_optimizer(task, config)
+      self._copy(model, optimizer, fresh, its_optimizer, unit_size)
+      model, optimizer = fresh, its_optimizer
+      while step < until:
+        self._algorithm_1(
+          task, model, optimizer, next(batches), step, unit_size
+        )
+        step += 1
+    trainer._model, trainer._optimizer = model, optimizer  # pylint: disable=protected-access
+    return tiny.final_state(trainer)
+
+  def _copy(self, source, source_optimizer, target, optimizer, unit_size):
+    """Makes `target` of the first unit of `source`, and all the rest of it."""
+    pairs = []
+    blocks = source.encoder_network.transformer_layers
+    for i, block in enumerate(target.encoder_network.transformer_layers):
+      pairs += zip(blocks[i % unit_size].variables, block.variables)
+    ours = {id(v) for _, v in pairs}
+    tied = {id(v) for block in blocks for v in block.variables}
+    pairs += zip(
+      (v for v in source.trainable_variables if id(v) not in tied),
+      (v for v in target.trainable_variables if id(v) not in ours),
+    )
+    optimizer.iterations.assign(source_optimizer.iterations)
+    for old, new in pairs:
+      new.assign(old)
+      if slots.has_slots(source_optimizer, old):
+        slots.create_slots(optimizer, [new])
+        made = slots.slots_of(optimizer, new)
+        for name, slot in slots.slots_of(source_optimizer, old).items():
+          made[name].assign(slot)
+
+  def _algorithm_1(self, task, model, optimizer, batch, step, unit_size):
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+      outputs = model(batch, training=True)
+      loss = task.build_losses(batch, outputs, task.build_metrics())
+    grads = dict(zip(map(id, variables), tape.gradient(loss, variables)))
+    if step < _TAU:
+      blocks = model.encoder_network.transformer_layers
+      for i in range(unit_size):
+        columns = [block.trainable_variables for block in blocks[i::unit_size]]
+        for tie in zip(*columns):
+          mean = tf.add_n([grads[id(v)] for v in tie]) / len(tie)
+          grads |= {id(v): mean for v in tie}
+    optimizer.apply_gradients([(grads[id(v)], v) for v in variables])
+
+  @parameterized.named_parameters(
+    ("until_tau", [dict(loops=2)], 1, [(_TAU, 2)]),
+    ("once", [dict(loops=1)], 1, [(_TAU, 1)]),
+    (
+      "more_and_more",
+      [dict(loops=1, until_step=1), dict(loops=2, until_step=3)],
+      1,
+      [(1, 1), (3, 2), (_TAU, 4)],
+    ),
+    ("units_of_two", [dict(loops=1)], 2, [(_TAU, 2)]),
+  )
+  def test_equals_the_slow_way(self, loops, unit_size, depths):
+    override = _override(*loops, unit_size=unit_size)
+    runner = self._runner(override)
+    start = runner.trainer._phases.optimizer.plan  # pylint: disable=protected-access
+    for stem, *branches in start.whole_ties:
+      for branch in branches:
+        self.assertAllEqual(stem, branch)
+    weights = super(type(runner.trainer), runner.trainer).model.get_weights()
+    runner.controller.train(_STEPS)
+    ours = tiny.final_state(runner.trainer)
+    theirs = self._slow_way(override, weights, depths, unit_size)
+    self.assertEqual(ours.keys(), theirs.keys())
+    for name, value in ours.items():
+      self.assertAllClose(value, theirs[name], rtol=1e-5, atol=1e-6, msg=name)
+
+  def test_resumed_equals_straight_and_layers_are_equal_while_shared(self):
+    override = _override(
+      dict(loops=1, until_step=2), dict(loops=2, until_step=3)
+    )
+    straight = self._runner(override)
+    straight.controller.train(_STEPS)
+    directory = self.create_tempdir().full_path
+    for stop in (1, 2, 3, _TAU, _STEPS):
+      resumed = self._runner(override, directory)
+      resumed.controller.train(stop)
+      if stop < _TAU:
+        plan = resumed.trainer._phases.optimizer.plan  # pylint: disable=protected-access
+        for stem, *branches in plan.whole_ties:
+          for branch in branches:
+            self.assertAllEqual(stem, branch)
+    ours, theirs = map(tiny.final_state, (resumed.trainer, straight.trainer))
+    differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
+    self.assertEmpty(differ)
+
+  def test_a_step_has_fewer_layers_and_says_so(self):
+    runner = self._runner(_override(dict(loops=1, until_step=2)))
+    trainer = runner.trainer
+    depths = []
+    for stop in (1, 3, 5):
+      model = trainer.model
+      depths.append(len(model.encoder_network.transformer_layers))
+      logs = trainer.train(tf.constant(2))
+      self.assertEqual(int(trainer.global_step), stop + 1)
+    self.assertEqual(depths, [1, 4, 4])
+    self.assertEqual(logs["sharing/loops"], _LAYERS)
+    self.assertEqual(logs["sharing/phase"], 1.0)
+
+  def test_on_two_replicas(self):
+    override = _override(dict(loops=2))
+    override["task"]["scale_loss"] = True
+    clip = {"adamw": {"gradient_clip_norm": 0.0, "epsilon": 1e-3}}
+    override["trainer"]["optimizer_config"] = {"optimizer": clip}
+    states = []
+    for replicas in (1, 2):
+      strategy = toy.strategy_of(replicas)
+      runner = self._runner(override, strategy=strategy)
+      with strategy.scope():
+        runner.controller.train(_STEPS)
+      states.append(tiny.final_state(runner.trainer))
+    for name, value in states[0].items():
+      self.assertAllClose(value, states[1][name], 1e-4, 1e-5, msg=name)
+
+  def test_costs_less(self):
+    def flops(*loops):
+      return cost.estimate(tiny.config_of(self.base, _override(*loops))).phases
+
+    phases = flops(dict(loops=1, until_step=2))
+    self.assertEqual(
+      [(name, p.steps) for name, p in phases.items()],
+      [("shared, 1 loops", 2), ("shared, 4 loops", 2), ("unshared", 3)],
+    )
+    few, all_, unshared = (p.flops_per_step for p in phases.values())
+    self.assertEqual(all_, unshared)
+    self.assertLess(few, 0.5 * all_)
+
+  @parameterized.parameters(
+    ([dict(loops=5)], {}, "5 after 0"),
+    ([dict(loops=2), dict(loops=2)], {}, "2 after 2"),
+    ([dict(loops=2, until_step=5)], {}, "end at step 5"),
+    ([dict(loops=2)], {"rule": "adaptive"}, "go with 'fixed' only"),
+    ([dict(loops=2)], {"mode": "none"}, "'baseline', which ties no layers"),
+  )
+  def test_is_refused(self, loops, sharing, message):
+    override = _override(*loops)
+    override["task"]["sharing"] |= sharing
+    with self.assertRaisesRegex(errors.UsageError, message):
+      tiny.config_of(self.base, override)
+
+
+if __name__ == "__main__":
+  tf.test.main()
