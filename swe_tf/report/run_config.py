@@ -42,7 +42,8 @@ class RunConfig:
 
   Attributes:
     method: Its name in the catalog; the mode, if nobody registered that.
-    rule: When it unties: `fixed`, `staged`, `adaptive`, `split`, ...
+    rule: When it unties: `fixed`, `staged`, `adaptive`, `split`, ..., or how
+      often the unit is applied until then, such as `3-6 loops`.
     unit_size: The layers of a unit; None for a method without units.
     untie_step: Tau; None if the config does not fix it.
     train_steps: The steps of the run.
@@ -187,6 +188,10 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
     unit_size, tau, rule = _unit_tau_rule(choice, method)
     known = ["unit_size", *(_TAU_NAMES if rule in catalog.rules() else ())]
     own = {key: own[key] for key in own if key not in known}
+    loops = [str(stage["loops"]) for stage in own.get("loops") or ()]
+    if loops and name in (catalog.SWE, catalog.ALBERT):
+      # Not Algorithm 1 as printed: it stands beside no number of the paper.
+      rule = f"{'-'.join(loops)} loops"
     if rule == catalog.FIXED and (
       name in (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
       or choice.mode == catalog.NONE

@@ -49,6 +49,7 @@ def fixture_plug_in():
     (dict(sharing=swe(1.0)), "albert", "1x24", 100),
     (dict(sharing=swe(rule="staged")), "swe staged", "1x24", 10),
     (dict(sharing=swe(rule="adaptive")), "swe adaptive", "1x24", None),
+    (dict(sharing=swe(loops=[{"loops": 3}])), "swe 3 loops", "1x24", 10),
     (dict(sharing={"mode": "reparameterize"}), "reparameterize", "1x24", None),
     (dict(sharing={"mode": "stem_branch"}), "stem_branch", "1x24", None),
     (dict(growth="net2net"), "net2net", None, None),
