@@ -123,6 +123,9 @@ def test_time_left_is_told(tmp_path):
 def _start(tmp_path):
   """Starts a sweep of two runs, the second a long one, in a process."""
   code = (
+    # A job in the background of a shell ignores Ctrl-C, and so would this.
+    "import signal\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     "from tests.runs import test_sweep as t\n"
     "runs = [t._run('a'), t._run('b', steps=30, sleep=0.2)]\n"
     f"print(t._execute(runs, {str(tmp_path)!r})[2])"
