@@ -46,6 +46,8 @@ def _growing(num_layers, method, *fractions):
 _METHODS = {
   "none": (_sharing(mode="none"), ()),
   "swe": (_sharing(untie_step=4), (4,)),
+  "loops": (_sharing(untie_step=4, loops=[{"loops": 1}]), (4,)),
+  "equal_init": (_sharing(mode="equal_init"), ()),
   "albert": (_sharing(untie_step=None, untie_fraction=1.0), (_STEPS,)),
   "reparameterize": (_sharing(mode="reparameterize"), ()),
   "stem_branch": (_sharing(mode="stem_branch"), ()),
