@@ -23,7 +23,7 @@ class ConfigTest(parameterized.TestCase):
       self.assertEqual((rule.split, rule.cosine_interval), (split, 7))
 
   @parameterized.parameters(
-    (dict(mode="half"), r"mode \('half'\) must be one of none, rep"),
+    (dict(mode="half"), r"mode \('half'\) must be one of equal_init, none"),
     (dict(rule="never"), r"rule \('never'\) must be one of fixed"),
     (dict(stages=[{}]), "stages is set"),
     (dict(rule="adaptive", rho=1.5), r"rho \(1.5\)"),
