@@ -33,7 +33,8 @@ class PhaseCost:
     flops_per_step: Of the matrix products, all replicas together.
     all_reduce_bytes: Payload of the all-reduce of the gradients.
     weight_bytes: Memory of the weights of that model. All layers have theirs,
-      tied or not; what a model grows into is not counted before.
+      tied or not; what a model grows into, and layers that few loops do not
+      apply, are in memory too and counted in the last phase only.
     optimizer_bytes: Memory of the optimizer's slots.
   """
 

@@ -33,7 +33,7 @@ class LoopsConfig(base_config.Config):
     until_step: The step after which it ends; wins over the fraction when set.
   """
 
-  loops: int = 1
+  loops: int = 0
   until_fraction: float | None = None
   until_step: int | None = None
 

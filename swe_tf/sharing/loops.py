@@ -67,6 +67,11 @@ def resolve(
   found: list[tuple[int, int]] = []
   for stage in stages:
     loops, until = stage["loops"], untie_step
+    if loops < 1:
+      raise errors.UsageError(
+        f"task.sharing.loops has a stage without a number of loops ({stage}); "
+        "write it as {loops: 3, until_fraction: 0.1}, with the spaces."
+      )
     if stage.get("until_step") is not None or stage.get("until_fraction"):
       until = untie_step_lib.resolve_untie_step(
         train_steps,

@@ -223,6 +223,7 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(
     ([dict(loops=5)], {}, "5 after 0"),
+    ([dict(until_step=2)], {}, "without a number of loops"),
     ([dict(loops=2), dict(loops=2)], {}, "2 after 2"),
     ([dict(loops=2, until_step=5)], {}, "end at step 5"),
     ([dict(loops=2)], {"rule": "adaptive"}, "go with 'fixed' only"),
