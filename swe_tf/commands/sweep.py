@@ -18,6 +18,7 @@ from absl import logging
 from rich import console as rich_console
 from rich import table as rich_table
 
+from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
 from swe_tf.commands import options as options_lib
@@ -113,31 +114,12 @@ def _print_results(sweep: sweep_lib.Sweep, console) -> None:
   console.print(table)
 
 
-def run(options: Options) -> int:
-  """Runs the study; the exit status is 1 if a run failed."""
-  console = rich_console.Console()
-  shard = sweep_lib.parse_shard(options.shard)
-  study = study_file.read_study(library.find(options.study))
-  console.print(f"starting TensorFlow and checking {len(study.runs)} runs ...")
-  from swe_tf.configs import cost
-  from swe_tf.study import experiments
-
-  logging.set_verbosity(logging.ERROR)
-  configs = experiments.make_configs(study, options.params_override)
-  sweep = sweep_lib.Sweep(
-    experiments.make_runs(study, configs),
-    options.output_dir,
-    shard,
-    lambda path: experiments.read_config(study.experiment, path).as_dict(),
-  )
-  if options.dry_run:
-    tokens = {name: cost.tokens(config) for name, config in configs.items()}
-    _print_plan(sweep, tokens, options.jobs, console)
-    return 0
-  entropy = experiments.unigram_entropy(configs[study.runs[0].name])
-  console.print(f"entropy of single tokens: {entropy:.4f} nats")
+def _write_study(
+  study: study_file.Study, entropy: float, output_dir: str
+) -> None:
+  """Writes down what the study consists of, as far as it is known."""
   files.write_json(
-    os.path.join(options.output_dir, "study.json"),
+    os.path.join(output_dir, "study.json"),
     {
       "experiment": study.experiment,
       "metrics": list(study.metrics),
@@ -145,11 +127,59 @@ def run(options: Options) -> int:
       "runs": {run.name: dict(run.point) for run in study.runs},
     },
   )
-  with (
-    launcher.workers(options.jobs) as workers,
-    sweep.progress(console, _summarize) as shown,
-  ):
-    failures = sweep.execute(workers, shown)
+
+
+def run(options: Options) -> int:
+  """Runs the study; the exit status is 1 if a run failed."""
+  console = rich_console.Console()
+  shard = sweep_lib.parse_shard(options.shard)
+  study = study_file.read_study(library.find(options.study))
+  if study.tuning is not None and options.shard:
+    raise errors.UsageError(
+      f"--shard={options.shard}: the runs of a tuning follow from each other's "
+      "results; divide it by studies."
+    )
+  console.print(f"starting TensorFlow and checking {len(study.runs)} runs ...")
+  from swe_tf.configs import cost
+  from swe_tf.study import experiments
+
+  logging.set_verbosity(logging.ERROR)
+  configs = experiments.make_configs(study, options.params_override)
+
+  def make_sweep(study: study_file.Study) -> sweep_lib.Sweep:
+    for each in study.runs:
+      if each.name not in configs:
+        configs[each.name] = experiments.make_config(
+          study, each, options.params_override
+        )
+    return sweep_lib.Sweep(
+      experiments.make_runs(study, configs),
+      options.output_dir,
+      shard,
+      lambda path: experiments.read_config(study.experiment, path).as_dict(),
+    )
+
+  sweep = make_sweep(study)
+  if options.dry_run:
+    tokens = {name: cost.tokens(config) for name, config in configs.items()}
+    _print_plan(sweep, tokens, options.jobs, console)
+    if study.tuning is not None:
+      console.print("which runs follow depends on the results of these")
+    return 0
+  entropy = experiments.unigram_entropy(configs[study.runs[0].name])
+  console.print(f"entropy of single tokens: {entropy:.4f} nats")
+  failures: dict[str, Exception] = {}
+  asked: set[str] = set()
+  with launcher.workers(options.jobs) as workers:
+    more: study_file.Study | None = study
+    while more is not None:
+      study, sweep = more, make_sweep(more)
+      _write_study(study, entropy, options.output_dir)
+      rest = make_sweep(study.without_runs(asked))
+      with rest.progress(console, _summarize) as shown:
+        failures |= rest.execute(workers, shown)
+      asked |= {run.name for run in study.runs}
+      more = study.with_next_runs(experiments.losses_of(sweep, study, failures))
   sweep.write_results(failures)
   _print_results(sweep, console)
   console.print(

@@ -2,20 +2,33 @@
 
 Model Garden's `BertEncoderV2(norm_first=True)` lacks the last one; the paper
 (section 5.1) calls a Pre-LN without it incorrect. Thin over Model Garden's
-encoder: its embeddings, its blocks, its pooler.
+encoder: its embeddings, its blocks, its pooler. With `causal` a token sees only
+those before it, as in a language model that predicts the next token.
 """
 
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+import tensorflow as tf
 import tf_keras
 
 from official.modeling import tf_utils
 from official.modeling.hyperparams import base_config
 from official.nlp.configs import encoders
+from official.nlp.modeling import layers
 from official.nlp.modeling import networks
+from swe_tf import errors
 from swe_tf.modeling import activations  # noqa: F401 (makes its name known)
+
+
+@tf_keras.utils.register_keras_serializable(package="swe_tf")
+class CausalAttentionMask(layers.SelfAttentionMask):
+  """Model Garden's mask, without the tokens after the one that looks."""
+
+  def call(self, inputs, to_mask=None):
+    mask = super().call(inputs, to_mask)
+    return tf.linalg.band_part(mask, -1, 0)
 
 
 @tf_keras.utils.register_keras_serializable(package="swe_tf")
@@ -27,12 +40,20 @@ class PreLnBertEncoder(networks.BertEncoderV2):
   but for the last, which is normalised.
   """
 
-  def __init__(self, vocab_size: int, *, norm_first: bool = True, **kwargs):
+  def __init__(
+    self,
+    vocab_size: int,
+    *,
+    norm_first: bool = True,
+    causal: bool = False,
+    **kwargs,
+  ):
     """Initializes the encoder.
 
     Args:
       vocab_size: The size of the token vocabulary.
       norm_first: Must be True; it is here since a saved config holds it.
+      causal: Whether a token sees only those before it, and itself.
       **kwargs: As for `BertEncoderV2`.
     """
     if not norm_first:
@@ -44,6 +65,9 @@ class PreLnBertEncoder(networks.BertEncoderV2):
     self._final_layer_norm = tf_keras.layers.LayerNormalization(
       name="final_layer_norm", axis=-1, epsilon=1e-12, dtype="float32"
     )
+    if causal:
+      self._attention_mask_layer = CausalAttentionMask()
+      self._config["causal"] = True
 
   @property
   def final_layer_norm(self) -> tf_keras.layers.LayerNormalization:
@@ -65,16 +89,25 @@ class EncoderConfig(encoders.BertEncoderConfig):
 
   Attributes:
     norm_first: Pre-LN with the final layer norm, or the original Post-LN.
+    causal: Whether a token sees only those before it. For data with
+      `masking=next_token`; Pre-LN only.
   """
 
   norm_first: bool = True
+  causal: bool = False
 
 
 @base_config.bind(EncoderConfig)
 def build_encoder(config: EncoderConfig) -> networks.BertEncoderV2:
   """Builds the encoder of an `EncoderConfig` whose type is `any`."""
-  post_ln = networks.BertEncoderV2
-  encoder_cls = PreLnBertEncoder if config.norm_first else post_ln
+  if config.causal and not config.norm_first:
+    raise errors.UsageError(
+      "the encoder has causal=true and norm_first=false; a causal encoder is "
+      "Pre-LN here: set norm_first=true."
+    )
+  encoder_cls, own = networks.BertEncoderV2, {}
+  if config.norm_first:
+    encoder_cls, own = PreLnBertEncoder, {"causal": config.causal}
   return encoder_cls(
     vocab_size=config.vocab_size,
     hidden_size=config.hidden_size,
@@ -94,6 +127,7 @@ def build_encoder(config: EncoderConfig) -> networks.BertEncoderV2:
     norm_first=config.norm_first,
     return_attention_scores=config.return_attention_scores,
     return_word_embeddings=config.return_word_embeddings,
+    **own,
   )
 
 

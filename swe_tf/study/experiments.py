@@ -1,6 +1,7 @@
 """The experiments of a study's runs, checked before the first one starts."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+import math
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,17 @@ def make_runs(study: study_file.Study, configs: Configs) -> list[sweep.Run]:
     )
     for run in study.runs
   ]
+
+
+def losses_of(
+  sweep_: sweep.Sweep, study: study_file.Study, failures: Container[str] = ()
+) -> dict[str, float]:
+  """Returns the final losses so far by run; infinity if it failed."""
+  losses = {run.name: math.inf for run in study.runs if run.name in failures}
+  for name, result in sweep_.results().items():
+    loss = result["metrics"][study.metrics[0]]
+    losses[name] = loss if math.isfinite(loss) else math.inf
+  return losses
 
 
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:

@@ -11,9 +11,12 @@
 
 The runs are all combinations of the axes' values. `axes` may be a list of such
 tables: then they are the combinations of each. A run that comes twice is one.
+
+In place of `axes` a file may have `tuning` (`tuning.py`): arms whose learning
+rates are tuned alike. Which runs follow then depends on the results.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 import dataclasses
 import itertools
 import re
@@ -22,8 +25,9 @@ from typing import Any
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.study import axes as axes_lib
+from swe_tf.study import tuning as tuning_lib
 
-_KEYS = ("experiment", "config_files", "overrides", "metrics", "axes")
+_KEYS = ("experiment", "config_files", "overrides", "metrics", "axes", "tuning")
 _METRICS = ("validation_loss", "masked_lm_accuracy")
 
 
@@ -51,7 +55,8 @@ class Study:
     config_files: Files that change it, first to last.
     overrides: What changes it after them.
     metrics: Names of validation scalars; the first is the one to look at.
-    runs: The runs, in order.
+    runs: The runs, in order; with `tuning`, those that are known so far.
+    tuning: How the arms are tuned; None for a study of axes.
   """
 
   experiment: str
@@ -59,6 +64,36 @@ class Study:
   overrides: Mapping[str, Any]
   metrics: Sequence[str]
   runs: Sequence[Run]
+  tuning: tuning_lib.Tuning | None = None
+
+  def without_runs(self, names: Container[str]) -> "Study":
+    runs = tuple(run for run in self.runs if run.name not in names)
+    return dataclasses.replace(self, runs=runs)
+
+  def with_next_runs(self, losses: Mapping[str, float]) -> "Study | None":
+    """Returns the study with the runs that follow; None if there are none.
+
+    Args:
+      losses: The final losses so far, by the name of the run; infinity for a
+        run that failed.
+    """
+    if self.tuning is None:
+      return None
+    known = {
+      tuning_lib.Point(**run.point): losses[run.name]
+      for run in self.runs
+      if run.name in losses
+    }
+    points = tuning_lib.next_points(self.tuning, known)
+    return self._with_points(points) if points else None
+
+  def _with_points(self, points: Sequence[tuning_lib.Point]) -> "Study":
+    assert self.tuning is not None
+    table = {"arm": self.tuning.arms}
+    more = [_make_run(dataclasses.asdict(point), table) for point in points]
+    known = {run.name for run in self.runs}
+    runs = (*self.runs, *(run for run in more if run.name not in known))
+    return dataclasses.replace(self, runs=runs)
 
 
 def read_study(path: str) -> Study:
@@ -75,22 +110,52 @@ def read_study(path: str) -> Study:
     raise errors.UsageError(
       f"{path}: unknown key {unknown[0]!r}; a study has {', '.join(_KEYS)}."
     )
-  for key in ("experiment", "axes"):
-    if not content.get(key):
-      raise errors.UsageError(f"{path}: {key!r} is missing.")
+  if not content.get("experiment"):
+    raise errors.UsageError(f"{path}: 'experiment' is missing.")
+  if bool(content.get("axes")) == bool(content.get("tuning")):
+    raise errors.UsageError(f"{path}: it must have either 'axes' or 'tuning'.")
   config_files = []
   for name in content.get("config_files") or ():
     config_file = files.as_path(path).parent / name
     if not config_file.is_file():
       raise errors.UsageError(f"{path}: config_files: no file {config_file}.")
     config_files.append(str(config_file))
-  return Study(
+  study = Study(
     experiment=content["experiment"],
     config_files=tuple(config_files),
     overrides=content.get("overrides") or {},
     metrics=tuple(content.get("metrics") or _METRICS),
-    runs=plan_runs(content["axes"], path),
+    runs=plan_runs(content["axes"], path) if content.get("axes") else (),
   )
+  if study.runs:
+    return study
+  return tuned(study, _with_arms_of_file(content["tuning"], path), path)
+
+
+def _with_arms_of_file(table: Any, path: str) -> Any:
+  """Returns a tuning with the arms of `arms_file`, which others may share."""
+  if not isinstance(table, dict) or "arms_file" not in table:
+    return table
+  table = dict(table)
+  arms_file = files.as_path(path).parent / table.pop("arms_file")
+  if not arms_file.is_file():
+    raise errors.UsageError(f"{path}: tuning.arms_file: no file {arms_file}.")
+  arms = files.read_yaml(arms_file)
+  return table | {"arms": {**arms, **(table.get("arms") or {})}}
+
+
+def tuned(study: Study, table: Any, path: str = "the study") -> Study:
+  """Returns a study whose runs are those of a `tuning`, the first ones.
+
+  Raises:
+    UsageError: If the table does not describe a tuning.
+  """
+  study = dataclasses.replace(
+    study, tuning=tuning_lib.from_table(table, path), runs=()
+  )
+  first = study.with_next_runs({})
+  assert first is not None
+  return first
 
 
 def plan_runs(axes: Any, path: str = "the study") -> tuple[Run, ...]:

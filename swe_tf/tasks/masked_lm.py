@@ -1,4 +1,4 @@
-"""Masked language modelling with shared block weights.
+"""Language modelling with shared block weights: masked, or of the next token.
 
 Thin over Model Garden's task: the same model, loss and metrics.
 """
@@ -9,8 +9,10 @@ import tensorflow as tf
 
 from official.core import task_factory
 from official.nlp.tasks import masked_lm
+from swe_tf import errors
 from swe_tf.data import checks
 from swe_tf.data import loaders
+from swe_tf.data.text import next_token
 from swe_tf.methods import config as config_lib
 from swe_tf.methods import growth as growth_lib
 from swe_tf.modeling import registry
@@ -55,6 +57,15 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
       self.task_config.validation_data,
       vocab_size=encoder.vocab_size if encoder else None,
     )
+    causal = bool(encoder and encoder.params.get("causal"))
+    for name in ("train_data", "validation_data"):
+      masking = getattr(getattr(self.task_config, name), "masking", "random")
+      if causal != (masking == next_token.MASKING):
+        raise errors.UsageError(
+          f"task.{name}.masking is {masking!r} and the encoder has "
+          f"causal={str(causal).lower()}: {next_token.MASKING!r} and a causal "
+          "encoder go together, and neither without the other."
+        )
 
   def build_inputs(self, params, input_context=None, start_step: int = 0):
     """Returns the batches from global step `start_step` on."""

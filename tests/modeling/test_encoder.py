@@ -9,6 +9,7 @@ import tf_keras
 
 from official.nlp.configs import encoders
 from official.nlp.modeling import networks
+from swe_tf import errors
 from swe_tf.modeling import encoder
 
 _SMALL = dict(
@@ -123,7 +124,7 @@ class BuildEncoderTest(tf.test.TestCase):
     names = {f.name for f in dataclasses.fields(encoder.EncoderConfig)}
     self.assertEqual(
       names - set(fields),
-      {"norm_first", "return_all_encoder_outputs"},
+      {"norm_first", "return_all_encoder_outputs", "causal"},
     )
     config = self.build(**fields).get_config()
     self.assertEqual(config["inner_activation"], "relu")
@@ -150,3 +151,38 @@ class BuildEncoderTest(tf.test.TestCase):
     post_ln = self.build(norm_first=False, **fields)
     self.assertIs(type(post_ln), networks.BertEncoderV2)
     self.assertFalse(post_ln.get_config()["norm_first"])
+
+  def test_a_causal_encoder_does_not_see_what_follows(self):
+    fields = dict(
+      vocab_size=50,
+      hidden_size=16,
+      num_layers=2,
+      num_attention_heads=2,
+      intermediate_size=32,
+      initializer_range=0.3,
+      dropout_rate=0.0,
+      attention_dropout_rate=0.0,
+    )
+    ids = np.arange(6)[np.newaxis] + 5
+    changed = np.where(np.arange(6) >= 4, ids + 20, ids)
+
+    def outputs(network, word_ids):
+      inputs = {
+        "input_word_ids": word_ids,
+        "input_mask": np.ones_like(word_ids),
+        "input_type_ids": np.zeros_like(word_ids),
+      }
+      return network(inputs)["sequence_output"].numpy()[0]
+
+    for causal in (True, False):
+      network = self.build(causal=causal, **fields)
+      before, after = outputs(network, ids), outputs(network, changed)
+      self.assertEqual(np.allclose(before[:4], after[:4], atol=1e-6), causal)
+      self.assertNotAllClose(before[4:], after[4:])
+      # It can be made again from its config.
+      again = type(network).from_config(network.get_config())
+      again(network.inputs)
+      again.set_weights(network.get_weights())
+      self.assertAllClose(outputs(again, ids), before)
+    with self.assertRaisesRegex(errors.UsageError, "norm_first=true"):
+      self.build(causal=True, norm_first=False, **fields)

@@ -17,6 +17,7 @@ from swe_tf import errors
 from swe_tf import library
 from swe_tf.data.text import budget
 from swe_tf.data.text import masking
+from swe_tf.data.text import next_token
 from swe_tf.data.text import packing
 from swe_tf.data.text import resumable
 from swe_tf.data.text import tokenizers
@@ -25,7 +26,7 @@ from swe_tf.data.text import vocab
 
 @dataclasses.dataclass
 class PretrainTextDataConfig(cfg.DataConfig):
-  """Data config for masked language modelling on raw text files.
+  """Data config for language modelling on raw text files.
 
   The files (UTF-8, plain or .gz) hold documents with blank lines between them,
   or are in WikiText's format.
@@ -39,8 +40,9 @@ class PretrainTextDataConfig(cfg.DataConfig):
     tokenizer: `wordpiece`, or `character` with a vocabulary of characters.
     lower_case: Whether WordPiece lowers the case and strips accents. Character
       models always lower it.
-    masking: `random` tokens or `whole_word`.
-    masking_rate: The part of the tokens to predict.
+    masking: `random` tokens or `whole_word`; or `next_token`: nothing is
+      masked, each token predicts the one after it, for a causal encoder.
+    masking_rate: The part of the tokens to predict; `next_token` predicts all.
     seed: The seed of the order and of the masks; None stands for 0.
     shuffle_buffer_size: See base class; here it counts sequences.
   """
@@ -84,6 +86,10 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     self._params = params
     self.tokenizer = build_tokenizer(params)
     self._packer = packing.Packer(self.tokenizer, params.seq_length)
+    self._masker = None
+    if params.masking == next_token.MASKING:
+      next_token.check(params.seq_length, params.max_predictions_per_seq)
+      return
     max_predictions = budget.max_predictions(
       params.seq_length, params.masking_rate, params.max_predictions_per_seq
     )
@@ -116,9 +122,13 @@ class PretrainTextDataLoader(data_loader.DataLoader):
 
   def _mask(self, pipeline: int, places: tf.Tensor, ids: tf.Tensor):
     """Turns a batch of consecutive sequences into the task's features."""
-    seed, length = self._params.seed or 0, self._params.seq_length
-    count = tf.shape(ids)[0]
-    draws = masking.draw(seed, pipeline, places[0], count, length)
-    features = self._masker.mask(ids, draws)
+    if self._masker is None:
+      padding = self.tokenizer.vocabulary.id_of("[PAD]")
+      features = next_token.predict_next(ids, padding)
+    else:
+      seed, length = self._params.seed or 0, self._params.seq_length
+      count = tf.shape(ids)[0]
+      draws = masking.draw(seed, pipeline, places[0], count, length)
+      features = self._masker.mask(ids, draws)
     features["input_type_ids"] = tf.zeros_like(ids)
     return features

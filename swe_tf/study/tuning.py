@@ -1,0 +1,226 @@
+"""Arms that are all tuned alike: which runs a comparison needs next.
+
+Every arm of a comparison gets the same learning rates, with the first seed. If
+the best of them is at an edge, the next one by the same factor is tried, until
+it is not. Then the best rate gets the other seeds. What is hopeless by a rule
+that is written down beforehand is dropped on the way:
+
+- an arm of `probes` is first run at the middle rate alone, and dropped if it
+  ends more than `drop_above` above the baseline at that rate;
+- any arm is dropped if its best, once it is not at an edge, is more than
+  `drop_above` above the baseline's best.
+
+Pure functions of the losses so far, so that a study is resumed by asking again.
+Imports no TensorFlow.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+from typing import Any
+
+from swe_tf import errors
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Point:
+  """A run of a comparison."""
+
+  arm: str
+  learning_rate: float
+  seed: int
+
+
+# A run that diverged has the loss infinity.
+Losses = Mapping[Point, float]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tuning:
+  """How the arms of a comparison are tuned.
+
+  Attributes:
+    arms: What each arm changes in the experiment, by name.
+    learning_rates: The first rates, ascending.
+    seeds: The first is that of the tuning.
+    baseline: The arm that the others are compared with.
+    factor: Between neighbouring rates when the grid is widened.
+    most_rates: How many rates an arm may have at the most.
+    drop_above: How far above the baseline's loss an arm is dropped.
+    probes: Arms that have to earn their rates at the middle one.
+    unseeded: Arms that keep the first seed only.
+  """
+
+  arms: Mapping[str, Mapping[str, Any]]
+  learning_rates: tuple[float, ...]
+  seeds: tuple[int, ...]
+  baseline: str
+  factor: float = 2.0
+  most_rates: int = 6
+  drop_above: float = math.inf
+  probes: tuple[str, ...] = ()
+  unseeded: tuple[str, ...] = ()
+
+  def __post_init__(self):
+    names = (self.baseline, *self.probes, *self.unseeded)
+    unknown = [name for name in names if name not in self.arms]
+    if unknown:
+      raise errors.UsageError(
+        f"tuning: {unknown[0]!r} is none of the arms ({', '.join(self.arms)})."
+      )
+    rates = self.learning_rates
+    if len(rates) < 3 or list(rates) != sorted(set(rates)) or rates[0] <= 0:
+      raise errors.UsageError(
+        f"tuning.learning_rates ({list(rates)}) must be at least 3, ascending."
+      )
+    if not self.seeds or self.factor <= 1 or self.most_rates < len(rates):
+      raise errors.UsageError(
+        f"tuning: seeds ({list(self.seeds)}) must not be empty, factor "
+        f"({self.factor}) above 1, most_rates ({self.most_rates}) at least "
+        f"{len(rates)}."
+      )
+
+  @property
+  def middle_rate(self) -> float:
+    return self.learning_rates[len(self.learning_rates) // 2]
+
+
+def from_table(table: Any, path: str = "the study") -> Tuning:
+  """Reads `tuning` of a study's file.
+
+  Raises:
+    UsageError: If it is not as `Tuning` describes.
+  """
+  fields = {field.name: field for field in dataclasses.fields(Tuning)}
+  if not isinstance(table, dict) or not isinstance(table.get("arms"), dict):
+    raise errors.UsageError(
+      f"{path}: tuning must be a table with arms, each a table of overrides."
+    )
+  unknown = sorted(set(table) - set(fields))
+  if unknown:
+    raise errors.UsageError(
+      f"{path}: tuning has no {unknown[0]!r}, but {', '.join(fields)}."
+    )
+  values = {
+    name: tuple(value) if isinstance(value, list) else value
+    for name, value in table.items()
+  }
+  values.setdefault("baseline", next(iter(table["arms"]), ""))
+  try:
+    values["learning_rates"] = tuple(map(float, values["learning_rates"]))
+    values["seeds"] = tuple(map(int, values["seeds"]))
+    return Tuning(**values)
+  except (KeyError, TypeError, ValueError) as error:
+    if isinstance(error, errors.UsageError):
+      raise errors.UsageError(f"{path}: {error}") from error
+    raise errors.UsageError(
+      f"{path}: tuning: {type(error).__name__} {error}; it needs arms, "
+      "learning_rates and seeds."
+    ) from error
+
+
+def rates_of(tuning: Tuning, losses: Losses, arm: str) -> dict[float, float]:
+  """Returns an arm's losses with the first seed by rate, ascending."""
+  first = tuning.seeds[0]
+  found = {
+    point.learning_rate: loss
+    for point, loss in losses.items()
+    if (point.arm, point.seed) == (arm, first)
+  }
+  return dict(sorted(found.items()))
+
+
+def best_rate(tuning: Tuning, losses: Losses, arm: str) -> float | None:
+  """Returns the rate with the least loss; None without any that ended."""
+  rates = rates_of(tuning, losses, arm)
+  finite = {rate: loss for rate, loss in rates.items() if math.isfinite(loss)}
+  return min(finite, key=finite.__getitem__) if finite else None
+
+
+def is_at_edge(tuning: Tuning, losses: Losses, arm: str) -> bool:
+  """Whether an arm's best rate has no neighbour on one side."""
+  rates = list(rates_of(tuning, losses, arm))
+  best = best_rate(tuning, losses, arm)
+  return best is None or best in (rates[0], rates[-1])
+
+
+def _is_tuned(tuning: Tuning, losses: Losses, arm: str) -> bool:
+  """Whether an arm gets no more rates."""
+  rates = rates_of(tuning, losses, arm).keys()
+  return set(tuning.learning_rates) <= rates and (
+    len(rates) >= tuning.most_rates or not is_at_edge(tuning, losses, arm)
+  )
+
+
+def dropped(tuning: Tuning, losses: Losses) -> dict[str, str]:
+  """Returns why arms are dropped, by name."""
+  reasons = {}
+  base = rates_of(tuning, losses, tuning.baseline)
+  middle = tuning.middle_rate
+  for arm in tuning.arms:
+    rates = rates_of(tuning, losses, arm)
+    if arm == tuning.baseline:
+      continue
+    if arm in tuning.probes and {middle} <= rates.keys() & base.keys():
+      over = rates[middle] - base[middle]
+      if over > tuning.drop_above:
+        reasons[arm] = f"{over:.3f} above the baseline at {middle:g}"
+    if all(_is_tuned(tuning, losses, each) for each in (arm, tuning.baseline)):
+      over = min(rates.values()) - min(base.values())
+      if over > tuning.drop_above and arm not in reasons:
+        reasons[arm] = f"best {over:.3f} above the baseline's best"
+  return reasons
+
+
+def next_points(tuning: Tuning, losses: Losses) -> list[Point]:
+  """Returns the runs that are needed next; none if the comparison is done.
+
+  Args:
+    tuning: How the arms are tuned.
+    losses: The final losses so far.
+  """
+  gone = dropped(tuning, losses)
+  first_seed, middle = tuning.seeds[0], tuning.middle_rate
+  wanted = []
+  for arm in sorted(tuning.arms, key=lambda arm: arm != tuning.baseline):
+    if arm in gone:
+      continue
+    rates: Sequence[float] = tuning.learning_rates
+    if arm in tuning.probes:
+      judged = Point(arm, middle, first_seed) in losses and (
+        Point(tuning.baseline, middle, first_seed) in losses
+      )
+      rates = rates if judged else [middle]
+    points = [Point(arm, rate, first_seed) for rate in rates]
+    missing = [point for point in points if point not in losses]
+    if missing:
+      wanted += missing
+    elif len(rates) > 1:
+      wanted += _after_first_rates(tuning, losses, arm)
+  # The baseline first, at all its rates: what is dropped is judged by it.
+  return sorted(
+    wanted,
+    key=lambda p: (p.arm != tuning.baseline, p.learning_rate != middle),
+  )
+
+
+def _after_first_rates(tuning: Tuning, losses: Losses, arm: str) -> list[Point]:
+  """Returns the next rate of an arm, or the other seeds at its best one."""
+  rates = list(rates_of(tuning, losses, arm))
+  best = best_rate(tuning, losses, arm)
+  if best is None:
+    return []
+  if len(rates) < tuning.most_rates:
+    if best == rates[0]:
+      return [Point(arm, _round(best / tuning.factor), tuning.seeds[0])]
+    if best == rates[-1]:
+      return [Point(arm, _round(best * tuning.factor), tuning.seeds[0])]
+  if arm in tuning.unseeded or not _is_tuned(tuning, losses, tuning.baseline):
+    return []  # In the second case, whether it is dropped is not known yet.
+  points = [Point(arm, best, seed) for seed in tuning.seeds[1:]]
+  return [point for point in points if point not in losses]
+
+
+def _round(rate: float) -> float:
+  """Returns a rate without the noise of binary fractions in its name."""
+  return float(f"{rate:.6g}")
