@@ -32,9 +32,10 @@ class PhaseCost:
     parameters: Those of the model that the phase trains, tied ones too.
     flops_per_step: Of the matrix products, all replicas together.
     all_reduce_bytes: Payload of the all-reduce of the gradients.
-    weight_bytes: Memory of the weights of that model. All layers have theirs,
-      tied or not; what a model grows into, and layers that few loops do not
-      apply, are in memory too and counted in the last phase only.
+    weight_bytes: Memory of the weights of the model. All layers have theirs,
+      tied or not, applied or not: what few loops leave out and what a model
+      grows deeper into are there from the first step on. Only a model that
+      grows wider is small at first.
     optimizer_bytes: Memory of the optimizer's slots.
   """
 
@@ -53,7 +54,8 @@ class Cost:
   Attributes:
     units: `AxB`.
     parameters: All of them.
-    tied_parameters: Those in blocks.
+    tied_parameters: Those in blocks that are tied. Biases and norms count as
+      tied too if only kernels are; they are few.
     distinct_parameters: Those that differ while shared.
     flops_per_step: Of the matrix products of the whole model, all replicas
       together.
@@ -101,8 +103,15 @@ def tokens(config: cfg.ExperimentConfig) -> int:
 def training_flops(config: cfg.ExperimentConfig) -> int:
   """Returns the FLOPs of the matrix products of the whole run."""
   # Tied layers are computed one by one, so that tau does not matter to them.
-  phases = _phases(config, default_untie_step=0)
-  return sum(p.steps * _flops_per_step(config, p.size) for p in phases)
+  return sum(steps * flops for steps, flops in phase_flops(config))
+
+
+def phase_flops(config: cfg.ExperimentConfig) -> tuple[tuple[int, int], ...]:
+  """Returns steps and FLOPs a step of each phase; without tau, of one phase."""
+  return tuple(
+    (phase.steps, _flops_per_step(config, phase.size))
+    for phase in _phases(config, default_untie_step=0)
+  )
 
 
 def _tokens_per_step(config: cfg.ExperimentConfig) -> int:
@@ -172,22 +181,24 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
       updated -= sizes.pooler_parameter_count(size)
     # A new optimizer makes all its slots at once, those of branches too.
     with_slots = updated if slots_lib.is_legacy(optimizer) else parameters
+    in_memory = dataclasses.replace(size, num_layers=encoder.size.num_layers)
     return PhaseCost(
       steps=phase.steps,
       parameters=parameters,
       flops_per_step=_flops_per_step(config, size),
       all_reduce_bytes=_FLOAT * updated,
-      weight_bytes=_FLOAT * parameters,
+      weight_bytes=_FLOAT * count(in_memory),
       optimizer_bytes=round(_FLOAT * slots * with_slots),
     )
 
   size, unit = encoder.size, config.task.sharing.unit_size
   parameters, block = count(size), sizes.block_parameter_count(size)
+  tied = size.num_layers - 2 * config.task.sharing.own_layers
   return Cost(
-    units=f"{unit}x{size.num_layers // unit}",
+    units=f"{unit}x{tied // unit}",
     parameters=parameters,
-    tied_parameters=size.num_layers * block,
-    distinct_parameters=parameters - (size.num_layers - unit) * block,
+    tied_parameters=tied * block,
+    distinct_parameters=parameters - (tied - unit) * block,
     flops_per_step=_flops_per_step(config, size),
     tokens_per_step=_tokens_per_step(config),
     train_steps=config.trainer.train_steps,

@@ -12,6 +12,7 @@ from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.methods import bindings
 from swe_tf.methods import choose
+from swe_tf.methods import recipes
 
 # Section 5.1: the peak is reached at step 10k, of 0.5M and of 1M.
 _WARMUP_STEPS = 10_000
@@ -27,6 +28,7 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
     """Fills in what follows `trainer.train_steps`, then checks everything."""
     super().validate()
     check_train_steps(self)
+    recipes.apply(self.task.sharing)
     follow_train_steps(self)
     bindings.record(self.task.sharing)
     choose.check(self)

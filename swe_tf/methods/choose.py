@@ -41,7 +41,9 @@ def check(config: cfg.ExperimentConfig) -> None:
     )
   if choice.num_layers is not None:
     for units in (sharing, *sharing.stages):
-      plan_lib.check_unit_size(units.unit_size, choice.num_layers)
+      plan_lib.check_unit_size(
+        units.unit_size, choice.num_layers, sharing.own_layers
+      )
 
 
 def apply(ingredients: phases.Ingredients) -> phases.Training:

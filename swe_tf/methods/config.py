@@ -62,6 +62,20 @@ class SharingConfig(base_config.Config):
     patience: How often in a row.
     loops: With fewer applications of the unit a shared step costs less. Empty
       applies all units, as Algorithm 1 does.
+    share: `all` weights of a block are tied, or `kernels`: then each layer has
+      its own biases and norms from the first step on.
+    own_layers: How many layers at either end of the stack are never tied.
+    shared_learning_rate_scale: By what the steps of tied weights are multiplied
+      while they are shared, on top of the schedule: 1 is Algorithm 1.
+    untie_warmup_steps: After untying, the steps of the weights that were tied
+      grow from 1/N of the schedule's to all of it in so many updates.
+    second_moments: At the switch, `copy` gives each layer the second moments
+      of the stem, which are those of the mean gradient; `own` measures each
+      layer's.
+    second_moment_passes: For `own`, how many batches they are measured on. No
+      weight changes in these passes, and they are the next batches of the run.
+    recipe: The name of a set of the fields above (`recipes.py`) that was tried
+      and measured; the fields themselves must then be left alone.
     bindings: What gin binds of the method and no field above says; filled in.
   """
 
@@ -75,4 +89,11 @@ class SharingConfig(base_config.Config):
   rho: float = 0.5
   patience: int = 3
   loops: list[LoopsConfig] = dataclasses.field(default_factory=list)
+  share: str = "all"
+  own_layers: int = 0
+  shared_learning_rate_scale: float = 1.0
+  untie_warmup_steps: int = 0
+  second_moments: str = "copy"
+  second_moment_passes: int = 50
+  recipe: str = ""
   bindings: list[str] = dataclasses.field(default_factory=list)

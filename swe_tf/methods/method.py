@@ -63,7 +63,17 @@ class Choice:
   @property
   def is_never_shared(self) -> bool:
     """Whether no two layers would ever be tied."""
-    return self.untie_step == 0 or self.unit_size == self.num_layers
+    if self.untie_step == 0:
+      return True
+    num_layers = self.num_layers
+    return num_layers is not None and (
+      self.unit_size == num_layers - 2 * self.own_layers
+    )
+
+  @property
+  def own_layers(self) -> int:
+    """How many layers at either end of the stack are never tied."""
+    return self.sharing.get("own_layers") or 0
 
 
 def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
@@ -83,17 +93,19 @@ def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
 
 def _looped(choice: Choice, size: sizes.Size, tau: int) -> list[Phase]:
   """Returns the shared phases of a unit that is applied more and more often."""
-  unit = choice.unit_size
+  unit, own = choice.unit_size, 2 * choice.own_layers
   schedule = loops_lib.resolve(
     choice.sharing["loops"],
-    num_units=size.num_layers // unit,
+    num_units=(size.num_layers - own) // unit,
     untie_step=tau,
     train_steps=choice.train_steps,
   )
   found, begin = [], 0
   for end, loops in (*schedule.stages, (tau, schedule.num_units)):
-    applied = dataclasses.replace(size, num_layers=unit * loops)
-    found.append(Phase(f"shared, {loops} loops", end - begin, applied, unit))
+    applied = dataclasses.replace(size, num_layers=own + unit * loops)
+    found.append(
+      Phase(f"shared, {loops} loops", end - begin, applied, own + unit)
+    )
     begin = end
   return found
 
@@ -109,12 +121,13 @@ def _staged(choice: Choice, size: sizes.Size, tau: int) -> list[Phase]:
     )
     units[begin] = stage["unit_size"]
   ends = [*sorted(units)[1:], tau]
+  own = 2 * choice.own_layers
   return [
     Phase(
-      f"shared {unit}x{size.num_layers // unit}" if begin else "shared",
+      f"shared {unit}x{(size.num_layers - own) // unit}" if begin else "shared",
       end - begin,
       size,
-      unit,
+      own + unit,
     )
     for (begin, unit), end in zip(sorted(units.items()), ends)
   ]

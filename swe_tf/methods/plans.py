@@ -46,7 +46,12 @@ def make_sharing_plan(
   Returns:
     The plan.
   """
-  return plan_lib.SharingPlan.from_layers(blocks, unit_size or config.unit_size)
+  return plan_lib.SharingPlan.from_layers(
+    blocks,
+    unit_size or config.unit_size,
+    share=config.share,
+    own_layers=config.own_layers,
+  )
 
 
 def plan_of(

@@ -63,7 +63,7 @@ class StackingPhases(growth.GrowthPhases):
     depth = len(self._blocks)
     super().__init__(optimizer, steps, sizes=(depth // 4, depth // 2, depth))
     self._views = [
-      views.first_blocks(model, size, build_encoder)
+      views.of_blocks(model, range(size), build_encoder)
       for size in self._sizes[:-1]
     ]
 

@@ -6,7 +6,9 @@ slots are copied, and each layer trains by itself.
 
 Use: `task.sharing.mode=swe`, `untie_fraction` (or `untie_step`) and
 `unit_size`; `rule` for another rule than a fixed step. With `loops` the unit is
-applied fewer times while it is shared; the whole stack is untied from it.
+applied fewer times while it is shared; the whole stack is untied from it. What
+else departs from Algorithm 1 is off unless it is set: `share`, `own_layers`,
+`shared_learning_rate_scale`, `untie_warmup_steps`, `second_moments`.
 
 Cost: as many FLOPs as the baseline, fewer with `loops` (`swe doctor cost`); a
 smaller all-reduce and fewer slots while shared, one more compile at each
@@ -26,6 +28,7 @@ from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.methods import rules
+from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import views as views_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import diagnostics
@@ -33,6 +36,7 @@ from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
+from swe_tf.sharing import slots
 from swe_tf.training import phases
 
 
@@ -45,6 +49,7 @@ class SharingPhases(phases.Phases):
     rule: schedule.UntieRule,
     loops: loops_lib.LoopSchedule,
     views: Mapping[int, tf_keras.Model],
+    second_moments: second_moments_lib.SecondMoments | None = None,
   ):
     """Initializes the phases.
 
@@ -53,12 +58,15 @@ class SharingPhases(phases.Phases):
       rule: When to untie.
       loops: How often the unit is applied while shared.
       views: The model that applies it so often, where that is not all units.
+      second_moments: Measures those of each layer when it is untied; None
+        leaves it at those of the stem.
     """
     self.optimizer = optimizer
     self.rule = rule
     self._loops = loops
     self._views = views
-    self._compiled_loops: int | None = None
+    self._second_moments = second_moments
+    self._name_before: str | None = None
 
   @property
   def is_shared(self) -> bool:
@@ -67,7 +75,8 @@ class SharingPhases(phases.Phases):
   @property
   def name(self) -> str:
     if not self.is_shared:
-      return optimizer_lib.UNSHARED
+      warm_up = ", warm-up" if self.optimizer.is_warming_up else ""
+      return f"{optimizer_lib.UNSHARED}{warm_up}"
     name = f"{optimizer_lib.SHARED} {self.optimizer.plan}"
     loops = self.optimizer.loops
     return f"{name}, {loops} loops" if loops in self._views else name
@@ -81,22 +90,36 @@ class SharingPhases(phases.Phases):
 
   def next_decision(self, step: int) -> int | None:
     if not self.is_shared:
-      return None
+      return self.optimizer.warmup_end if self.optimizer.is_warming_up else None
     steps = self.rule.next_decision(step), self._loops.next_change(step)
     return min((s for s in steps if s is not None), default=None)
 
   def change_if_due(self, step: int) -> str | None:
-    if not self.is_shared:
-      return None
-    return self._regroup_if_due(step) or self._loop_if_due(step)
+    done = None
+    if self.is_shared:
+      if self._loops.loops_at(step) != self._loops.loops_at(step - 1):
+        self._copy_own_roles(step)
+      done = self._regroup_if_due(step)
+    before, self._name_before = self._name_before, self.name
+    if done or before in (None, self.name):
+      return done
+    return f"{before} became {self.name} after step {step}"
 
-  def _loop_if_due(self, step: int) -> str | None:
-    """Notes another number of loops; weights and slots are as they must be."""
-    before, now = self._compiled_loops, self._loops.loops_at(step)
-    self._compiled_loops = now
-    if before in (None, now):
-      return None
-    return f"{before} loops became {now} after step {step}"
+  def _copy_own_roles(self, step: int) -> None:
+    """Gives units that are applied from now on what no unit shares.
+
+    Biases and norms of their own are not trained in units that are not applied:
+    they start as copies, with their slots.
+    """
+    before, now = self._loops.loops_at(step - 1), self._loops.loops_at(step)
+    pairs = [
+      (role[unit % before], role[unit])
+      for role in self.optimizer.plan.own
+      for unit in range(before, now)
+    ]
+    for source, target in pairs:
+      target.assign(source.read_value())
+    slots.copy_slots(self.optimizer.inner_optimizer, pairs)
 
   def _regroup_if_due(self, step: int) -> str | None:
     before = self.optimizer.plan
@@ -107,6 +130,8 @@ class SharingPhases(phases.Phases):
       return None
     self.optimizer.split(groups)
     if not self.is_shared:
+      if self._second_moments is not None:
+        self._second_moments.measure(step)
       return f"untied {before} after step {step}"
     return f"split {before} into {self.optimizer.plan} after step {step}"
 
@@ -147,22 +172,42 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     untie_step=getattr(rule, "untie_step", None),
     cosine_interval=rule.cosine_interval or trainer.summary_interval,
     loops=loops,
+    shared_learning_rate_scale=sharing.shared_learning_rate_scale,
+    untie_warmup_steps=sharing.untie_warmup_steps,
   )
+  own_moments = None
+  if sharing.second_moments == second_moments_lib.OWN:
+    own_moments = second_moments_lib.SecondMoments(
+      ingredients, plan, sharing.second_moment_passes
+    )
   views = {}
   if sharing.loops:
     # A new optimizer keeps its slots in the order in which it sees variables.
     optimizer.build(ingredients.model.trainable_variables)
-    build_encoder = views_lib.encoder_builder(ingredients.task)
-    views = {
-      count: views_lib.first_blocks(
-        ingredients.model, count * plan.unit_size, build_encoder
-      )
-      for _, count in loops.stages
-      if count < plan.num_units
-    }
+    views = _views(ingredients, plan, loops)
   return phases.Training(
-    optimizer, SharingPhases(optimizer, rule, loops, views)
+    optimizer, SharingPhases(optimizer, rule, loops, views, own_moments)
   )
+
+
+def _views(
+  ingredients: phases.Ingredients,
+  plan: plan_lib.SharingPlan,
+  loops: loops_lib.LoopSchedule,
+) -> dict[int, tf_keras.Model]:
+  """Returns the model that applies the unit so often, by how often that is."""
+  model, own = ingredients.model, ingredients.config.task.sharing.own_layers
+  blocks = range(len(registry.blocks_of(model)))
+  build_encoder = views_lib.encoder_builder(ingredients.task)
+  return {
+    count: views_lib.of_blocks(
+      model,
+      [*blocks[: own + count * plan.unit_size], *blocks[len(blocks) - own :]],
+      build_encoder,
+    )
+    for _, count in loops.stages
+    if count < plan.num_units
+  }
 
 
 def _loop_schedule(
@@ -180,8 +225,9 @@ def _loop_schedule(
 
 
 def check(config: cfg.ExperimentConfig) -> None:
-  """Raises unless the unit can be applied as `task.sharing.loops` says."""
+  """Raises unless the method can be applied as `task.sharing` says."""
   sharing = config.task.sharing
+  _check_knobs(config)
   if not sharing.loops:
     return
   if sharing.rule != catalog.FIXED:
@@ -195,5 +241,44 @@ def check(config: cfg.ExperimentConfig) -> None:
       "task.sharing.loops is for BERT, but the encoder is another one."
     )
   assert encoder.num_layers is not None
-  plan_lib.check_unit_size(sharing.unit_size, encoder.num_layers)
-  _loop_schedule(config, encoder.num_layers // sharing.unit_size)
+  plan_lib.check_unit_size(
+    sharing.unit_size, encoder.num_layers, sharing.own_layers
+  )
+  units = (encoder.num_layers - 2 * sharing.own_layers) // sharing.unit_size
+  _loop_schedule(config, units)
+
+
+def _check_knobs(config: cfg.ExperimentConfig) -> None:
+  sharing = config.task.sharing
+  for name, allowed in (
+    ("share", (plan_lib.ALL, plan_lib.KERNELS)),
+    ("second_moments", (second_moments_lib.COPY, second_moments_lib.OWN)),
+  ):
+    value = getattr(sharing, name)
+    if value not in allowed:
+      raise errors.UsageError(
+        f"task.sharing.{name} ({value!r}) must be {' or '.join(allowed)}."
+      )
+  for name, least in (
+    ("untie_warmup_steps", 0),
+    ("own_layers", 0),
+    ("second_moment_passes", 1),
+  ):
+    if getattr(sharing, name) < least:
+      raise errors.UsageError(
+        f"task.sharing.{name} ({getattr(sharing, name)}) must be at least "
+        f"{least}."
+      )
+  if sharing.shared_learning_rate_scale <= 0.0:
+    raise errors.UsageError(
+      "task.sharing.shared_learning_rate_scale "
+      f"({sharing.shared_learning_rate_scale}) must be above 0."
+    )
+  if (
+    sharing.second_moments == second_moments_lib.OWN
+    and config.runtime.mixed_precision_dtype == "float16"
+  ):
+    raise errors.UsageError(
+      "task.sharing.second_moments=own goes with float32 and bfloat16: under "
+      "float16 a gradient-only pass would have to scale the loss by itself."
+    )

@@ -1,10 +1,10 @@
-"""Shallow views of a BERT: its first blocks, and all the rest as it is.
+"""Shallow views of a BERT: some of its blocks, and all the rest as it is.
 
 There is one model. A view computes with some of its blocks; the others get
 neither gradients nor weight decay nor slots while it is trained.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tf_keras
@@ -27,23 +27,23 @@ def encoder_builder(task) -> BuildEncoder:
   return build
 
 
-def first_blocks(
-  model: tf_keras.Model, num_layers: int, build_encoder: BuildEncoder
+def of_blocks(
+  model: tf_keras.Model, blocks: Sequence[int], build_encoder: BuildEncoder
 ) -> tf_keras.Model:
-  """Returns a view of a model with its first `num_layers` blocks.
+  """Returns a view of a model with some of its blocks.
 
   Args:
     model: A built `BertPretrainerV2`.
-    num_layers: The number of blocks.
+    blocks: Which blocks, in the order in which they are applied.
     build_encoder: See `encoder_builder`. What it builds gets the layers of the
       model in place of its own.
   """
-  encoder, shallow = model.encoder_network, build_encoder(num_layers)
+  encoder, shallow = model.encoder_network, build_encoder(len(blocks))
   for name, value in list(vars(encoder).items()):
     if isinstance(value, tf_keras.layers.Layer):
       setattr(shallow, name, value)
     elif value is encoder.transformer_layers:
-      setattr(shallow, name, list(value[:num_layers]))
+      setattr(shallow, name, [value[i] for i in blocks])
   return models.BertPretrainerV2(
     encoder_network=shallow,
     customized_masked_lm=model.masked_lm,

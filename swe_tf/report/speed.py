@@ -7,7 +7,6 @@ there would do better. Imports no TensorFlow.
 """
 
 import dataclasses
-import math
 
 from swe_tf.report import found_runs
 from swe_tf.report import groups as groups_lib
@@ -35,33 +34,6 @@ class Speed:
   validation_points: int
 
 
-def steps_to_reach(curve: scalars.Curve, target: float) -> float | None:
-  """Returns the first step at which a curve is down at `target`.
-
-  Between two points the curve is a straight line; before its first point it
-  is unknown, so that the answer is never earlier than that.
-
-  >>> steps_to_reach([(10, 3.0), (20, 1.0)], 1.5)
-  17.5
-
-  Args:
-    curve: The loss by step.
-    target: The loss to get to.
-
-  Returns:
-    The step; None if the curve never gets there.
-  """
-  before = None
-  for step, value in curve:
-    if value <= target:
-      if before is None or not math.isfinite(before[1]):
-        return float(step)
-      start, high = before
-      return start + (high - target) / (high - value) * (step - start)
-    before = step, value
-  return None
-
-
 def measure(
   group: groups_lib.Group, baseline: groups_lib.Group
 ) -> Speed | None:
@@ -87,5 +59,7 @@ def measure(
 
 def _ratio(run: found_runs.Run, other: found_runs.Run) -> float | None:
   """Returns the part of its steps that `run` needs to where `other` ends."""
-  step = steps_to_reach(run.losses("validation"), other.scores[found_runs.LOSS])
+  step = scalars.steps_to_reach(
+    run.losses("validation"), other.scores[found_runs.LOSS]
+  )
   return None if step is None else step / run.config.train_steps

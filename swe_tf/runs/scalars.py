@@ -1,5 +1,7 @@
 """Scalars of a run's TensorBoard logs."""
 
+import math
+
 Curve = list[tuple[int, float]]
 
 
@@ -30,3 +32,30 @@ def read_scalars(log_dir: str) -> dict[str, Curve]:
     }
     curves[tag] = sorted(values.items())
   return curves
+
+
+def steps_to_reach(curve: Curve, target: float) -> float | None:
+  """Returns the first step at which a curve is down at `target`.
+
+  Between two points the curve is a straight line; before its first point it
+  is unknown, so that the answer is never earlier than that.
+
+  >>> steps_to_reach([(10, 3.0), (20, 1.0)], 1.5)
+  17.5
+
+  Args:
+    curve: The loss by step.
+    target: The loss to get to.
+
+  Returns:
+    The step; None if the curve never gets there.
+  """
+  before = None
+  for step, value in curve:
+    if value <= target:
+      if before is None or not math.isfinite(before[1]):
+        return float(step)
+      start, high = before
+      return start + (high - target) / (high - value) * (step - start)
+    before = step, value
+  return None

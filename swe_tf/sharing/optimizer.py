@@ -24,6 +24,7 @@ from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
+from swe_tf.sharing import steps
 from swe_tf.sharing import wrapper
 
 SHARED = "shared"
@@ -56,6 +57,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     *,
     cosine_interval: int | None = None,
     loops: loops_lib.LoopSchedule | None = None,
+    shared_learning_rate_scale: float = 1.0,
+    untie_warmup_steps: int = 0,
     name: str = "SharedWeightsOptimizer",
   ):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
@@ -70,10 +73,24 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         shared; None never does.
       loops: How many units give gradients while shared; None for all. All of
         them are updated.
+      shared_learning_rate_scale: By what the steps of tied variables are
+        multiplied while shared.
+      untie_warmup_steps: In how many updates after `untie()` the steps of the
+        variables that were tied grow from 1/N of theirs to the whole. The step
+        has to be compiled anew when `is_warming_up` ends.
       name: The name of the optimizer.
     """
     if untie_step is not None and untie_step < 0:
       raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
+    if shared_learning_rate_scale <= 0.0:
+      raise errors.UsageError(
+        f"shared_learning_rate_scale ({shared_learning_rate_scale}) must be "
+        "above 0."
+      )
+    if untie_warmup_steps < 0:
+      raise errors.UsageError(
+        f"untie_warmup_steps ({untie_warmup_steps}) must not be < 0."
+      )
     super().__init__(inner_optimizer, name=name)
     self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
@@ -93,6 +110,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         name="groups",
       )
     self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
+    self._shared_scale = shared_learning_rate_scale
+    self._warmup_steps = untie_warmup_steps
     self._cosines = None
     if cosine_interval and plan.num_units > 1:
       self._cosines = cosines.CosineMeter(plan.num_units, cosine_interval)
@@ -117,6 +136,23 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def phase(self) -> str:
     """`"shared"` or `"unshared"`: what a step traced now will do."""
     return SHARED if self.untied_at is None else UNSHARED
+
+  @property
+  def warmup_end(self) -> int | None:
+    """The number of updates made when all steps are whole; None if shared."""
+    untied_at = self.untied_at
+    if untied_at is None or untied_at == 0:  # It never was tied.
+      return untied_at
+    return untied_at + self._warmup_steps
+
+  @property
+  def is_warming_up(self) -> bool:
+    """Whether a step traced now is one of those after untying."""
+    end = self.warmup_end
+    if end is None:
+      return False
+    with tf.init_scope():
+      return int(self.iterations.numpy()) < end
 
   @property
   def loops(self) -> int:
@@ -213,6 +249,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update. See the base class."""
     if self.phase == UNSHARED:
+      if self.is_warming_up:
+        return self._make_warmup_update(grads_and_vars, name, aggregate)
       return super().make_update(grads_and_vars, name, aggregate)
     with tf.init_scope():
       self.build([v for _, v in grads_and_vars])
@@ -220,8 +258,25 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       grads_and_vars = self.aggregate_gradients(grads_and_vars)
     else:
       grads_and_vars = gradients.mean_over_ties(grads_and_vars, self._applied)
-    result = self.apply_aggregated(self._clip_aggregated(grads_and_vars), name)
+    grads_and_vars = self._clip_aggregated(grads_and_vars)
+    stems = [stem for stem, *branches in self.plan.ties if branches]
+    if self._shared_scale == 1.0:
+      stems = []
+    before = steps.values_of(stems)
+    result = self.apply_aggregated(grads_and_vars, name)
+    if stems:
+      steps.scale(stems, before, self._shared_scale)
     self._copy_stems_to_branches()
+    return result
+
+  def _make_warmup_update(self, grads_and_vars, name, aggregate: bool):
+    """Makes one of the updates after untying, of which each is longer."""
+    done = tf.cast(self.iterations, tf.int64) - self._untied_at
+    factor = tf.cast(done + 1, tf.float32) / self._warmup_steps
+    variables = [v for tie in self.plan.whole_ties for v in tie]
+    before = steps.values_of(variables)
+    result = super().make_update(grads_and_vars, name, aggregate)
+    steps.scale(variables, before, factor)
     return result
 
   def _clip_aggregated(self, grads_and_vars):

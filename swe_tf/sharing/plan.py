@@ -17,6 +17,8 @@ import tf_keras
 from swe_tf import errors
 
 Tie = tuple[tf.Variable, ...]
+# Which weights of the layers are tied: all, or kernels alone.
+ALL, KERNELS = "all", "kernels"
 # For each unit the unit whose weights it has: the first of its group.
 Groups = tuple[int, ...]
 
@@ -82,6 +84,10 @@ def _check_alike(
     )
 
 
+def _is_kernel(variable: tf.Variable) -> bool:
+  return "kernel" in _role(variable)[0]
+
+
 class SharingPlan:
   """The ties of a stack of layers.
 
@@ -93,6 +99,8 @@ class SharingPlan:
     unit_size: The number `A` of consecutive layers in a unit.
     num_units: The number `B` of units.
     groups: For each unit the first unit of its group.
+    own: Like `whole_ties`, of the roles that no two units share: what is not a
+      kernel, if only kernels are shared.
   """
 
   def __init__(
@@ -102,6 +110,7 @@ class SharingPlan:
     unit_size: int,
     num_units: int,
     groups: Groups | None = None,
+    own: Sequence[Tie] = (),
   ):
     """Initializes a plan; most callers want `SharingPlan.from_layers`.
 
@@ -111,8 +120,10 @@ class SharingPlan:
       num_units: The number of units, and of variables of each tie.
       groups: For each unit the first unit of its group; all units are one
         group if it is None.
+      own: The variables of all units for the roles that are not shared.
     """
     self.whole_ties = tuple(tuple(tie) for tie in ties)
+    self.own = tuple(tuple(role) for role in own)
     self.unit_size = unit_size
     self.num_units = num_units
     self.groups = (0,) * num_units if groups is None else tuple(groups)
@@ -161,7 +172,12 @@ class SharingPlan:
 
   @classmethod
   def from_layers(
-    cls, layers: Sequence[tf_keras.layers.Layer], unit_size: int = 1
+    cls,
+    layers: Sequence[tf_keras.layers.Layer],
+    unit_size: int = 1,
+    *,
+    share: str = ALL,
+    own_layers: int = 0,
   ) -> "SharingPlan":
     """Makes the plan in which layer i shares with layer j iff i = j (mod A).
 
@@ -169,7 +185,10 @@ class SharingPlan:
       layers: The repeated layers, first to last, built, all with the same
         trainable variables.
       unit_size: The number `A` of consecutive layers in a unit. It must divide
-        the number of layers.
+        the number of layers, without those that are never tied.
+      share: `all` weights of the layers, or `kernels`: then each layer has its
+        own biases and norms from the first step on.
+      own_layers: How many layers at either end are never tied.
 
     Returns:
       The plan.
@@ -200,7 +219,10 @@ class SharingPlan:
           "before the plan (call it once on its inputs), and do not freeze "
           "the repeated layers."
         )
-    check_unit_size(unit_size, len(layers))
+    if share not in (ALL, KERNELS):
+      raise errors.UsageError(f"share ({share!r}) must be {ALL} or {KERNELS}.")
+    check_unit_size(unit_size, len(layers), own_layers)
+    layers = layers[own_layers : len(layers) - own_layers]
     num_units = len(layers) // unit_size
     ties: list[tuple[tf.Variable, ...]] = []
     for i, stem in enumerate(layers[:unit_size]):
@@ -208,7 +230,16 @@ class SharingPlan:
       for branch in column[1:]:
         _check_alike(stem, branch)
       ties.extend(zip(*(layer.trainable_variables for layer in column)))
-    return cls(ties, unit_size=unit_size, num_units=num_units)
+    own: list[tuple[tf.Variable, ...]] = []
+    if share == KERNELS:
+      own = [tie for tie in ties if not _is_kernel(tie[0])]
+      ties = [tie for tie in ties if _is_kernel(tie[0])]
+    if not ties:
+      raise errors.UsageError(
+        f"share is {share!r}, but layer {layers[0].name!r} has no variable "
+        f"whose name has `kernel` in it; use share={ALL!r}."
+      )
+    return cls(ties, unit_size=unit_size, num_units=num_units, own=own)
 
   def split(self, groups: Groups) -> "SharingPlan":
     """Returns the plan with smaller groups of the same units.
@@ -236,6 +267,7 @@ class SharingPlan:
       unit_size=self.unit_size,
       num_units=self.num_units,
       groups=groups,
+      own=self.own,
     )
     if any(self.groups[g] != self.groups[u] for u, g in enumerate(plan.groups)):
       raise errors.UsageError(
@@ -295,10 +327,25 @@ def _show_units(units: Sequence[int]) -> str:
   return "+".join(map(str, units))
 
 
-def check_unit_size(unit_size: int, num_layers: int) -> None:
-  """Raises unless `unit_size` layers make a unit of a stack of `num_layers`."""
+def check_unit_size(
+  unit_size: int, num_layers: int, own_layers: int = 0
+) -> None:
+  """Raises unless `unit_size` layers make a unit of a stack of `num_layers`.
+
+  Args:
+    unit_size: The layers of a unit.
+    num_layers: All layers.
+    own_layers: How many at either end are in no unit.
+  """
   if not isinstance(unit_size, int) or isinstance(unit_size, bool):
     raise errors.UsageError(f"unit_size must be an integer, got {unit_size!r}.")
+  if not 0 <= 2 * own_layers < num_layers:
+    raise errors.UsageError(
+      f"own_layers ({own_layers}) are the layers at either end that are never "
+      f"tied: of {num_layers} layers at least one must be left between them."
+    )
+  if own_layers:
+    num_layers -= 2 * own_layers
   if unit_size < 1 or num_layers % unit_size:
     fits = [n for n in range(1, num_layers + 1) if num_layers % n == 0]
     raise errors.UsageError(

@@ -1,7 +1,9 @@
-"""Few loops while shared, against the obvious slow way.
+"""Few loops and the other knobs of `task.sharing`, against the slow way.
 
 The slow way is Algorithm 1, run literally on a BERT with as many layers as are
-applied, then a deep BERT made of copies of its unit, weights and slots.
+applied, then a deep BERT made of copies of its unit, weights and slots. Layers
+or weights that are not tied are left out of its means; second moments of each
+layer are computed from gradients of the next batches.
 """
 
 import os
@@ -20,7 +22,7 @@ from tests.sharing import toy
 _LAYERS, _TAU, _STEPS = 4, 4, 7
 
 
-def _override(*loops, unit_size=1, **trainer):
+def _override(*loops, unit_size=1, sharing=None, **trainer):
   return {
     "task": {
       "model": {"encoder": {"any": {"num_layers": _LAYERS}}},
@@ -28,6 +30,7 @@ def _override(*loops, unit_size=1, **trainer):
         "untie_step": _TAU,
         "unit_size": unit_size,
         "loops": list(loops),
+        **(sharing or {}),
       },
     },
     "trainer": {
@@ -48,6 +51,10 @@ def _at_depth(override, num_layers, mode="none"):
   return override | {"task": task}
 
 
+def _is_kernel(variable):
+  return variable.name.split("/")[-1].startswith("kernel")
+
+
 class LoopsTest(tf.test.TestCase, parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
@@ -66,18 +73,18 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     directory = directory or self.create_tempdir().full_path
     return tiny.make_runner(config, directory, strategy=strategy)
 
-  def _slow_way(self, override, start, depths, unit_size):
+  def _slow_way(self, override, start, depths):
     """Trains as the module's docstring says.
 
     Args:
       override: The override of the run to compare with.
       start: The weights of its whole model before the first update.
       depths: Pairs of a step and of the layers that are applied before it.
-      unit_size: The layers of a unit.
 
     Returns:
       The state after the last step, as `tiny.final_state` names it.
     """
+    sharing = override["task"]["sharing"]
     whole = tiny.config_of(self.base, _at_depth(override, _LAYERS))
     trainer = self._runner(_at_depth(override, _LAYERS)).trainer
     batches = iter(trainer.task.build_inputs(whole.task.train_data))
@@ -89,22 +96,41 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       task = type(trainer.task)(config.task)
       fresh = task.build_model()
       its_optimizer = train_utils.create_optimizer(task, config)
-      self._copy(model, optimizer, fresh, its_optimizer, unit_size)
+      self._copy(model, optimizer, fresh, its_optimizer, sharing)
       model, optimizer = fresh, its_optimizer
+      if step == _TAU and sharing.get("second_moments") == "own":
+        data = task.build_inputs(config.task.train_data, start_step=_TAU)
+        passes = data.take(sharing["second_moment_passes"])
+        self._measure_second_moments(task, model, optimizer, passes, sharing)
       while step < until:
-        self._algorithm_1(
-          task, model, optimizer, next(batches), step, unit_size
-        )
+        self._algorithm_1(task, model, optimizer, next(batches), step, sharing)
         step += 1
     trainer._model, trainer._optimizer = model, optimizer  # pylint: disable=protected-access
     return tiny.final_state(trainer)
 
-  def _copy(self, source, source_optimizer, target, optimizer, unit_size):
+  def _copy(self, source, source_optimizer, target, optimizer, sharing):
     """Makes `target` of the first unit of `source`, and all the rest of it."""
-    pairs = []
+    own, unit = sharing.get("own_layers", 0), sharing["unit_size"]
     blocks = source.encoder_network.transformer_layers
-    for i, block in enumerate(target.encoder_network.transformer_layers):
-      pairs += zip(blocks[i % unit_size].variables, block.variables)
+    targets = target.encoder_network.transformer_layers
+    units = (len(blocks) - 2 * own) // unit
+    pairs = []
+    for i, block in enumerate(targets):
+      if i < own:
+        sources = [blocks[i]] * 2
+      elif i >= len(targets) - own:
+        sources = [blocks[i - len(targets)]] * 2
+      else:
+        layer, repeat = (i - own) % unit, (i - own) // unit
+        # Kernels are of the first unit, what is not shared of any that is.
+        sources = [
+          blocks[own + layer],
+          blocks[own + layer + unit * (repeat % units)],
+        ]
+      by_kind = dict(zip((True, False), sources))
+      for j, variable in enumerate(block.variables):
+        is_tied = sharing.get("share") != "kernels" or _is_kernel(variable)
+        pairs.append((by_kind[is_tied].variables[j], variable))
     ours = {id(v) for _, v in pairs}
     tied = {id(v) for block in blocks for v in block.variables}
     pairs += zip(
@@ -120,17 +146,48 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
         for name, slot in slots.slots_of(source_optimizer, old).items():
           made[name].assign(slot)
 
-  def _algorithm_1(self, task, model, optimizer, batch, step, unit_size):
+  def _gradients(self, task, model, batch):
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
       outputs = model(batch, training=True)
       loss = task.build_losses(batch, outputs, task.build_metrics())
-    grads = dict(zip(map(id, variables), tape.gradient(loss, variables)))
+    return dict(zip(map(id, variables), tape.gradient(loss, variables)))
+
+  def _measure_second_moments(self, task, model, optimizer, batches, sharing):
+    own = sharing.get("own_layers", 0)
+    blocks = model.encoder_network.transformer_layers[own : _LAYERS - own]
+    variables = [
+      v
+      for block in blocks
+      for v in block.trainable_variables
+      if sharing.get("share") != "kernels" or _is_kernel(v)
+    ]
+    sums, count = {id(v): 0.0 for v in variables}, 0
+    for batch in batches:
+      grads = self._gradients(task, model, batch)
+      grads = {k: g for k, g in grads.items() if g is not None}
+      clipped, _ = tf.clip_by_global_norm(list(grads.values()), 1.0)
+      grads = dict(zip(grads, clipped))
+      for key in sums:
+        sums[key] += grads[key] ** 2
+      count += 1
+    for variable in variables:
+      mean = sums[id(variable)] / count
+      slot = slots.slots_of(optimizer, variable)["v"]
+      slot.assign((1 - 0.999**_TAU) * mean)
+
+  def _algorithm_1(self, task, model, optimizer, batch, step, sharing):
+    variables = model.trainable_variables
+    grads = self._gradients(task, model, batch)
     if step < _TAU:
+      own, unit = sharing.get("own_layers", 0), sharing["unit_size"]
       blocks = model.encoder_network.transformer_layers
-      for i in range(unit_size):
-        columns = [block.trainable_variables for block in blocks[i::unit_size]]
+      blocks = blocks[own : len(blocks) - own]
+      for i in range(unit):
+        columns = [block.trainable_variables for block in blocks[i::unit]]
         for tie in zip(*columns):
+          if sharing.get("share") == "kernels" and not _is_kernel(tie[0]):
+            continue
           mean = tf.add_n([grads[id(v)] for v in tie]) / len(tie)
           grads |= {id(v): mean for v in tie}
     optimizer.apply_gradients([(grads[id(v)], v) for v in variables])
@@ -145,9 +202,39 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       [(1, 1), (3, 2), (_TAU, 4)],
     ),
     ("units_of_two", [dict(loops=1)], 2, [(_TAU, 2)]),
+    ("own_layers", [], 1, [(_TAU, 4)], dict(own_layers=1)),
+    ("own_layers_once", [dict(loops=1)], 1, [(_TAU, 3)], dict(own_layers=1)),
+    ("kernels", [], 1, [(_TAU, 4)], dict(share="kernels")),
+    ("kernels_twice", [dict(loops=2)], 1, [(_TAU, 2)], dict(share="kernels")),
+    (
+      "kernels_more_and_more",
+      [dict(loops=1, until_step=1), dict(loops=2)],
+      1,
+      [(1, 1), (_TAU, 2)],
+      dict(share="kernels"),
+    ),
+    (
+      "own_second_moments",
+      [],
+      1,
+      [(_TAU, 4)],
+      dict(second_moments="own", second_moment_passes=3),
+    ),
+    (
+      "all_of_it",
+      [dict(loops=1)],
+      1,
+      [(_TAU, 3)],
+      dict(
+        own_layers=1,
+        share="kernels",
+        second_moments="own",
+        second_moment_passes=2,
+      ),
+    ),
   )
-  def test_equals_the_slow_way(self, loops, unit_size, depths):
-    override = _override(*loops, unit_size=unit_size)
+  def test_equals_the_slow_way(self, loops, unit_size, depths, sharing=None):
+    override = _override(*loops, unit_size=unit_size, sharing=sharing)
     runner = self._runner(override)
     start = runner.trainer._phases.optimizer.plan  # pylint: disable=protected-access
     for stem, *branches in start.whole_ties:
@@ -156,19 +243,29 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     weights = super(type(runner.trainer), runner.trainer).model.get_weights()
     runner.controller.train(_STEPS)
     ours = tiny.final_state(runner.trainer)
-    theirs = self._slow_way(override, weights, depths, unit_size)
+    theirs = self._slow_way(override, weights, depths)
     self.assertEqual(ours.keys(), theirs.keys())
     for name, value in ours.items():
       self.assertAllClose(value, theirs[name], rtol=1e-5, atol=1e-6, msg=name)
 
-  def test_resumed_equals_straight_and_layers_are_equal_while_shared(self):
+  @parameterized.parameters(
+    {},
+    dict(share="kernels"),
+    dict(untie_warmup_steps=2, shared_learning_rate_scale=0.5),
+    dict(second_moments="own", second_moment_passes=2),
+  )
+  def test_resumed_equals_straight_and_layers_are_equal_while_shared(
+    self, **sharing
+  ):
     override = _override(
-      dict(loops=1, until_step=2), dict(loops=2, until_step=3)
+      dict(loops=1, until_step=2),
+      dict(loops=2, until_step=3),
+      sharing=sharing,
     )
     straight = self._runner(override)
     straight.controller.train(_STEPS)
     directory = self.create_tempdir().full_path
-    for stop in (1, 2, 3, _TAU, _STEPS):
+    for stop in (1, 2, 3, _TAU, _TAU + 1, _STEPS):
       resumed = self._runner(override, directory)
       resumed.controller.train(stop)
       if stop < _TAU:
@@ -193,8 +290,18 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(logs["sharing/loops"], _LAYERS)
     self.assertEqual(logs["sharing/phase"], 1.0)
 
-  def test_on_two_replicas(self):
-    override = _override(dict(loops=2))
+  @parameterized.parameters(
+    {},
+    dict(
+      share="kernels",
+      untie_warmup_steps=2,
+      shared_learning_rate_scale=0.5,
+      second_moments="own",
+      second_moment_passes=2,
+    ),
+  )
+  def test_on_two_replicas(self, **sharing):
+    override = _override(dict(loops=2), sharing=sharing)
     override["task"]["scale_loss"] = True
     clip = {"adamw": {"gradient_clip_norm": 0.0, "epsilon": 1e-3}}
     override["trainer"]["optimizer_config"] = {"optimizer": clip}
@@ -228,6 +335,16 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     ([dict(loops=2, until_step=5)], {}, "end at step 5"),
     ([dict(loops=2)], {"rule": "adaptive"}, "go with 'fixed' only"),
     ([dict(loops=2)], {"mode": "none"}, "'baseline', which ties no layers"),
+    ([], {"own_layers": 2}, r"own_layers \(2\).* of 4 layers at least one"),
+    ([], {"own_layers": -1}, r"own_layers \(-1\) must be at least 0"),
+    ([], {"own_layers": 1, "unit_size": 4}, "Choose one of 1, 2"),
+    ([], {"share": "biases"}, "share .* must be all or kernels"),
+    ([], {"second_moments": "none"}, "must be copy or own"),
+    ([], {"second_moment_passes": 0}, "must be at least 1"),
+    ([], {"untie_warmup_steps": -1}, "must be at least 0"),
+    ([], {"shared_learning_rate_scale": 0.0}, "must be above 0"),
+    ([], {"recipe": "magic"}, "must be one of few_loops"),
+    ([dict(loops=2)], {"recipe": "few_loops"}, "sets loops to .* was set to"),
   )
   def test_is_refused(self, loops, sharing, message):
     override = _override(*loops)

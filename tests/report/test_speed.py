@@ -7,6 +7,7 @@ import pytest
 from swe_tf.report import comparisons
 from swe_tf.report import groups
 from swe_tf.report import speed
+from swe_tf.runs import scalars
 from tests.report import fake_runs
 from tests.report.fake_runs import config
 from tests.report.fake_runs import swe
@@ -27,7 +28,7 @@ from tests.report.fake_runs import write_run
   ],
 )
 def test_interpolation(curve, target, step):
-  assert speed.steps_to_reach(curve, target) == step
+  assert scalars.steps_to_reach(curve, target) == step
 
 
 def _measure(tmp_path, *curves):

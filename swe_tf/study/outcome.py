@@ -1,0 +1,341 @@
+"""What a comparison came to: losses, savings, intervals, a verdict.
+
+Arms are compared at their best learning rates, seed by seed: a run with the
+baseline's run of the same seed. What an arm saves is read off its validation
+curve: the steps, and the FLOPs of these steps, that it takes to the final loss
+of that run. Intervals are Student's, over seeds. Imports no TensorFlow, except
+to read runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import math
+import pathlib
+import statistics
+from typing import Any
+
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.runs import directory as directory_lib
+from swe_tf.runs import scalars
+from swe_tf.study import tuning as tuning_lib
+
+_LEVEL = 0.95
+SHARE, DO_NOT_SHARE = "share", "do not share"
+CANNOT_TELL = "cannot tell"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+  """A run of a comparison, as much of it as a comparison needs.
+
+  Attributes:
+    arm: Its arm.
+    learning_rate: The peak.
+    seed: The seed.
+    final_loss: The validation loss after the last step; infinity if it failed.
+    steps: All of its steps.
+    phases: Pairs of steps and of FLOPs a step, first to last.
+    seconds: What it took.
+    curve: Pairs of step and validation loss; empty if they were not kept.
+  """
+
+  arm: str
+  learning_rate: float
+  seed: int
+  final_loss: float
+  steps: int
+  phases: tuple[tuple[int, float], ...]
+  seconds: float
+  curve: tuple[tuple[int, float], ...] = ()
+
+  @property
+  def point(self) -> tuning_lib.Point:
+    return tuning_lib.Point(self.arm, self.learning_rate, self.seed)
+
+  @property
+  def flops(self) -> float:
+    return self.flops_until(self.steps)
+
+  def flops_until(self, step: float) -> float:
+    """Returns the FLOPs of the first steps.
+
+    >>> phases = ((10, 1.0), (10, 4.0))
+    >>> run = Record(arm="a", learning_rate=1.0, seed=0, final_loss=1.0,
+    ...              steps=20, phases=phases, seconds=1.0)
+    >>> run.flops_until(12.5)
+    20.0
+    """
+    flops, left = 0.0, step
+    for steps, flops_per_step in self.phases:
+      flops += min(steps, left) * flops_per_step
+      left = max(0.0, left - steps)
+    return flops
+
+  def steps_to(self, loss: float) -> float | None:
+    """Returns the steps to a loss; None if it never got there."""
+    return scalars.steps_to_reach(list(self.curve), loss)
+
+  def as_table(self) -> dict[str, Any]:
+    """Returns the record as JSON has it, which knows no infinity."""
+    table = dataclasses.asdict(self)
+    if not math.isfinite(self.final_loss):
+      table["final_loss"] = None
+    return table
+
+
+def from_table(table: Mapping[str, Any]) -> Record:
+  """Returns a record that was written by `Record.as_table`."""
+  loss = table["final_loss"]
+  return Record(
+    **{
+      **table,
+      "final_loss": math.inf if loss is None else loss,
+      "phases": tuple((int(n), float(f)) for n, f in table["phases"]),
+      "curve": tuple((int(s), float(v)) for s, v in table["curve"]),
+    }
+  )
+
+
+def read_records(output_dir: files.PathLike) -> list[Record]:
+  """Reads what a sweep of a tuned study left behind, also while it runs.
+
+  Raises:
+    UsageError: If there is no such sweep.
+  """
+  from swe_tf.configs import cost
+  from swe_tf.study import experiments
+
+  root = pathlib.Path(output_dir)
+  if not (root / "study.json").exists():
+    raise errors.UsageError(
+      f"{root} has no study.json: no sweep was run there."
+    )
+  study = files.read_json(root / "study.json")
+  records = []
+  for name, point in study["runs"].items():
+    run = directory_lib.RunDirectory(root / name)
+    result = run.read_result()
+    if result is None or not point.get("arm"):
+      continue
+    config = experiments.read_config(study["experiment"], run.config_file)
+    metric = study["metrics"][0]
+    loss = result["metrics"][metric]
+    curves = scalars.read_scalars(str(run.path / "validation"))
+    records.append(
+      Record(
+        arm=point["arm"],
+        learning_rate=point["learning_rate"],
+        seed=point["seed"],
+        final_loss=loss if math.isfinite(loss) else math.inf,
+        steps=result["steps"],
+        phases=cost.phase_flops(config),
+        seconds=result["seconds"],
+        curve=tuple(curves[metric]),
+      )
+    )
+  return records
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+  """A mean over seeds with its 95% interval.
+
+  Attributes:
+    mean: The mean.
+    low: The lower end; minus infinity for a single value.
+    high: The upper end.
+    n: The number of values.
+  """
+
+  mean: float
+  low: float
+  high: float
+  n: int
+
+  def __str__(self) -> str:
+    if self.n < 2:
+      return f"{self.mean:.3f} (one seed)"
+    return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+def interval(values: Iterable[float | None]) -> Interval | None:
+  """Returns mean and interval; None if there are no values or one is None.
+
+  >>> print(interval([0.8, 0.9, 0.85]))
+  0.850 (0.726 to 0.974)
+  """
+  found = list(values)
+  numbers = [value for value in found if value is not None]
+  if not found or len(numbers) < len(found):
+    return None
+  mean = statistics.fmean(numbers)
+  if len(numbers) < 2:
+    return Interval(mean, -math.inf, math.inf, 1)
+  half = _quantile(len(numbers)) * statistics.stdev(numbers)
+  half /= math.sqrt(len(numbers))
+  return Interval(mean, mean - half, mean + half, len(numbers))
+
+
+def _quantile(n: int) -> float:
+  from scipy import stats
+
+  return float(stats.t.ppf(0.5 + _LEVEL / 2, n - 1))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+  """What an arm came to, at its best learning rate.
+
+  Attributes:
+    arm: The arm.
+    learning_rate: Its best rate.
+    loss: The final loss.
+    difference: The final loss minus that of the baseline's run of the same
+      seed.
+    steps_ratio: The steps to the baseline's final loss, divided by the
+      baseline's; None unless all seeds get there.
+    flops_ratio: The same of FLOPs.
+    reached: How many seeds get there.
+    flops: All its FLOPs, divided by all of the baseline's.
+  """
+
+  arm: str
+  learning_rate: float
+  loss: Interval
+  difference: Interval | None
+  steps_ratio: Interval | None
+  flops_ratio: Interval | None
+  reached: int
+  flops: float
+
+
+def best_rate(records: Sequence[Record], arm: str) -> float | None:
+  """Returns the rate at which an arm's first seed ends lowest."""
+  seeds = [r.seed for r in records if r.arm == arm]
+  candidates = [
+    record
+    for record in records
+    if record.arm == arm
+    and record.seed == min(seeds)
+    and math.isfinite(record.final_loss)
+  ]
+  if not candidates:
+    return None
+  return min(candidates, key=lambda record: record.final_loss).learning_rate
+
+
+def ratios(
+  record: Record, baseline: Record
+) -> tuple[float | None, float | None]:
+  """Returns the parts of the baseline's steps and FLOPs to its final loss."""
+  step = record.steps_to(baseline.final_loss)
+  if step is None:
+    return None, None
+  return step / baseline.steps, record.flops_until(step) / baseline.flops
+
+
+def at_best_rates(
+  records: Sequence[Record],
+) -> dict[str, dict[int, Record]]:
+  """Returns the runs of each arm at its best rate, by seed."""
+  found: dict[str, dict[int, Record]] = {}
+  for arm in dict.fromkeys(record.arm for record in records):
+    rate = best_rate(records, arm)
+    if rate is not None:
+      found[arm] = {
+        r.seed: r for r in records if (r.arm, r.learning_rate) == (arm, rate)
+      }
+  return found
+
+
+def compare(
+  records: Sequence[Record], baseline: str = "baseline"
+) -> dict[str, Outcome]:
+  """Compares all arms with the baseline, each at its best rate."""
+  best = at_best_rates(records)
+  base = best.get(baseline, {})
+  outcomes = {}
+  for arm, runs in best.items():
+    pairs = [(run, base[seed]) for seed, run in runs.items() if seed in base]
+    reached = [ratios(run, other) for run, other in pairs if run.curve]
+    losses = interval(run.final_loss for run in runs.values())
+    assert losses is not None
+    outcomes[arm] = Outcome(
+      arm=arm,
+      learning_rate=next(iter(runs.values())).learning_rate,
+      loss=losses,
+      difference=interval(r.final_loss - b.final_loss for r, b in pairs),
+      steps_ratio=interval(steps for steps, _ in reached),
+      flops_ratio=interval(flops for _, flops in reached),
+      reached=sum(steps is not None for steps, _ in reached),
+      flops=pairs[0][0].flops / pairs[0][1].flops if pairs else math.nan,
+    )
+  return outcomes
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+  """Whether to share.
+
+  Attributes:
+    word: `share`, `do not share` or `cannot tell`.
+    reason: A sentence.
+    arm: The arm that it is about.
+  """
+
+  word: str
+  reason: str
+  arm: str
+
+
+def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
+  """Says whether the best of `arms` is below the baseline for certain.
+
+  Args:
+    outcomes: What the arms came to.
+    arms: Those that share weights. The one whose mean is lowest is judged.
+  """
+  found = [outcomes[arm] for arm in arms if arm in outcomes]
+  found = [each for each in found if each.difference is not None]
+  if not found:
+    return Verdict(CANNOT_TELL, "no run that shares weights has ended.", "")
+  best = min(found, key=_mean_difference)
+  difference = best.difference
+  assert difference is not None
+  if difference.high < 0:
+    return Verdict(
+      SHARE,
+      f"{best.arm} ends {-difference.mean:.3f} below the baseline, 95% "
+      f"interval {-difference.high:.3f} to {-difference.low:.3f}.",
+      best.arm,
+    )
+  if difference.low > 0:
+    return Verdict(
+      DO_NOT_SHARE,
+      f"even {best.arm} ends {difference.mean:.3f} above the baseline, 95% "
+      f"interval {difference.low:.3f} to {difference.high:.3f}.",
+      best.arm,
+    )
+  return Verdict(
+    CANNOT_TELL,
+    f"{best.arm} minus baseline is {difference}; {_seeds_needed(difference)}.",
+    best.arm,
+  )
+
+
+def _mean_difference(outcome: Outcome) -> float:
+  assert outcome.difference is not None
+  return outcome.difference.mean
+
+
+def _seeds_needed(difference: Interval) -> str:
+  """Says how many seeds would tell, if mean and deviation stayed the same."""
+  if difference.n < 2:
+    return "more than one seed is needed"
+  deviation = (difference.high - difference.mean) * math.sqrt(difference.n)
+  deviation /= _quantile(difference.n)
+  for n in range(difference.n + 1, 101):
+    if _quantile(n) * deviation / math.sqrt(n) < abs(difference.mean):
+      return f"about {n} seeds would tell a difference of this size"
+  return "not even 100 seeds would tell a difference of this size"
