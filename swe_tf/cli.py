@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
   "prepare squad": ("prepare_squad", "SQuAD JSON to TFRecords"),
   "prepare glue": ("prepare_glue", "GLUE files to TFRecords"),
   "finetune": ("finetune", "fine-tune on SQuAD or GLUE as the paper does"),
+  "pilot": ("pilot", "would sharing pay for a planned run, on its own data?"),
   "sweep": ("sweep", "run a study: many runs, one file"),
   "experiments": ("experiments", "list the configurations, or print one"),
   "score": ("score", "score predictions"),

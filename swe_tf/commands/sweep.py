@@ -115,7 +115,7 @@ def _print_results(sweep: sweep_lib.Sweep, console) -> None:
 
 
 def _write_study(
-  study: study_file.Study, entropy: float, output_dir: str
+  study: study_file.Study, entropy: float | None, output_dir: str
 ) -> None:
   """Writes down what the study consists of, as far as it is known."""
   files.write_json(
@@ -144,47 +144,95 @@ def run(options: Options) -> int:
   from swe_tf.study import experiments
 
   logging.set_verbosity(logging.ERROR)
-  configs = experiments.make_configs(study, options.params_override)
-
-  def make_sweep(study: study_file.Study) -> sweep_lib.Sweep:
-    for each in study.runs:
-      if each.name not in configs:
-        configs[each.name] = experiments.make_config(
-          study, each, options.params_override
-        )
-    return sweep_lib.Sweep(
-      experiments.make_runs(study, configs),
-      options.output_dir,
-      shard,
-      lambda path: experiments.read_config(study.experiment, path).as_dict(),
-    )
-
-  sweep = make_sweep(study)
+  configs = dict(experiments.make_configs(study, options.params_override))
   if options.dry_run:
     tokens = {name: cost.tokens(config) for name, config in configs.items()}
+    sweep = _make_sweep(study, configs, options.output_dir, shard)
     _print_plan(sweep, tokens, options.jobs, console)
     if study.tuning is not None:
       console.print("which runs follow depends on the results of these")
     return 0
+  failed = run_study(
+    study,
+    configs,
+    options.output_dir,
+    options.jobs,
+    console,
+    shard,
+    options.params_override,
+  )
+  console.print(
+    f"tables and figures: swe report --runs={options.output_dir} "
+    "--output_dir=DIR",
+    soft_wrap=True,
+  )
+  return int(failed)
+
+
+def _make_sweep(
+  study: study_file.Study,
+  configs: Mapping[str, Any],
+  output_dir: str,
+  shard: tuple[int, int] = (0, 1),
+) -> sweep_lib.Sweep:
+  from swe_tf.study import experiments
+
+  return sweep_lib.Sweep(
+    experiments.make_runs(study, configs),
+    output_dir,
+    shard,
+    lambda path: experiments.read_config(study.experiment, path).as_dict(),
+  )
+
+
+def run_study(
+  study: study_file.Study,
+  configs: Mapping[str, Any],
+  output_dir: str,
+  jobs: int,
+  console: rich_console.Console,
+  shard: tuple[int, int] = (0, 1),
+  params_override: str = "",
+) -> bool:
+  """Does the runs of a study that are not done, and those that follow.
+
+  Args:
+    study: The study.
+    configs: The experiments of its runs so far, by name.
+    output_dir: The directory for the runs.
+    jobs: How many run at a time.
+    console: Where progress and results are shown.
+    shard: Which of the runs, see `Sweep`.
+    params_override: Changes every run that follows.
+
+  Returns:
+    Whether a run failed.
+  """
+  from swe_tf.study import experiments
+
+  configs = dict(configs)
   entropy = experiments.unigram_entropy(configs[study.runs[0].name])
-  console.print(f"entropy of single tokens: {entropy:.4f} nats")
+  if entropy is not None:
+    console.print(f"entropy of single tokens: {entropy:.4f} nats")
   failures: dict[str, Exception] = {}
   asked: set[str] = set()
-  with launcher.workers(options.jobs) as workers:
+  sweep = _make_sweep(study, configs, output_dir, shard)
+  with launcher.workers(jobs) as workers:
     more: study_file.Study | None = study
     while more is not None:
-      study, sweep = more, make_sweep(more)
-      _write_study(study, entropy, options.output_dir)
-      rest = make_sweep(study.without_runs(asked))
+      study = more
+      for each in study.runs:
+        if each.name not in configs:
+          configs[each.name] = experiments.make_config(
+            study, each, params_override
+          )
+      sweep = _make_sweep(study, configs, output_dir, shard)
+      _write_study(study, entropy, output_dir)
+      rest = _make_sweep(study.without_runs(asked), configs, output_dir, shard)
       with rest.progress(console, _summarize) as shown:
         failures |= rest.execute(workers, shown)
       asked |= {run.name for run in study.runs}
       more = study.with_next_runs(experiments.losses_of(sweep, study, failures))
   sweep.write_results(failures)
   _print_results(sweep, console)
-  console.print(
-    f"tables and figures: swe report --runs={options.output_dir} "
-    "--output_dir=DIR",
-    soft_wrap=True,
-  )
-  return int(bool(failures))
+  return bool(failures)

@@ -81,7 +81,9 @@ def make_configs(study: study_file.Study, params_override: str = "") -> Configs:
     config = make_config(study, run, params_override)
     data = repr((config.task.train_data, config.task.validation_data))
     if data not in checked:
-      task_factory.get_task(config.task).check_data()
+      task = task_factory.get_task(config.task)
+      if hasattr(task, "check_data"):
+        task.check_data()
       checked.add(data)
     configs[run.name] = config
   return configs
@@ -130,8 +132,10 @@ def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
   return config
 
 
-def unigram_entropy(config: cfg.ExperimentConfig) -> float:
+def unigram_entropy(config: cfg.ExperimentConfig) -> float | None:
   """Returns the entropy in nats of the tokens that validation asks for.
+
+  None for a task that does not ask for tokens.
 
   It is the loss of the best model that does not look at the context: who is
   not below it has learned how frequent tokens are, and nothing else.
@@ -143,6 +147,9 @@ def unigram_entropy(config: cfg.ExperimentConfig) -> float:
   batches: list[Any] = list(
     dataset.take(steps if steps > 0 else -1).as_numpy_iterator()
   )
+  asks = [isinstance(b, Mapping) and "masked_lm_ids" in b for b in batches]
+  if not batches or not all(asks):
+    return None
   ids, weights = (
     np.concatenate([batch[f"masked_lm_{name}"].ravel() for batch in batches])
     for name in ("ids", "weights")

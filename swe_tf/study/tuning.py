@@ -101,7 +101,7 @@ def from_table(table: Any, path: str = "the study") -> Tuning:
     raise errors.UsageError(
       f"{path}: tuning has no {unknown[0]!r}, but {', '.join(fields)}."
     )
-  values = {
+  values: dict[str, Any] = {
     name: tuple(value) if isinstance(value, list) else value
     for name, value in table.items()
   }

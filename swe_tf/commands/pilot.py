@@ -1,0 +1,234 @@
+r"""Finds out on your own data whether sharing would pay for a planned run.
+
+    swe pilot --experiment=swe/bert_pretraining --config_file=... \
+      --params_override=... --output_dir=DIR --hours=1 --jobs=1
+
+The flags are those of `swe train`, and a budget: --hours of all runs together,
+or --steps of each. It trains the baseline, equal initial weights, SWE and the
+recipe at that reduced budget, fully decayed, with the same three learning rates
+each and more seeds where it is close. It ends with one of three answers: share,
+do not share, cannot tell. Re-run it after an interruption to resume.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import math
+import os
+from typing import Any
+
+from rich import console as rich_console
+from rich import table as rich_table
+
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.commands import options as options_lib
+from swe_tf.commands import stock_options
+from swe_tf.commands import sweep as sweep_command
+from swe_tf.runs import launcher
+from swe_tf.study import outcome as outcome_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(stock_options.StockOptions):
+  """The flags of `swe train`, and the budget."""
+
+  output_dir: str = options_lib.flag("Directory for the runs and the answer.")
+  hours: float | None = options_lib.flag(
+    "The most time for all runs together.", None, lower_bound=0
+  )
+  steps: int | None = options_lib.flag("Steps of each run.", None)
+  seeds: int = options_lib.flag(
+    "Seeds at the best learning rates.", 3, lower_bound=2
+  )
+  jobs: int = options_lib.flag(
+    "Runs at a time; the processor's cores are divided.", 1, lower_bound=1
+  )
+  dry_run: bool = options_lib.flag("Print the plan and stop.", False)
+
+  def __post_init__(self):
+    super().__post_init__()
+    if (self.hours is None) == (self.steps is None):
+      raise errors.UsageError("give either --hours or --steps.")
+
+
+def _steps(options: Options, config: Any, console) -> int:
+  """Returns the steps of each run, as the budget says."""
+  if options.steps is not None:
+    return options.steps
+  from swe_tf.study import pilot
+
+  assert options.hours is not None
+  plan = os.path.join(options.output_dir, "pilot.json")
+  if os.path.exists(plan):  # A pilot that goes on keeps its steps.
+    return int(files.read_json(plan)["steps"])
+  planned = config.trainer.train_steps
+  trial = pilot.make_study(options.experiment, config, planned, options.seeds)
+  console.print("timing a step of the baseline ...")
+  with launcher.workers(options.jobs) as workers:
+    timing = workers[0].run(
+      "swe_tf.study.pilot:time_step",
+      {"experiment": options.experiment, "overrides": trial.overrides},
+    )
+  console.print(
+    f"{timing['start']:.0f} s to start, {timing['step']:.3f} s a step"
+  )
+  return pilot.fit(
+    timing,
+    3600 * options.hours,
+    pilot.most_runs(trial),
+    options.jobs,
+    planned,
+  ).steps
+
+
+def _print_outcomes(
+  outcomes: Mapping[str, outcome_lib.Outcome],
+  rates: Mapping[str, int],
+  console,
+) -> None:
+  table = rich_table.Table(
+    "arm",
+    "peak",
+    "final loss",
+    "minus baseline",
+    "steps to the baseline's loss",
+    "FLOPs to it",
+    title="each arm at its best learning rate; mean (95% interval) over seeds",
+  )
+  for arm, each in outcomes.items():
+    saved = [
+      "not reached" if ratio is None else str(ratio)
+      for ratio in (each.steps_ratio, each.flops_ratio)
+    ]
+    edge = "" if rates[arm] == 0 else " (edge)"
+    table.add_row(
+      arm,
+      f"{each.learning_rate:.3g}{edge}",
+      f"{each.loss.mean:.4f}",
+      "" if arm == "baseline" else str(each.difference),
+      *saved,
+    )
+  console.print(table)
+
+
+def _draw(records, path: str, word: str) -> None:
+  """Draws the validation curves at the best rates, by steps and by FLOPs."""
+  from matplotlib import figure
+
+  drawing = figure.Figure(figsize=(11, 4.4), dpi=120, layout="constrained")
+  by_steps, by_flops = drawing.subplots(1, 2, sharey=True)
+  for index, (arm, runs) in enumerate(
+    outcome_lib.at_best_rates(records).items()
+  ):
+    for number, run in enumerate(runs.values()):
+      look = {"color": f"C{index}", "linewidth": 1.2}
+      look |= {"label": arm} if not number else {}
+      steps, losses = zip(*run.curve)
+      by_steps.plot(steps, losses, **look)
+      by_flops.plot([run.flops_until(s) for s in steps], losses, **look)
+  for panel, label in ((by_steps, "step"), (by_flops, "FLOPs")):
+    panel.set_xlabel(label)
+    panel.grid(alpha=0.25)
+  by_steps.set_ylabel("validation loss")
+  by_steps.legend(fontsize=8)
+  drawing.suptitle(f"pilot: {word}")
+  drawing.savefig(path, metadata={"Software": None})
+
+
+def run(options: Options) -> int:
+  """Runs the pilot; the exit status is 1 if a run failed."""
+  console = rich_console.Console()
+  console.print("starting TensorFlow and reading the plan ...")
+  from swe_tf.doctor import experiment
+  from swe_tf.study import experiments
+  from swe_tf.study import pilot
+  from swe_tf.study import tuning as tuning_lib
+
+  config = experiment.read_config(options)
+  steps = _steps(options, config, console)
+  study = pilot.make_study(options.experiment, config, steps, options.seeds)
+  configs = dict(experiments.make_configs(study))
+  assert study.tuning is not None
+  first, most = len(study.runs), pilot.most_runs(study)
+  console.print(
+    f"{', '.join(study.tuning.arms)}: {first} runs of {steps:,} steps "
+    f"(planned: {config.trainer.train_steps:,}), then other seeds, {most} runs "
+    f"at the most, {pilot.flops(study, configs):.2e} FLOPs",
+    soft_wrap=True,
+  )
+  if options.dry_run:
+    return 0
+  files.write_json(
+    os.path.join(options.output_dir, "pilot.json"),
+    {"steps": steps, "arms": list(study.tuning.arms)},
+  )
+  failed = sweep_command.run_study(
+    study, configs, options.output_dir, options.jobs, console
+  )
+  records = outcome_lib.read_records(options.output_dir)
+  losses = {record.point: record.final_loss for record in records}
+  outcomes = outcome_lib.compare(records)
+  if pilot.BASELINE not in outcomes:
+    raise errors.Failed(
+      "no run of the baseline has ended, so there is nothing to compare with; "
+      f"see {options.output_dir}/*/log.txt."
+    )
+  edges = {
+    arm: int(tuning_lib.is_at_edge(study.tuning, losses, arm))
+    for arm in outcomes
+  }
+  verdict = outcome_lib.judge(outcomes, pilot.sharing_arms(study))
+  _print_outcomes(outcomes, edges, console)
+  picture = os.path.join(options.output_dir, "pilot.png")
+  _draw(records, picture, verdict.word)
+  console.print(f"verdict: [bold]{verdict.word}[/bold]", highlight=False)
+  console.print(verdict.reason, soft_wrap=True, highlight=False)
+  for note in _notes(outcomes, edges, verdict):
+    console.print(note, soft_wrap=True, highlight=False)
+  console.print(f"curves: {picture}", soft_wrap=True)
+  files.write_json(
+    os.path.join(options.output_dir, "pilot.json"),
+    {
+      "steps": steps,
+      "arms": list(study.tuning.arms),
+      "verdict": verdict.word,
+      "reason": verdict.reason,
+      "dropped": tuning_lib.dropped(study.tuning, losses),
+      "outcomes": {a: dataclasses.asdict(o) for a, o in outcomes.items()},
+    },
+  )
+  return int(failed)
+
+
+def _notes(
+  outcomes: Mapping[str, outcome_lib.Outcome],
+  edges: Mapping[str, int],
+  verdict: outcome_lib.Verdict,
+) -> list[str]:
+  """Returns what a reader of the verdict has to know."""
+  notes = []
+  chosen, control = outcomes.get(verdict.arm), outcomes.get("equal_init")
+  if (
+    verdict.word == outcome_lib.SHARE
+    and chosen is not None
+    and control is not None
+    and control.loss.mean <= chosen.loss.mean + _TIE
+  ):
+    notes.append(
+      "Equal initial weights, never tied, do as well: it is the start, not the "
+      "sharing, that helps here."
+    )
+  at_edge = [arm for arm in ("baseline", verdict.arm) if edges.get(arm)]
+  if at_edge:
+    notes.append(
+      f"The best learning rate of {' and of '.join(at_edge)} is at the edge of "
+      "what was tried: choose another peak for the plan and ask again."
+    )
+  if chosen is not None and not math.isnan(chosen.flops) and chosen.flops < 1:
+    notes.append(
+      f"{verdict.arm} has {chosen.flops:.2f} of the baseline's FLOPs."
+    )
+  return notes
+
+
+_TIE = 1e-3
