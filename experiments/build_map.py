@@ -1,0 +1,257 @@
+"""The map: when sharing pays, from the runs of its regimes.
+
+    python -m experiments.build_map collect REGIME RUNS...   # after a sweep
+    python -m experiments.build_map                          # rebuilds the rest
+
+`collect` writes docs/results/map/REGIME.json from the directories of sweeps:
+all runs with their curves. Without arguments docs/results/map.json (a row a
+run), the figure and the tables of docs/map.md are made of these files.
+"""
+
+import math
+import pathlib
+import sys
+from typing import Any
+
+from swe_tf import files
+from swe_tf.study import outcome as outcome_lib
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+PAGE = ROOT / "docs" / "map.md"
+_BEGIN, _END = "<!-- map: begin -->\n", "<!-- map: end -->\n"
+# Names of the arms in a study that is older than the map.
+_RENAMED = {"stacking3": "stacking"}
+
+TITLES = {
+  "text": "characters, 1,024 tokens a step",
+  "small_batch": "characters, 256 tokens a step",
+  "causal": "causal language model",
+  "post_ln": "Post-LN, 24 layers",
+  "pointers": "pointer chasing",
+  "deep": "48 layers",
+  "short_data": "20 epochs of 1 MB",
+  "long": "8 times the tokens",
+  "low_rate": "rates far below the best",
+}
+# They ask what happens at given rates, so none of them is the best.
+UNTUNED = ("low_rate",)
+
+
+def collect(regime: str, *sources: str) -> None:
+  """Writes down the runs of a regime.
+
+  Args:
+    regime: Its name.
+    *sources: Directories of sweeps, or JSON files with results of runs whose
+      directories are gone; these have no curves.
+  """
+  found: dict[Any, outcome_lib.Record] = {}
+  results = []
+  for source in sources:
+    if source.endswith(".json"):
+      results += files.read_json(source)
+      continue
+    for record in outcome_lib.read_records(source):
+      record = _renamed(record)
+      found[record.point] = record
+  for result in results:
+    record = _without_curve(result, list(found.values()))
+    found.setdefault(record.point, record)
+  files.write_json(
+    RESULTS / "map" / f"{regime}.json",
+    [found[point].as_table() for point in sorted(found)],
+  )
+
+
+def _renamed(record: outcome_lib.Record) -> outcome_lib.Record:
+  table = record.as_table()
+  table["arm"] = _RENAMED.get(record.arm, record.arm)
+  return outcome_lib.from_table(table)
+
+
+def _without_curve(result, known) -> outcome_lib.Record:
+  """Returns the record of a result, with the phases of its arm's other runs."""
+  axes = result["axes"]
+  arm = _RENAMED.get(axes["arm"], axes["arm"])
+  twin = next(record for record in known if record.arm == arm)
+  return outcome_lib.Record(
+    arm=arm,
+    learning_rate=axes["learning_rate"],
+    seed=axes["seed"],
+    final_loss=result["metrics"]["validation_loss"],
+    steps=result["steps"],
+    phases=twin.phases,
+    seconds=result["seconds"],
+  )
+
+
+def read_regimes() -> dict[str, list[outcome_lib.Record]]:
+  """Returns all runs by regime, in the order of `TITLES`."""
+  return {
+    name: [outcome_lib.from_table(t) for t in files.read_json(path)]
+    for name in TITLES
+    if (path := RESULTS / "map" / f"{name}.json").exists()
+  }
+
+
+def rows_of(
+  regime: str, records: list[outcome_lib.Record]
+) -> list[dict[str, Any]]:
+  """Returns the rows of a regime in map.json: all runs that were started."""
+  best = outcome_lib.at_best_rates(records)
+  base = best["baseline"]
+  rows = []
+  for record in records:
+    steps_ratio = flops_ratio = None
+    if record.seed in base and record.curve:
+      steps_ratio, flops_ratio = outcome_lib.ratios(record, base[record.seed])
+    is_best = record in best.get(record.arm, {}).values()
+    finite = math.isfinite(record.final_loss)
+    rows.append(
+      {
+        "regime": regime,
+        "arm": record.arm,
+        "learning_rate": record.learning_rate,
+        "seed": record.seed,
+        "final_loss": record.final_loss if finite else None,
+        "steps": record.steps,
+        "flops": record.flops,
+        "seconds": record.seconds,
+        "steps_ratio": steps_ratio,
+        "flops_ratio": flops_ratio,
+        "best_rate": is_best,
+        "dropped": len(best.get(record.arm, {})) < len(base),
+      }
+    )
+  return rows
+
+
+def flops_to_mean(
+  records: list[outcome_lib.Record], arm: str
+) -> outcome_lib.Interval | None:
+  """Returns the part of the baseline's FLOPs to the mean of its final losses.
+
+  Less noisy than seed by seed, where a lucky baseline may never be reached.
+  """
+  best = outcome_lib.at_best_rates(records)
+  base = list(best["baseline"].values())
+  target = sum(run.final_loss for run in base) / len(base)
+  parts = []
+  for run in best[arm].values():
+    if run.curve:
+      step = run.steps_to(target)
+      parts.append(
+        None if step is None else run.flops_until(step) / base[0].flops
+      )
+  return outcome_lib.interval(parts)
+
+
+def verdict_of(arm: outcome_lib.Outcome, base: outcome_lib.Outcome) -> str:
+  """Says what the rule of the study files says of an arm."""
+  if arm.loss.n < 2 or base.loss.n < 2:
+    return "dropped"
+  errors = sum(map(_standard_error, (arm.loss, base.loss)))
+  if arm.loss.mean < base.loss.mean - errors:
+    return "**pays**"
+  return "costs" if arm.loss.mean > base.loss.mean + errors else "as good"
+
+
+def _standard_error(each: outcome_lib.Interval) -> float:
+  from scipy import stats
+
+  return (each.high - each.mean) / float(stats.t.ppf(0.975, each.n - 1))
+
+
+def _table(regime: str, records: list[outcome_lib.Record]) -> str:
+  outcomes = outcome_lib.compare(records)
+  base = outcomes["baseline"]
+  lines = [
+    f"### {TITLES[regime]} (`{regime}`)",
+    "",
+    "| arm | peak | FLOPs | final loss | minus baseline, by seed | steps to "
+    "the baseline's loss | FLOPs to it | FLOPs to its mean | |",
+    "|---|---|---|---|---|---|---|---|---|",
+  ]
+  order = sorted(outcomes.values(), key=lambda each: each.loss.mean)
+  for each in order:
+    is_base = each.arm == "baseline"
+    reached = f"{each.reached} of {each.loss.n} seeds"
+    cells = [
+      each.arm,
+      f"{each.learning_rate:g}",
+      f"{each.flops:.2f}",
+      f"{each.loss.mean:.3f}" + ("" if each.loss.n > 1 else " (one seed)"),
+      "" if is_base else str(each.difference),
+      "" if is_base else str(each.steps_ratio or reached),
+      "" if is_base else str(each.flops_ratio or reached),
+      "" if is_base else str(flops_to_mean(records, each.arm) or "not reached"),
+      "" if is_base else verdict_of(each, base),
+    ]
+    lines.append("| " + " | ".join(cells) + " |")
+  return "\n".join(lines) + "\n"
+
+
+def _draw(regimes: dict[str, list[outcome_lib.Record]]) -> None:
+  """Draws, for each regime, each arm's final loss beside its FLOPs."""
+  from matplotlib import figure
+
+  columns = min(3, len(regimes))
+  rows = -(-len(regimes) // columns)
+  drawing = figure.Figure(
+    figsize=(4.2 * columns, 3.4 * rows), dpi=110, layout="constrained"
+  )
+  panels = drawing.subplots(rows, columns, squeeze=False).flat
+  for panel in panels[len(regimes) :]:
+    panel.set_visible(False)
+  arms = list(
+    dict.fromkeys(r.arm for records in regimes.values() for r in records)
+  )
+  for panel, (regime, records) in zip(panels, regimes.items()):
+    outcomes = outcome_lib.compare(records)
+    base = outcomes["baseline"].loss.mean
+    panel.axhline(base, color="black", linewidth=0.8, linestyle="--")
+    for arm, each in outcomes.items():
+      losses = [
+        run.final_loss
+        for run in outcome_lib.at_best_rates(records)[arm].values()
+      ]
+      look = {"color": f"C{arms.index(arm) % 10}", "label": arm}
+      panel.plot([each.flops] * len(losses), losses, ".", alpha=0.5, **look)
+      panel.annotate(
+        arm,
+        (each.flops, each.loss.mean),
+        fontsize=7,
+        xytext=(4, 0),
+        textcoords="offset points",
+        color=look["color"],
+      )
+    panel.set_title(TITLES[regime], fontsize=9)
+    panel.set_xlabel("FLOPs / baseline's", fontsize=8)
+    panel.set_ylabel("final loss", fontsize=8)
+    panel.grid(alpha=0.25)
+  drawing.savefig(
+    ROOT / "docs" / "figures" / "map.png", metadata={"Software": None}
+  )
+
+
+def build() -> None:
+  """Rebuilds map.json, the figure and the tables of the page."""
+  regimes = read_regimes()
+  files.write_json(
+    RESULTS / "map.json",
+    [row for name, runs in regimes.items() for row in rows_of(name, runs)],
+  )
+  _draw(regimes)
+  page = PAGE.read_text(encoding="utf-8")
+  before, rest = page.split(_BEGIN)
+  _, after = rest.split(_END)
+  tables = "\n".join(_table(name, runs) for name, runs in regimes.items())
+  PAGE.write_text(f"{before}{_BEGIN}\n{tables}\n{_END}{after}", "utf-8")
+
+
+if __name__ == "__main__":
+  if len(sys.argv) > 3 and sys.argv[1] == "collect":
+    collect(*sys.argv[2:])
+  else:
+    build()
