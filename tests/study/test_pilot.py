@@ -1,0 +1,114 @@
+"""`swe pilot`: its plan, its budget, and a case in which sharing must win."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from official.core import exp_factory
+from swe_tf import errors
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.study import experiments
+from swe_tf.study import pilot
+from tests import tiny
+
+
+@pytest.fixture(scope="module", name="config")
+def _config(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("records")
+  base = tiny.overrides(tiny.write_records(str(folder)))
+  base["trainer"] |= {"train_steps": 1000, "steps_per_loop": 10}
+  base["task"]["sharing"] = {"untie_step": 200}
+  return tiny.config_of(base)
+
+
+def test_a_plan_is_cut_down_and_decays_to_zero(config):
+  study = pilot.make_study("swe/bert_pretraining", config, 105, 3)
+  assert list(study.tuning.arms) == [
+    "baseline",
+    "equal_init",
+    "swe",
+    "few_loops",
+  ]
+  assert study.tuning.learning_rates == (0.005, 0.01, 0.02)
+  configs = experiments.make_configs(study)
+  assert len(configs) == 12 and pilot.most_runs(study) == 20
+  for name, each in configs.items():
+    assert each.trainer.train_steps == 100
+    rate = each.trainer.optimizer_config.learning_rate.polynomial
+    assert rate.decay_steps + rate.offset == 100 and rate.end_learning_rate == 0
+    assert each.task.train_data.input_path == config.task.train_data.input_path
+    sharing = each.task.sharing
+    assert (sharing.mode == "none") == name.startswith("baseline")
+    if name.startswith("swe"):
+      assert sharing.untie_fraction == pytest.approx(0.2)
+      assert sharing.untie_step is None and not sharing.loops
+    if name.startswith("few_loops"):
+      assert [stage.loops for stage in sharing.loops] == [1]
+  assert pilot.sharing_arms(study) == ["swe", "few_loops"]
+
+
+def test_what_is_planned_beyond_algorithm_1_is_an_arm_of_its_own(config):
+  planned = exp_factory.get_exp_config("swe/bert_pretraining")
+  planned.override(config.as_dict())
+  planned.override(
+    {"task": {"sharing": {"loops": [{"loops": 1, "until_step": 100}]}}}
+  )
+  planned.validate()
+  study = pilot.make_study("swe/bert_pretraining", planned, 100, 2)
+  sharing = study.tuning.arms["planned"]["task"]["sharing"]
+  assert sharing["untie_fraction"] == pytest.approx(0.2)
+  assert sharing["loops"][0]["until_fraction"] == pytest.approx(0.1)
+  experiments.make_configs(study)
+
+
+@pytest.mark.parametrize("steps", [10, 1001])
+def test_a_budget_that_makes_no_sense_is_refused(config, steps):
+  with pytest.raises(errors.UsageError, match=f"a pilot of {steps} steps"):
+    pilot.make_study("swe/bert_pretraining", config, steps, 3)
+
+
+def test_steps_follow_from_the_time():
+  timing = {"start": 10.0, "step": 0.1}
+  budget = pilot.fit(timing, seconds=3600, runs=20, jobs=2, planned=10**6)
+  # 360 s a run, 20 of them to start: the rest at 1.4 times the step.
+  assert budget.steps == 2420
+  assert pilot.fit(timing, 3600, 20, 2, planned=400).steps == 400
+  with pytest.raises(errors.UsageError, match="Give at least 0.063 hours"):
+    pilot.fit(timing, 100, 20, 2, 1000)
+
+
+@pytest.mark.slow
+def test_where_sharing_must_win_it_says_so(tmp_path):
+  """Theorem 1's case, resumed after its first call; see `deep_linear.py`."""
+  command = [
+    sys.executable,
+    "-m",
+    "swe_tf.cli",
+    "pilot",
+    "--plugins=tests.study.deep_linear",
+    "--experiment=test/deep_linear",
+    f"--output_dir={tmp_path}",
+    "--steps=100",
+    "--jobs=2",
+  ]
+  outputs = []
+  for _ in range(2):
+    result = subprocess.run(
+      command,
+      capture_output=True,
+      text=True,
+      timeout=900,
+      env=dict(os.environ, COLUMNS="160"),
+    )
+    assert result.returncode == 0, result.stderr
+    outputs.append(result.stdout)
+  assert "verdict: share" in outputs[0]
+  assert "Equal initial weights, never tied, do as well" in outputs[0]
+  assert outputs[1].count("(finished before)") >= 9
+  content = json.loads((tmp_path / "pilot.json").read_text())
+  assert content["verdict"] == "share"
+  assert content["outcomes"]["swe"]["difference"]["high"] < 0
+  assert (tmp_path / "pilot.png").stat().st_size > 10_000
