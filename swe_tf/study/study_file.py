@@ -85,9 +85,10 @@ class Study:
       if run.name in losses
     }
     points = tuning_lib.next_points(self.tuning, known)
-    return self._with_points(points) if points else None
+    return self.with_points(points) if points else None
 
-  def _with_points(self, points: Sequence[tuning_lib.Point]) -> "Study":
+  def with_points(self, points: Sequence[tuning_lib.Point]) -> "Study":
+    """Returns the study with some more runs of its arms."""
     assert self.tuning is not None
     table = {"arm": self.tuning.arms}
     more = [_make_run(dataclasses.asdict(point), table) for point in points]
