@@ -147,6 +147,19 @@ def flops_to_mean(
   return outcome_lib.interval(parts)
 
 
+def minus_short(
+  records: list[outcome_lib.Record], arm: str
+) -> outcome_lib.Interval | None:
+  """Returns the final loss minus that of the baseline with as few FLOPs."""
+  best = outcome_lib.at_best_rates(records)
+  short = best.get("short", {})
+  return outcome_lib.interval(
+    run.final_loss - short[seed].final_loss
+    for seed, run in best[arm].items()
+    if seed in short
+  )
+
+
 def verdict_of(arm: outcome_lib.Outcome, base: outcome_lib.Outcome) -> str:
   """Says what the rule of the study files says of an arm."""
   if arm.loss.n < 2 or base.loss.n < 2:
@@ -170,8 +183,9 @@ def _table(regime: str, records: list[outcome_lib.Record]) -> str:
     f"### {TITLES[regime]} (`{regime}`)",
     "",
     "| arm | peak | FLOPs | final loss | minus baseline, by seed | steps to "
-    "the baseline's loss | FLOPs to it | FLOPs to its mean | |",
-    "|---|---|---|---|---|---|---|---|---|",
+    "the baseline's loss | FLOPs to it | FLOPs to its mean | minus `short`, by "
+    "seed | |",
+    "|---|---|---|---|---|---|---|---|---|---|",
   ]
   order = sorted(outcomes.values(), key=lambda each: each.loss.mean)
   for each in order:
@@ -186,8 +200,11 @@ def _table(regime: str, records: list[outcome_lib.Record]) -> str:
       "" if is_base else str(each.steps_ratio or reached),
       "" if is_base else str(each.flops_ratio or reached),
       "" if is_base else str(flops_to_mean(records, each.arm) or "not reached"),
+      str(minus_short(records, each.arm) or "") if each.flops < 0.9 else "",
       "" if is_base else verdict_of(each, base),
     ]
+    if each.arm == "short":
+      cells[-2] = ""
     lines.append("| " + " | ".join(cells) + " |")
   return "\n".join(lines) + "\n"
 

@@ -25,6 +25,7 @@ from swe_tf.sharing import untie_step as untie_step_lib
 BASELINE, SWE, ALBERT = method_lib.BASELINE, method_lib.SWE, method_lib.ALBERT
 NONE = method_lib.NONE
 FIXED, STAGED = method_lib.FIXED, method_lib.STAGED
+KNOBS = method_lib.KNOBS
 Choice = method_lib.Choice
 Phase = method_lib.Phase
 Method = method_lib.Method

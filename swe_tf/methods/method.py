@@ -15,6 +15,15 @@ from swe_tf.sharing import untie_step as untie_step_lib
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
 NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
 FIXED, STAGED = "fixed", "staged"
+# Fields of `task.sharing` that make it another method than Algorithm 1 as
+# printed, and what they are if they are left alone.
+KNOBS = {
+  "share": "all",
+  "own_layers": 0,
+  "shared_learning_rate_scale": 1.0,
+  "untie_warmup_steps": 0,
+  "second_moments": "copy",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +78,15 @@ class Choice:
     return num_layers is not None and (
       self.unit_size == num_layers - 2 * self.own_layers
     )
+
+  @property
+  def knobs(self) -> dict[str, Any]:
+    """What departs from Algorithm 1, without loops."""
+    return {
+      name: self.sharing[name]
+      for name, default in KNOBS.items()
+      if self.sharing.get(name, default) != default
+    }
 
   @property
   def own_layers(self) -> int:

@@ -158,6 +158,12 @@ class SharingPhases(phases.Phases):
       )
     return logs
 
+  def eval_logs(self) -> Mapping[str, Any]:
+    """See base class: few loops are not the function of the whole stack."""
+    if not self._views:
+      return {}
+    return {"sharing/loops": float(self.optimizer.loops)}
+
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
   """Returns the training of a run; see `catalog.Method.build`."""

@@ -42,8 +42,8 @@ class RunConfig:
 
   Attributes:
     method: Its name in the catalog; the mode, if nobody registered that.
-    rule: When it unties: `fixed`, `staged`, `adaptive`, `split`, ..., or how
-      often the unit is applied until then, such as `3-6 loops`.
+    rule: When it unties: `fixed`, `staged`, `adaptive`, `split`, ..., or what
+      departs from Algorithm 1, such as `3-6 loops` or `share=kernels`.
     unit_size: The layers of a unit; None for a method without units.
     untie_step: Tau; None if the config does not fix it.
     train_steps: The steps of the run.
@@ -178,7 +178,7 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
   """Returns the fields of `RunConfig` that tell the method."""
   names = [n for n in (choice.growth, choice.mode) if n != catalog.NONE]
   name, rule = " + ".join(map(str, names)), catalog.FIXED
-  unit_size, tau, own = None, None, dict(choice.sharing)
+  unit_size, tau, own = None, None, _without_defaults(choice)
   try:
     method = catalog.find(choice)
   except errors.UsageError:
@@ -189,9 +189,11 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
     known = ["unit_size", *(_TAU_NAMES if rule in catalog.rules() else ())]
     own = {key: own[key] for key in own if key not in known}
     loops = [str(stage["loops"]) for stage in own.get("loops") or ()]
-    if loops and name in (catalog.SWE, catalog.ALBERT):
+    if name in (catalog.SWE, catalog.ALBERT) and (loops or choice.knobs):
       # Not Algorithm 1 as printed: it stands beside no number of the paper.
-      rule = f"{'-'.join(loops)} loops"
+      changes = [f"{'-'.join(loops)} loops"] if loops else []
+      changes += [f"{key}={value}" for key, value in choice.knobs.items()]
+      rule = " ".join([rule] * (rule != catalog.FIXED) + changes)
     if rule == catalog.FIXED and (
       name in (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
       or choice.mode == catalog.NONE
@@ -207,6 +209,17 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
     "untie_step": tau,
     "variant": dict(sorted(_flatten(axes | own).items())),
   }
+
+
+def _without_defaults(choice: catalog.Choice) -> dict[str, Any]:
+  """Returns `task.sharing` without knobs that are off.
+
+  A run from before there was a knob is the same as one that leaves it alone.
+  """
+  off = {"recipe", *catalog.KNOBS} - choice.knobs.keys()
+  if "second_moments" in off:
+    off.add("second_moment_passes")
+  return {key: v for key, v in choice.sharing.items() if key not in off}
 
 
 def _unit_tau_rule(

@@ -69,6 +69,10 @@ class Phases(abc.ABC):
     """Returns the scalars that show the method at work."""
     return {}
 
+  def eval_logs(self) -> Mapping[str, Any]:
+    """Returns what an evaluation has to say about the model it was of."""
+    return {}
+
 
 class OnePhase(Phases):
   """The phases of a method whose step is the same program for the whole run."""

@@ -127,6 +127,13 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
     self._evaluated = weakref.ref(self.model)
     return super().evaluate(num_steps)
 
+  def eval_end(self, aggregated_logs=None):
+    """See base class; says which model it was, where there are several."""
+    logs = super().eval_end(aggregated_logs)
+    if self._phases is not None:
+      logs.update(self._phases.eval_logs())
+    return logs
+
   def _forget_other_models(self) -> None:
     """Lets go of the model that was evaluated, unless it is trained now."""
     if self._evaluated() is not self.model:

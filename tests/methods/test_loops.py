@@ -288,6 +288,7 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(int(trainer.global_step), stop + 1)
     self.assertEqual(depths, [1, 4, 4])
     self.assertEqual(logs["sharing/loops"], _LAYERS)
+    self.assertEqual(trainer._phases.eval_logs(), {"sharing/loops": _LAYERS})  # pylint: disable=protected-access
     self.assertEqual(logs["sharing/phase"], 1.0)
 
   @parameterized.parameters(

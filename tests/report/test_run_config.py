@@ -77,6 +77,39 @@ def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
   assert (found.label, found.unit, found.untie_step) == (method, unit, tau)
 
 
+def test_what_departs_from_algorithm_1_is_named():
+  off = {
+    "share": "all",
+    "own_layers": 0,
+    "shared_learning_rate_scale": 1.0,
+    "untie_warmup_steps": 0,
+    "second_moments": "copy",
+    "second_moment_passes": 50,
+    "recipe": "",
+  }
+  plain = run_config.read(config(sharing=swe()))
+  same = run_config.read(config(sharing=swe(**off)))
+  assert same.label == "swe" and same.variant == plain.variant
+  for knob, label in (
+    ({"share": "kernels"}, "swe share=kernels"),
+    ({"own_layers": 1}, "swe own_layers=1"),
+    ({"untie_warmup_steps": 9}, "swe untie_warmup_steps=9"),
+    ({"second_moments": "own"}, "swe second_moments=own"),
+    (
+      {"loops": [{"loops": 3}], "shared_learning_rate_scale": 0.5},
+      "swe 3 loops shared_learning_rate_scale=0.5",
+    ),
+  ):
+    found = run_config.read(config(sharing=swe(**(off | knob))))
+    assert found.label == label and found.variant != plain.variant
+    assert not found.is_fixed_sharing and not found.has_papers_tau
+  adaptive = [
+    run_config.read(config(sharing=swe(rule="adaptive", **fields))).variant
+    for fields in ({}, off)
+  ]
+  assert adaptive[0] == adaptive[1]
+
+
 def test_a_model_that_grows_in_an_unknown_way():
   assert run_config.read(config(growth="unheard_of")).label == "unheard_of"
 
