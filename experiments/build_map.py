@@ -176,7 +176,8 @@ def _standard_error(each: outcome_lib.Interval) -> float:
   return (each.high - each.mean) / float(stats.t.ppf(0.975, each.n - 1))
 
 
-def _table(regime: str, records: list[outcome_lib.Record]) -> str:
+def table_of(regime: str, records: list[outcome_lib.Record]) -> str:
+  """Returns the table of a regime, in Markdown."""
   outcomes = outcome_lib.compare(records)
   base = outcomes["baseline"]
   lines = [
@@ -263,7 +264,7 @@ def build() -> None:
   page = PAGE.read_text(encoding="utf-8")
   before, rest = page.split(_BEGIN)
   _, after = rest.split(_END)
-  tables = "\n".join(_table(name, runs) for name, runs in regimes.items())
+  tables = "\n".join(table_of(name, runs) for name, runs in regimes.items())
   PAGE.write_text(f"{before}{_BEGIN}\n{tables}\n{_END}{after}", "utf-8")
 
 

@@ -1,0 +1,68 @@
+"""What a step with few loops costs by the clock, against the baseline's.
+
+    python -m benchmarks.few_loops experiments/map/small_batch.yaml \
+      task.train_data.input_path=...,task.validation_data.input_path=...
+
+The trainers of the arms `baseline`, `stacking`, `loops1` and `loops3` of a
+regime of the map live in one process and make some steps each in turns, input
+included, in another order every round. Printed: the median over the rounds of
+the time of a step relative to the baseline's, in the cheap phase, and what the
+whole arm then costs by the clock without compiling and validation.
+"""
+
+import random
+import statistics
+import sys
+import tempfile
+import time
+
+import tensorflow as tf
+
+from swe_tf.study import experiments
+from swe_tf.study import study_file
+from swe_tf.study import tuning
+from swe_tf.training import runner
+
+ARMS = ("baseline", "stacking", "loops1", "loops3")
+_ROUNDS, _STEPS = 15, 10
+_CHEAP_PART = 0.3
+
+
+def measure(study: study_file.Study, override: str) -> dict[str, list[float]]:
+  """Returns the seconds of a step of each arm, by round."""
+  trainers = {}
+  for arm in ARMS:
+    (run,) = study.with_points([tuning.Point(arm, 1e-4, 0)]).runs[-1:]
+    config = experiments.make_config(study, run, override)
+    trainer = runner.make_runner(
+      config, tempfile.mkdtemp(), mode="train"
+    ).trainer
+    trainer.train(tf.constant(_STEPS))
+    trainers[arm] = trainer
+  assert _CHEAP_PART * config.trainer.train_steps > _STEPS * (_ROUNDS + 1)
+  times: dict[str, list[float]] = {arm: [] for arm in ARMS}
+  order = random.Random(0)
+  for _ in range(_ROUNDS):
+    for arm in order.sample(ARMS, len(ARMS)):
+      begin = time.perf_counter()
+      trainers[arm].train(tf.constant(_STEPS))
+      times[arm].append((time.perf_counter() - begin) / _STEPS)
+  return times
+
+
+def main(path: str, override: str) -> None:
+  """Prints the ratios."""
+  times = measure(study_file.read_study(path), override)
+  base = times["baseline"]
+  print(f"baseline: {1000 * statistics.median(base):.1f} ms a step")
+  for arm in ARMS[1:]:
+    ratio = statistics.median(a / b for a, b in zip(times[arm], base))
+    whole = _CHEAP_PART * ratio + 1 - _CHEAP_PART
+    print(
+      f"{arm}: {ratio:.3f} of it in the cheap phase, {whole:.3f} in all",
+      flush=True,
+    )
+
+
+if __name__ == "__main__":
+  main(*sys.argv[1:])

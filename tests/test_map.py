@@ -1,0 +1,75 @@
+"""docs/results/map.json: what the map promises of its runs."""
+
+import collections
+import json
+
+import pytest
+
+from experiments import build_map
+from swe_tf.study import study_file
+
+_FIELDS = [
+  "regime",
+  "arm",
+  "learning_rate",
+  "seed",
+  "final_loss",
+  "steps",
+  "flops",
+  "seconds",
+  "steps_ratio",
+]
+_STUDIES = build_map.ROOT / "experiments"
+
+
+@pytest.fixture(scope="module", name="rows")
+def _rows():
+  return json.loads((build_map.RESULTS / "map.json").read_text())
+
+
+def test_every_run_that_was_written_down_is_a_row(rows):
+  regimes = build_map.read_regimes()
+  rebuilt = [
+    row
+    for name, runs in regimes.items()
+    for row in build_map.rows_of(name, runs)
+  ]
+  assert rows == json.loads(json.dumps(rebuilt))
+  for row in rows:
+    assert set(_FIELDS) <= row.keys()
+  assert len({tuple(row[f] for f in _FIELDS[:4]) for row in rows}) == len(rows)
+
+
+def test_arms_that_were_not_dropped_have_three_seeds_at_a_rate_inside(rows):
+  arms = collections.defaultdict(list)
+  for row in rows:
+    if not row["dropped"]:
+      arms[row["regime"], row["arm"]].append(row)
+  for (regime, arm), runs in arms.items():
+    best = {row["learning_rate"] for row in runs if row["best_rate"]}
+    (rate,) = best
+    seeds = {row["seed"] for row in runs if row["learning_rate"] == rate}
+    assert len(seeds) >= 3, (regime, arm)
+    rates = sorted({row["learning_rate"] for row in runs})
+    assert len(rates) >= 3, (regime, arm)
+    if regime not in build_map.UNTUNED:
+      assert rates[0] < rate < rates[-1], (regime, arm, rates)
+
+
+def test_a_regime_has_its_study_and_its_baseline(rows):
+  for regime in {row["regime"] for row in rows}:
+    name = "studies/few_loops" if regime == "text" else f"map/{regime}"
+    study = study_file.read_study(str(_STUDIES / f"{name}.yaml"))
+    assert study.runs
+    kept = {
+      row["arm"]
+      for row in rows
+      if row["regime"] == regime and not row["dropped"]
+    }
+    assert "baseline" in kept
+
+
+def test_the_page_has_the_tables_of_the_map():
+  page = build_map.PAGE.read_text(encoding="utf-8")
+  for name, runs in build_map.read_regimes().items():
+    assert build_map.table_of(name, runs) in page
