@@ -235,3 +235,50 @@ def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
     (row,) = csv.DictReader(file)
   assert (row["method"], row["unit"]) == ("swe", "2x2")
   assert float(row["untie_step"]) == 3
+
+
+# What each file of gin/ leaves in params.yaml, for a model of 4 layers.
+_GIN = {
+  "units_2 tau_20": {"unit_size": 2, "untie_fraction": 0.2},
+  "units_4": {"unit_size": 4},
+  "albert": {"untie_fraction": 1.0},
+  "staged": {"rule": "staged"},
+  "adaptive": {"rule": "adaptive", "check_interval": 1000},
+  "split units_2": {"rule": "split", "unit_size": 2},
+  "reparameterize": {"mode": "reparameterize"},
+  "baseline": {"mode": "none"},
+  "net2net": {"mode": "none", "growth": "net2net"},
+  "stacking": {"mode": "none", "growth": "stacking"},
+  "few_loops": {"recipe": "few_loops", "untie_fraction": 0.3},
+}
+_QUICK = ("units_2 tau_20", "net2net")
+
+
+@pytest.mark.parametrize(
+  "names",
+  [
+    pytest.param(names, marks=() if names in _QUICK else pytest.mark.slow)
+    for names in _GIN
+  ],
+)
+def test_gin_files_choose_the_method_under_the_stock_driver(
+  names, tmp_path, config_file
+):
+  driver = [*STOCK, *(f"--gin_file={ROOT}/gin/{n}.gin" for n in names.split())]
+  changes = {
+    "task.model.encoder.any.num_layers": 4,
+    "task.sharing.untie_step": "null",
+    "trainer.train_steps": 10,
+  }
+  code, output = finish(start(driver, tmp_path / "run", config_file, **changes))
+  assert code == 0, output[-3000:]
+  task = yaml.safe_load((tmp_path / "run" / "params.yaml").read_text())["task"]
+  left = task["sharing"] | {"growth": task["growth"]["method"]}
+  expected = _GIN[names]
+  assert {key: left[key] for key in expected} == expected
+
+
+def test_every_gin_file_is_run_by_a_test():
+  known = {name for names in _GIN for name in names.split()}
+  files = {path.stem for path in (ROOT / "gin").glob("*.gin")}
+  assert files - {"swe", "custom_rule"} == known

@@ -28,6 +28,7 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
     """Fills in what follows `trainer.train_steps`, then checks everything."""
     super().validate()
     check_train_steps(self)
+    bindings.set_fields(self.task)
     recipes.apply(self.task.sharing)
     follow_train_steps(self)
     bindings.record(self.task.sharing)

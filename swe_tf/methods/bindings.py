@@ -1,18 +1,61 @@
 """What gin binds of the method, written into the config.
 
-A binding is code that `params.yaml` does not hold: without this a report would
-label a run by what the config says, and not by what was trained.
+Any field of `task.sharing` and `task.growth` can be bound, so that a method is
+a gin file on the stock driver's command line (`gin/`):
+
+    sharing.unit_size = 2
+    growth.method = 'stacking'
+
+A rule or a plan that is bound as code is recorded too: without this a report
+would label a run by what the config says, and not by what was trained.
 """
 
+import dataclasses
+import difflib
 from typing import Any
 
 import gin
 
+from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
 
 _TRAINER, _RULE = "SharedWeightsTrainer", "untie_rule"
 _PLAN, _BLOCKS = "make_sharing_plan", "find_repeated_blocks"
+
+
+@gin.configurable("sharing", module="swe_tf.methods")
+def _sharing(**fields):
+  """Stands for `task.sharing` in gin; it is never called."""
+  del fields
+
+
+@gin.configurable("growth", module="swe_tf.methods")
+def _growth(**fields):
+  """Stands for `task.growth` in gin; it is never called."""
+  del fields
+
+
+def set_fields(task: Any) -> None:
+  """Sets the fields of `task.sharing` and `task.growth` that gin binds.
+
+  Raises:
+    UsageError: If there is no such field.
+  """
+  for name in ("sharing", "growth"):
+    bound = _bound(name)
+    if not bound:
+      continue
+    config = getattr(task, name)
+    known = [field.name for field in dataclasses.fields(config)]
+    for field in bound:
+      if field not in known:
+        close = difflib.get_close_matches(field, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"it has {known}."
+        raise errors.UsageError(
+          f"gin binds {name}.{field}, but task.{name} has no such field; {hint}"
+        )
+    config.override(bound, is_strict=True)
 
 
 def record(sharing: config_lib.SharingConfig) -> None:

@@ -3,6 +3,7 @@
 import gin
 import pytest
 
+from swe_tf import errors
 from swe_tf.sharing import adaptive  # noqa: F401 (makes its name known to gin)
 from swe_tf.sharing import schedule
 from tests import tiny
@@ -67,3 +68,13 @@ def test_a_rule_of_ones_own_and_its_values():
   )
   assert sharing.rule == "UntieByMoon"
   assert sharing.bindings == ["UntieByMoon.phase = 'new'"]
+
+
+def test_fields_of_the_method_can_be_bound_and_names_are_checked():
+  gin.parse_config(["sharing.unit_size = 2", "sharing.mode = 'equal_init'"])
+  sharing = tiny.config_of(tiny.overrides("unused")).task.sharing
+  assert (sharing.unit_size, sharing.mode) == (2, "equal_init")
+  gin.clear_config()
+  gin.parse_config(["sharing.unit_sise = 2"])
+  with pytest.raises(errors.UsageError, match="did you mean unit_size"):
+    tiny.config_of(tiny.overrides("unused"))
