@@ -63,8 +63,8 @@ def _gradients(trainer, optimizer, layers, batches) -> np.ndarray:
   return np.stack([[_flat(layer) for layer in row] for row in rows])
 
 
-def noise_scale(gradients: np.ndarray, batch_size: int) -> float:
-  """Returns the simple noise scale in sequences.
+def noise_scale(gradients: np.ndarray, batch_size: int) -> float | None:
+  """Returns the simple noise scale in sequences; None if no signal is seen.
 
   Args:
     gradients: `[batches, weights]`, each the mean over a batch.
@@ -74,7 +74,7 @@ def noise_scale(gradients: np.ndarray, batch_size: int) -> float:
   mean = gradients.mean(0)
   variance = gradients.var(0, ddof=1).sum()  # Of the mean over a batch.
   signal = float((mean**2).sum() - variance / count)
-  return float(batch_size * variance / signal) if signal > 0 else float("inf")
+  return float(batch_size * variance / signal) if signal > 0 else None
 
 
 def _mean_cosine(vectors: np.ndarray) -> float | None:
