@@ -38,6 +38,9 @@ def paper_optimization() -> optimization.OptimizationConfig:
           "weight_decay_rate": 0.01,
           "beta_1": 0.9,
           "beta_2": 0.999,
+          # The paper names neither of these two; they are Model Garden's.
+          "epsilon": 1e-7,
+          "gradient_clip_norm": 1.0,
           "exclude_from_weight_decay": ["LayerNorm", "layer_norm", "bias"],
         },
       },
