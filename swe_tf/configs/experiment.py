@@ -29,7 +29,7 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
     super().validate()
     check_train_steps(self)
     bindings.set_fields(self.task)
-    recipes.apply(self.task.sharing)
+    recipes.apply(self.task.sharing, choose.choice_of(self).num_layers)
     follow_train_steps(self)
     bindings.record(self.task.sharing)
     choose.check(self)

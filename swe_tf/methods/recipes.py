@@ -4,21 +4,44 @@
 the default, which is Algorithm 1 as printed.
 """
 
-from collections.abc import Mapping
-import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from swe_tf import errors
 from swe_tf.methods import config as config_lib
 
-RECIPES: dict[str, Mapping[str, Any]] = {
-  # One layer for 30% of the steps, untied into the whole stack.
-  "few_loops": {"untie_fraction": 0.3, "loops": [{"loops": 1}]},
-}
+Fields = Mapping[str, Any]
 
 
-def apply(sharing: config_lib.SharingConfig) -> None:
+def _few_loops(num_layers: int) -> Fields:
+  """A unit of a quarter of the layers, once, for 30% of the steps.
+
+  Four units are then untied from it. These are the updates of progressive
+  stacking from a quarter of the layers to all (`stacking.py`), in the paper's
+  terms.
+  """
+  if num_layers % 4:
+    raise errors.UsageError(
+      f"task.sharing.recipe=few_loops has 4 units, but the model has "
+      f"{num_layers} layers; set unit_size, untie_fraction and loops by hand."
+    )
+  return {
+    "unit_size": num_layers // 4,
+    "untie_fraction": 0.3,
+    "loops": [{"loops": 1}],
+  }
+
+
+# The fields of each recipe, by the number of layers.
+RECIPES: dict[str, Callable[[int], Fields]] = {"few_loops": _few_loops}
+
+
+def apply(sharing: config_lib.SharingConfig, num_layers: int | None) -> None:
   """Sets the fields of `sharing.recipe`; changes `sharing` in place.
+
+  Args:
+    sharing: `task.sharing`.
+    num_layers: The layers of the model, None if they are not known.
 
   Raises:
     UsageError: If there is no such recipe, or a field was set to another value.
@@ -30,15 +53,17 @@ def apply(sharing: config_lib.SharingConfig) -> None:
       f"task.sharing.recipe ({sharing.recipe!r}) must be one of "
       f"{', '.join(RECIPES)}."
     )
-  fields = RECIPES[sharing.recipe]
-  made = dataclasses.replace(config_lib.SharingConfig())
+  if num_layers is None:
+    raise errors.UsageError(
+      f"task.sharing.recipe={sharing.recipe}: how many layers the model has is "
+      "not known; register its family in swe_tf.modeling.registry."
+    )
+  fields = RECIPES[sharing.recipe](num_layers)
+  plain, made = config_lib.SharingConfig(), config_lib.SharingConfig()
   made.override(fields)
-  plain = config_lib.SharingConfig().as_dict()
-  for name, value in made.as_dict().items():
-    if name not in fields:
-      continue
-    now = sharing.as_dict()[name]
-    if now not in (plain[name], value):
+  for name in fields:
+    now, value = (each.as_dict()[name] for each in (sharing, made))
+    if now not in (plain.as_dict()[name], value):
       raise errors.UsageError(
         f"task.sharing.recipe={sharing.recipe} sets {name} to {value}, but it "
         f"was set to {now}; leave the one or the other out."

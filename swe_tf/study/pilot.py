@@ -9,6 +9,7 @@ A pilot is a tuned study (`tuning.py`) on the runs of the sweeps. It is decided
 by the final loss of short runs, so what it says is about runs of that length.
 """
 
+import contextlib
 import dataclasses
 import time
 from typing import Any
@@ -122,7 +123,10 @@ def _arms(config: cfg.ExperimentConfig) -> dict[str, dict[str, Any]]:
   }
   encoder = encoders.encoder_of(config.task.as_dict())
   if encoder is not None and isinstance(encoder.family, encoders.Bert):
-    arms[RECIPE] = {"mode": catalog.SWE, **recipes.RECIPES[RECIPE]}
+    # A depth that is not divisible goes without the recipe.
+    with contextlib.suppress(errors.UsageError):
+      fields = recipes.RECIPES[RECIPE](encoder.num_layers or 1)
+      arms[RECIPE] = {"mode": catalog.SWE, **fields}
   planned = _planned(config)
   if planned is not None and planned not in arms.values():
     arms[PLANNED] = planned
@@ -143,7 +147,11 @@ def _planned(config: cfg.ExperimentConfig) -> dict[str, Any] | None:
     for name, value in ours.items()
     if value != plain[name] and name not in known
   }
-  if config.task.sharing.mode in (catalog.NONE, EQUAL_INIT) or not extra:
+  if (
+    config.task.sharing.mode in (catalog.NONE, EQUAL_INIT)
+    or config.task.sharing.recipe == RECIPE
+    or not extra
+  ):
     return None
   steps = config.trainer.train_steps
   tau = rules.tau_of(config.task.sharing, steps)

@@ -277,6 +277,29 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
     self.assertEmpty(differ)
 
+  def test_units_of_a_quarter_applied_once_are_stacking(self):
+    """The recipe: what stacking does when it grows at once."""
+    part = _TAU / 10
+    recipe = {
+      "untie_step": None,
+      "untie_fraction": part,
+      "unit_size": _LAYERS // 4,
+    }
+    ours = _override(dict(loops=1), sharing=recipe, train_steps=10)
+    theirs = _override(sharing={"mode": "none"}, train_steps=10)
+    theirs["task"]["growth"] = {"method": "stacking", "fractions": [part, part]}
+    states = []
+    for override in (ours, theirs):
+      runner = self._runner(override)
+      runner.controller.train(10)
+      states.append(tiny.final_state(runner.trainer))
+    self.assertEqual(states[0].keys(), states[1].keys())
+    for name, value in states[0].items():
+      self.assertAllClose(value, states[1][name], 1e-6, 1e-7, msg=name)
+    named = _override(sharing={"recipe": "few_loops", "untie_step": None})
+    fields = tiny.config_of(self.base, named).task.sharing
+    self.assertEqual((fields.unit_size, fields.untie_fraction), (1, 0.3))
+
   def test_a_step_has_fewer_layers_and_says_so(self):
     runner = self._runner(_override(dict(loops=1, until_step=2)))
     trainer = runner.trainer

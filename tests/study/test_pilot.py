@@ -21,6 +21,7 @@ def _config(tmp_path_factory):
   base = tiny.overrides(tiny.write_records(str(folder)))
   base["trainer"] |= {"train_steps": 1000, "steps_per_loop": 10}
   base["task"]["sharing"] = {"untie_step": 200}
+  base["task"]["model"]["encoder"]["any"]["num_layers"] = 4
   return tiny.config_of(base)
 
 
