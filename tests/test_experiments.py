@@ -22,6 +22,8 @@ from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.text import budget
 from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
+from swe_tf.study import experiments
+from swe_tf.study import study_file
 from swe_tf.training import trainer as trainer_lib
 from tests import tiny
 
@@ -375,3 +377,40 @@ def test_factory_and_files_agree_on_bert_large():
   assert config.task.model.as_dict() == default.task.model.as_dict()
   ours, theirs = config.trainer.as_dict(), default.trainer.as_dict()
   assert ours == theirs
+
+
+STUDIES = sorted((EXPERIMENTS / "studies").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_every_run_of_a_study_has_a_config(path):
+  study = study_file.read_study(str(path))
+  for run in study.runs:
+    config = experiments.make_config(study, run)
+    decay = config.trainer.optimizer_config.learning_rate.polynomial
+    assert decay.decay_steps + decay.offset == config.trainer.train_steps
+    assert decay.end_learning_rate == 0.0
+
+
+def test_studies_of_the_paper_have_a_twin_that_asks_the_same():
+  names = {path.stem for path in STUDIES}
+  twins = {name for name in names if name.startswith("small_")}
+  assert len(twins) >= 6
+  for twin in twins:
+    small, large = (
+      study_file.read_study(str(EXPERIMENTS / "studies" / f"{name}.yaml"))
+      for name in (twin, twin.removeprefix("small_"))
+    )
+    assert large.experiment == "swe/bert_pretraining"
+    (axes,) = {frozenset(run.point) - {"steps"} for run in small.runs[-1:]}
+    assert axes <= {axis for run in large.runs for axis in run.point}
+
+
+def test_wider_models_of_table_2_are_those_of_the_paper():
+  path = EXPERIMENTS / "studies" / "table2_widths.yaml"
+  study = study_file.read_study(str(path))
+  for run in study.runs:
+    encoder = experiments.make_config(study, run).task.model.encoder.get()
+    size = sizes.SIZES[f"24x{run.point['width']}"]
+    for field, value in dataclasses.asdict(size).items():
+      assert getattr(encoder, field) == value, field
