@@ -32,7 +32,7 @@ def measure(study: study_file.Study, override: str) -> dict[str, list[float]]:
   """Returns the seconds of a step of each arm, by round."""
   trainers = {}
   for arm in ARMS:
-    (run,) = study.with_points([tuning.Point(arm, 1e-4, 0)]).runs[-1:]
+    run = study.run_of(tuning.Point(arm, 1e-4, 0))
     config = experiments.make_config(study, run, override)
     trainer = runner.make_runner(
       config, tempfile.mkdtemp(), mode="train"

@@ -134,17 +134,14 @@ def main(study: str, arm: str, peak: str, output: str, override: str) -> None:
   """Trains and measures; see above."""
   known = study_file.read_study(study)
   assert known.tuning is not None
-  point = tuning.Point(arm, float(peak), 0)
-  (run,) = known.with_points([point]).runs[-1:]
+  run = known.run_of(tuning.Point(arm, float(peak), 0))
   config = experiments.make_config(known, run, override)
   config.lock()
   steps = config.trainer.train_steps
   sharing = config.task.sharing
   tau = round(sharing.untie_fraction * steps) if sharing.mode == "swe" else 0
   tau = tau or steps // 10  # Arms that tie nothing are looked at there too.
-  stops = sorted(
-    {tau // 2, tau - 1, tau, tau + 10, tau + 100, steps // 2, steps - 1}
-  )
+  stops = sorted({tau // 2, tau - 1, tau, tau + 10, tau + 100, steps // 2})
   with tempfile.TemporaryDirectory() as folder:
     trainer = runner.make_runner(config, folder, mode="train").trainer
     optimizer = trainer.optimizer
@@ -157,8 +154,7 @@ def main(study: str, arm: str, peak: str, output: str, override: str) -> None:
       rows.append(measure(trainer, optimizer, config))
   files.write_json(
     output,
-    {"study": study, "arm": arm, "learning_rate": float(peak), "tau": tau}
-    | {"stops": rows},
+    {"study": study, "run": run.name, "tau": tau, "stops": rows},
   )
 
 

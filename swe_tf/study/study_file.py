@@ -87,6 +87,13 @@ class Study:
     points = tuning_lib.next_points(self.tuning, known)
     return self.with_points(points) if points else None
 
+  def run_of(self, point: tuning_lib.Point) -> Run:
+    """Returns the run of a point, whether it was asked for before or not."""
+    wanted = dataclasses.asdict(point)
+    return next(
+      run for run in self.with_points([point]).runs if run.point == wanted
+    )
+
   def with_points(self, points: Sequence[tuning_lib.Point]) -> "Study":
     """Returns the study with some more runs of its arms."""
     assert self.tuning is not None

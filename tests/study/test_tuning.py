@@ -104,6 +104,9 @@ def test_a_study_goes_on_by_its_results_and_is_resumed_by_asking_again(
   assert new == ["baseline-lr0.002-seed1", "swe-lr0.002-seed1"]
   assert more.with_next_runs(losses | dict.fromkeys(new, 2.0)) is None
   assert [r.name for r in more.without_runs(names).runs] == new
+  for rate, name in ((2e-3, "swe-lr0.002-seed0"), (7e-3, "swe-lr0.007-seed0")):
+    run = study.run_of(Point("swe", rate, 0))
+    assert run.name == name and run.own == ({"task": {"seed": 3}},)
 
 
 @pytest.mark.parametrize(
