@@ -19,6 +19,7 @@ _HEAVY_MODULES = {
   "swe_tf.commands.train",  # Has the stock driver's flags.
   "swe_tf.study.experiments",  # Builds experiments.
   "swe_tf.study.jobs",  # Trains them.
+  "swe_tf.study.pilot",  # Cuts them down.
 }
 
 

@@ -21,10 +21,14 @@ from swe_tf.theory import claims as claims_lib
 EXPERIMENTS: Mapping[str, str] = {
   "figure2": "swe_tf.theory.figure2",
   "proposition1": "swe_tf.theory.proposition1",
+  "decomposition": "swe_tf.theory.decomposition",
   "theorem1": "swe_tf.theory.theorem1",
   "theorem2": "swe_tf.theory.theorem2",
+  "theorem2_proof": "swe_tf.theory.theorem2_proof",
   "theorem3": "swe_tf.theory.theorem3",
+  "theorem3_proof": "swe_tf.theory.theorem3_proof",
   "depth": "swe_tf.theory.depth",
+  "control": "swe_tf.theory.control",
   "optimizer": "swe_tf.theory.optimizer_check",
 }
 

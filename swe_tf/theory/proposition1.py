@@ -1,7 +1,7 @@
 """Proposition 1: sharing finds the common component within O(sqrt(L / n)).
 
-The shared phase ends at the least-squares w_0 (`figure2` checks that training
-gets there), so this file measures |w_hat - w_bar*| at that point. The exact
+The shared phase ends at the least-squares w_0 (`decomposition` checks that it
+does), so this file measures |w_hat - w_bar*| at that point. The exact
 law is |w_hat - w_bar*| = |w~*| |t_n| / sqrt(n) with t_n Student's: it holds for
 every n and L, also L > n, and shows which constant the O() hides.
 """

@@ -47,13 +47,15 @@ def smallest_singular(matrices: np.ndarray) -> np.ndarray:
   return np.linalg.norm(matrices, ord=-2, axis=(-1, -2))
 
 
-def draw_targets(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def draw_targets(
+  rng: np.random.Generator, size: int = SIZE
+) -> tuple[np.ndarray, np.ndarray]:
   """Draws Phi_0 with sigma_min 1, and Phi: [distance, direction, target, d, d].
 
   The directions: any; skew-symmetric, which sharing cannot see; and against
   the lowest eigenvector of Phi_0, the shortest way to a singular matrix.
   """
-  center = deep_linear.positive_definite(rng, TARGETS, SIZE, low=1.0, high=3.0)
+  center = deep_linear.positive_definite(rng, TARGETS, size, low=1.0, high=3.0)
   noise = rng.standard_normal(center.shape)
   skew = noise - deep_linear.transpose(noise)
   lowest = np.linalg.eigh(center)[1][..., :1]

@@ -8,6 +8,7 @@ steps grows with depth is in `depth`.
 """
 
 import dataclasses
+import itertools
 
 from matplotlib import axes
 import numpy as np
@@ -23,8 +24,12 @@ SIZE = 4
 LEMMA_STEPS = 400
 # The dotted line of the figure: what a step size beyond the lemma's does.
 BROKEN_SCALE = 2.5
-FACT3_DEPTHS = (4, 16)
-FACT3_STEPS = 4000
+# At these depths the bound is 0.05 after so many steps: it says something.
+FACT3_DEPTHS = (2, 8)
+FACT3_STEPS = 70_000
+FACT3_EVERY = 50
+# Of the bound (1 - eta / 2)^t.
+FACT3_RATE = 0.5
 
 # Margins divide logarithms by exponents that can be as small as 1e-4.
 _ROUNDING = 1e-9
@@ -160,21 +165,26 @@ def lemma(
 def fact3(
   rng: np.random.Generator, options: experiment.Options
 ) -> list[claims_lib.Claim]:
-  """ZAS at the step size of Fact 3, for targets of any kind and norm 1/2."""
-  targets = rng.standard_normal((4, SIZE, SIZE))
-  targets /= 2 * np.linalg.norm(targets, axis=(-1, -2), keepdims=True)
-  margins = []
+  """ZAS at the step size of Fact 3, for small targets of any kind."""
+  # Up to a norm of 1/2 the target does not shrink the step size.
+  norms = np.array([0.5, 0.5, 0.05, 0.05])[:, None, None]
+  targets = rng.standard_normal((len(norms), SIZE, SIZE))
+  targets *= norms / np.linalg.norm(targets, axis=(-1, -2), keepdims=True)
+  margins, bounds = [], []
   for depth in FACT3_DEPTHS:
     step_size = options.step_scale * fact3_step_size(0.5, depth)
     schedule = algorithm1.Schedule(step_size, FACT3_STEPS)
     start = deep_linear.zero_asymmetric(targets, depth)
-    path = np.array(list(deep_linear.descend(start, targets, schedule)))
-    losses, rate = deep_linear.loss(path, targets), -np.log1p(-step_size / 2)
-    margins.append(deep_linear.decay_margin(losses, rate))
+    path = deep_linear.descend(start, targets, schedule)
+    kept = itertools.islice(path, 0, None, FACT3_EVERY)
+    losses = np.array([deep_linear.loss(network, targets) for network in kept])
+    rate = -np.log1p(-FACT3_RATE * step_size)
+    margins.append(deep_linear.decay_margin(losses, FACT3_EVERY * rate))
+    bounds.append(np.exp(-FACT3_STEPS * rate))
   return [
     claims_lib.paper(
-      "Fact 3: ZAS: decay of R / decay of (1 - η/2)^t, any target of norm 1/2, "
-      "at the step size limit"
+      "Fact 3: ZAS: decay of R / decay of (1 - η/2)^t until that bound is "
+      f"{max(bounds):.2f}, any target of norm <= 1/2, at the step size limit"
     ).at_least(1 - _ROUNDING, min(margins))
   ]
 
