@@ -229,21 +229,29 @@ def _draw(regimes: dict[str, list[outcome_lib.Record]]) -> None:
     outcomes = outcome_lib.compare(records)
     base = outcomes["baseline"].loss.mean
     panel.axhline(base, color="black", linewidth=0.8, linestyle="--")
-    for arm, each in outcomes.items():
-      losses = [
-        run.final_loss
-        for run in outcome_lib.at_best_rates(records)[arm].values()
-      ]
-      look = {"color": f"C{arms.index(arm) % 10}", "label": arm}
-      panel.plot([each.flops] * len(losses), losses, ".", alpha=0.5, **look)
-      panel.annotate(
-        arm,
-        (each.flops, each.loss.mean),
+    best = outcome_lib.at_best_rates(records)
+    losses = {
+      arm: [run.final_loss for run in best[arm].values()] for arm in outcomes
+    }
+    everything = [loss for found in losses.values() for loss in found]
+    gap = 0.045 * (max(everything) - min(everything))
+    last: dict[float, float] = {}
+    for each in sorted(outcomes.values(), key=lambda o: o.loss.mean):
+      colour, column = f"C{arms.index(each.arm) % 10}", round(each.flops, 1)
+      found = losses[each.arm]
+      panel.plot([each.flops] * len(found), found, ".", alpha=0.6, color=colour)
+      # Names that would stand upon each other are moved up.
+      height = max(each.loss.mean, last.get(column, -math.inf) + gap)
+      last[column] = height
+      panel.text(
+        each.flops + 0.01,
+        height,
+        each.arm,
         fontsize=7,
-        xytext=(4, 0),
-        textcoords="offset points",
-        color=look["color"],
+        color=colour,
+        va="center",
       )
+    panel.margins(x=0.25)
     panel.set_title(TITLES[regime], fontsize=9)
     panel.set_xlabel("FLOPs / baseline's", fontsize=8)
     panel.set_ylabel("final loss", fontsize=8)
