@@ -18,6 +18,7 @@ from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
+from swe_tf.data.text import text_records
 
 
 def check_input(
@@ -33,9 +34,11 @@ def check_input(
   """
   digests: dict[str, str] = {}  # Where each vocabulary was found.
   for params in configs:
-    if not params.input_path or params.input_path == "dummy":
+    is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
+    source = params.input_path or (is_text and params.tfds_name)
+    if not source or source == "dummy":
       continue
-    if isinstance(params, pretrain_text.PretrainTextDataConfig):
+    if is_text:
       digests |= _check_text(params, vocab_size)
     elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
       digests |= _check_shards(params, vocab_size)
@@ -52,9 +55,16 @@ def _check_text(params, vocab_size) -> dict[str, str]:
   loader = pretrain_text.PretrainTextDataLoader(params)
   vocabulary = loader.tokenizer.vocabulary
   _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
+  params = pretrain_text.with_files(params)
+  is_records = pretrain_text.reads_records(params)
   for path in _matched(params):
-    text_files.check(path, text_files.PEEK_BYTES)
-  return {vocabulary.sha256: params.input_path}
+    if is_records:
+      text_records.check(path, params.text_feature)
+    else:
+      text_files.check(path, text_files.PEEK_BYTES)
+  source = params.input_path
+  name = source if isinstance(source, str) else ",".join(source)
+  return {vocabulary.sha256: name}
 
 
 def _check_shards(params, vocab_size) -> dict[str, str]:

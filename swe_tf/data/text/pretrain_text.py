@@ -1,8 +1,9 @@
 """Masked examples from raw text, made while training.
 
-Text files are tokenized, packed and masked by the input pipeline itself, with
-new masks in every pass; nothing is written. `swe prepare pretraining` is the
-alternative for corpora that are read many times: it writes TFRecords.
+Text files, or documents in TFRecords (`text_records`), are tokenized, packed
+and masked by the input pipeline itself, with new masks in every pass; nothing
+is written. `swe prepare pretraining` is the alternative for corpora that are
+read many times: it writes TFRecords.
 """
 
 import dataclasses
@@ -20,6 +21,7 @@ from swe_tf.data.text import masking
 from swe_tf.data.text import next_token
 from swe_tf.data.text import packing
 from swe_tf.data.text import resumable
+from swe_tf.data.text import text_records
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab
 
@@ -29,13 +31,16 @@ class PretrainTextDataConfig(cfg.DataConfig):
   """Data config for language modelling on raw text files.
 
   The files (UTF-8, plain or .gz) hold documents with blank lines between them,
-  or are in WikiText's format.
+  or are in WikiText's format; or they are TFRecords, with `tfrecord` in their
+  names, that have a document each. `tfds_name` and `tfds_split` name a set of
+  TensorFlow Datasets instead, such as `wiki40b/en`.
 
   Attributes:
     seq_length: The length of the sequences.
     max_predictions_per_seq: The most predictions in a sequence. 0 stands for
       `seq_length * masking_rate`, rounded up.
     use_next_sentence_label: Must be False: there are no sentence pairs here.
+    text_feature: The feature of a record that has the text.
     vocab_file_path: The vocabulary, one token a line.
     tokenizer: `wordpiece`, or `character` with a vocabulary of characters.
     lower_case: Whether WordPiece lowers the case and strips accents. Character
@@ -53,12 +58,33 @@ class PretrainTextDataConfig(cfg.DataConfig):
   seq_length: int = 512
   max_predictions_per_seq: int = 0
   use_next_sentence_label: bool = False
+  text_feature: str = "text"
   vocab_file_path: str = ""
   tokenizer: str = "wordpiece"
   lower_case: bool = True
   masking: str = "random"
   masking_rate: float = 0.15
   shuffle_buffer_size: int = 10000
+
+
+def with_files(params: PretrainTextDataConfig) -> PretrainTextDataConfig:
+  """Returns the config with the files of `tfds_name` in place of the name."""
+  if not params.tfds_name:
+    return params
+  paths = text_records.files_of_tfds(
+    params.tfds_name, params.tfds_split, params.tfds_data_dir
+  )
+  return params.replace(tfds_name="", tfds_split="", input_path=paths)
+
+
+def _patterns(params: PretrainTextDataConfig) -> list[str]:
+  paths = params.input_path
+  return paths.split(",") if isinstance(paths, str) else list(paths)
+
+
+def reads_records(params: PretrainTextDataConfig) -> bool:
+  """Whether the files of a config are TFRecords."""
+  return text_records.are_records(_patterns(params))
 
 
 def build_tokenizer(params: PretrainTextDataConfig) -> tokenizers.Tokenizer:
@@ -83,7 +109,8 @@ class PretrainTextDataLoader(data_loader.DataLoader):
         "`use_next_sentence_label` must be False for raw text: sentence "
         "pairs are made by swe prepare pretraining --next_sentence."
       )
-    self._params = params
+    self._params = params = with_files(params)
+    self._reads_records = reads_records(params)
     self.tokenizer = build_tokenizer(params)
     self._packer = packing.Packer(self.tokenizer, params.seq_length)
     self._masker = None
@@ -114,8 +141,11 @@ class PretrainTextDataLoader(data_loader.DataLoader):
 
   def _sequences(self, path: tf.Tensor) -> tf.data.Dataset:
     """Returns the packed sequences of a file: the same ones in every pass."""
-    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-    lines = tf.data.TextLineDataset(path, tf.where(is_gzip, "GZIP", ""))
+    if self._reads_records:
+      lines = text_records.read_lines(path, self._params.text_feature)
+    else:
+      is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
+      lines = tf.data.TextLineDataset(path, tf.where(is_gzip, "GZIP", ""))
     chunks = lines.batch(packing.LINES_PER_CHUNK)
     parallel = dict(num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     return chunks.map(self._packer.pack, **parallel).unbatch()

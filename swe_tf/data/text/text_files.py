@@ -84,7 +84,8 @@ def check(path: str, max_bytes: int | None = None) -> TextFile:
       if b"\0" in chunk:
         raise errors.UsageError(
           f"{path} is a binary file (byte 0 at "
-          f"{size + chunk.index(0)}); give text."
+          f"{size + chunk.index(0)}); give text, or TFRecords with tfrecord in "
+          "their names."
         )
       try:
         decoder.decode(chunk, final=not chunk)

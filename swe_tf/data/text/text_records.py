@@ -1,0 +1,97 @@
+"""Documents in TFRecords, one a record, as Model Garden's text data has them.
+
+A record is a `tf.train.Example` with a string feature, `text` by default; so
+are the files of text sets in TensorFlow Datasets, such as `wiki40b/en`. They
+become lines with a blank one after each document, which is how the rest of the
+package knows text: what follows is the same for both, bit for bit.
+"""
+
+from collections.abc import Sequence
+import os
+
+import tensorflow as tf
+
+from swe_tf import errors
+
+_MARK = "tfrecord"
+
+
+def are_records(paths: Sequence[str]) -> bool:
+  """Whether paths or patterns name TFRecords: by `tfrecord` in their names.
+
+  Raises:
+    UsageError: If some do and some do not.
+  """
+  kinds = {_MARK in os.path.basename(path) for path in paths}
+  if len(kinds) > 1:
+    raise errors.UsageError(
+      f"input_path ({', '.join(paths)}) has text files and TFRecords; give one "
+      "kind only."
+    )
+  return kinds == {True}
+
+
+def read_lines(path: tf.Tensor, feature: str) -> tf.data.Dataset:
+  """Returns the lines of the documents in a file, a blank one after each."""
+  is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
+  records = tf.data.TFRecordDataset(path, tf.where(is_gzip, "GZIP", ""))
+
+  def lines(record):
+    spec = {feature: tf.io.FixedLenFeature([], tf.string)}
+    text = tf.io.parse_single_example(record, spec)[feature]
+    return tf.data.Dataset.from_tensor_slices(
+      tf.concat([tf.strings.split(text, "\n"), [""]], 0)
+    )
+
+  return records.flat_map(lines)
+
+
+def check(path: str, feature: str) -> None:
+  """Raises unless the first record of a file has text in the feature."""
+  kind = "GZIP" if path.endswith(".gz") else ""
+  try:
+    record = next(iter(tf.data.TFRecordDataset(path, kind))).numpy()
+    found = tf.train.Example.FromString(record).features.feature
+  except Exception as error:  # Whatever a broken file raises.
+    raise errors.UsageError(
+      f"cannot read a record of {path}; check that it is a TFRecord file and "
+      "whole."
+    ) from error
+  if not found[feature].bytes_list.value:
+    raise errors.UsageError(
+      f"{path} has no text in a feature {feature!r}, only in "
+      f"{', '.join(sorted(n for n in found if n != feature)) or 'none'}; set "
+      "text_feature."
+    )
+
+
+def files_of_tfds(name: str, split: str, data_dir: str = "") -> list[str]:
+  """Returns the files of a split of a set in TensorFlow Datasets.
+
+  TFDS downloads the set, unless it has done so before.
+
+  Args:
+    name: The name of the set, such as `wiki40b/en`.
+    split: The name of the split.
+    data_dir: Where TFDS keeps its data; its own default if empty.
+
+  Raises:
+    UsageError: If it cannot, or has no such split.
+  """
+  import tensorflow_datasets as tfds
+
+  try:
+    builder = tfds.builder(name, data_dir=data_dir or None)
+    builder.download_and_prepare()
+  except Exception as error:  # Whatever a network raises.
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    raise errors.UsageError(
+      f"tfds_name={name}: {lines[0]}; give input_path instead if this machine "
+      "is offline."
+    ) from error
+  if split not in builder.info.splits:
+    raise errors.UsageError(
+      f"tfds_split ({split!r}) of {name} must be one of "
+      f"{', '.join(builder.info.splits)}."
+    )
+  return [str(path) for path in builder.info.splits[split].filepaths]
