@@ -10,6 +10,7 @@ import os
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from official.core import train_utils
@@ -193,8 +194,6 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     optimizer.apply_gradients([(grads[id(v)], v) for v in variables])
 
   @parameterized.named_parameters(
-    ("until_tau", [dict(loops=2)], 1, [(_TAU, 2)]),
-    ("once", [dict(loops=1)], 1, [(_TAU, 1)]),
     (
       "more_and_more",
       [dict(loops=1, until_step=1), dict(loops=2, until_step=3)],
@@ -202,23 +201,12 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       [(1, 1), (3, 2), (_TAU, 4)],
     ),
     ("units_of_two", [dict(loops=1)], 2, [(_TAU, 2)]),
-    ("own_layers", [], 1, [(_TAU, 4)], dict(own_layers=1)),
-    ("own_layers_once", [dict(loops=1)], 1, [(_TAU, 3)], dict(own_layers=1)),
-    ("kernels", [], 1, [(_TAU, 4)], dict(share="kernels")),
-    ("kernels_twice", [dict(loops=2)], 1, [(_TAU, 2)], dict(share="kernels")),
     (
       "kernels_more_and_more",
       [dict(loops=1, until_step=1), dict(loops=2)],
       1,
       [(1, 1), (_TAU, 2)],
       dict(share="kernels"),
-    ),
-    (
-      "own_second_moments",
-      [],
-      1,
-      [(_TAU, 4)],
-      dict(second_moments="own", second_moment_passes=3),
     ),
     (
       "all_of_it",
@@ -233,7 +221,10 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       ),
     ),
   )
-  def test_equals_the_slow_way(self, loops, unit_size, depths, sharing=None):
+  def test_equals_the_slow_way(self, *arguments):
+    self._check_the_slow_way(*arguments)
+
+  def _check_the_slow_way(self, loops, unit_size, depths, sharing=None):
     override = _override(*loops, unit_size=unit_size, sharing=sharing)
     runner = self._runner(override)
     start = runner.trainer._phases.optimizer.plan  # pylint: disable=protected-access
@@ -248,11 +239,34 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     for name, value in ours.items():
       self.assertAllClose(value, theirs[name], rtol=1e-5, atol=1e-6, msg=name)
 
+  @parameterized.named_parameters(
+    ("until_tau", [dict(loops=2)], 1, [(_TAU, 2)]),
+    ("once", [dict(loops=1)], 1, [(_TAU, 1)]),
+    ("own_layers", [], 1, [(_TAU, 4)], dict(own_layers=1)),
+    ("own_layers_once", [dict(loops=1)], 1, [(_TAU, 3)], dict(own_layers=1)),
+    ("kernels", [], 1, [(_TAU, 4)], dict(share="kernels")),
+    ("kernels_twice", [dict(loops=2)], 1, [(_TAU, 2)], dict(share="kernels")),
+    (
+      "own_second_moments",
+      [],
+      1,
+      [(_TAU, 4)],
+      dict(second_moments="own", second_moment_passes=3),
+    ),
+  )
+  @pytest.mark.slow
+  def test_one_by_one_too(self, *arguments):
+    self._check_the_slow_way(*arguments)
+
   @parameterized.parameters(
     {},
-    dict(share="kernels"),
-    dict(untie_warmup_steps=2, shared_learning_rate_scale=0.5),
-    dict(second_moments="own", second_moment_passes=2),
+    dict(
+      share="kernels",
+      untie_warmup_steps=2,
+      shared_learning_rate_scale=0.5,
+      second_moments="own",
+      second_moment_passes=2,
+    ),
   )
   def test_resumed_equals_straight_and_layers_are_equal_while_shared(
     self, **sharing
