@@ -25,7 +25,7 @@ def write_glue_files(
   Raises:
     UsageError: If TFDS cannot give the data, or it is another task's.
   """
-  builder = _prepare(name)
+  builder = prepare(name)
   features = builder.info.features
   columns = {}
   for names in task.texts:
@@ -58,7 +58,7 @@ def write_glue_files(
 
 def write_squad_file(name: str, split: str, path: pathlib.Path) -> None:
   """Writes the split `train` or `eval` of a TFDS data set as SQuAD's JSON."""
-  examples = _read(_prepare(name), "train" if split == "train" else _TFDS)
+  examples = _read(prepare(name), "train" if split == "train" else _TFDS)
   files.write_json(path, {"data": [_article(each) for each in examples]})
 
 
@@ -79,17 +79,27 @@ def _article(example: Mapping[str, Any]) -> dict[str, Any]:
   return {"title": example["title"].decode(), "paragraphs": [paragraph]}
 
 
-def _prepare(name: str):
+def prepare(name: str, option: str = "--tfds", **arguments):
+  """Returns the builder of a set that is here, or downloaded now.
+
+  Args:
+    name: The name of the set.
+    option: Where the user gave it, for the error.
+    **arguments: For `tfds.builder`.
+
+  Raises:
+    UsageError: If TFDS cannot give the data.
+  """
   import tensorflow_datasets as tfds
 
   try:
-    builder = tfds.builder(name)
+    builder = tfds.builder(name, **arguments)
     builder.download_and_prepare()
   except Exception as error:  # Whatever a network raises.
     lines = str(error).strip().splitlines() or [type(error).__name__]
     raise errors.UsageError(
-      f"--tfds={name}: {lines[0]}; give the official files instead if this "
-      "machine is offline."
+      f"{option}={name}: {lines[0]}; give files instead if this machine is "
+      "offline."
     ) from error
   return builder
 

@@ -12,6 +12,7 @@ import os
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf.data import tfds_files
 
 _MARK = "tfrecord"
 
@@ -78,17 +79,8 @@ def files_of_tfds(name: str, split: str, data_dir: str = "") -> list[str]:
   Raises:
     UsageError: If it cannot, or has no such split.
   """
-  import tensorflow_datasets as tfds
-
-  try:
-    builder = tfds.builder(name, data_dir=data_dir or None)
-    builder.download_and_prepare()
-  except Exception as error:  # Whatever a network raises.
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    raise errors.UsageError(
-      f"tfds_name={name}: {lines[0]}; give input_path instead if this machine "
-      "is offline."
-    ) from error
+  where = {"data_dir": data_dir} if data_dir else {}
+  builder = tfds_files.prepare(name, "tfds_name", **where)
   if split not in builder.info.splits:
     raise errors.UsageError(
       f"tfds_split ({split!r}) of {name} must be one of "
