@@ -78,7 +78,7 @@ def _steps(options: Options, config: Any, console) -> int:
     pilot.most_runs(trial),
     options.jobs,
     planned,
-  ).steps
+  )
 
 
 def _print_outcomes(

@@ -10,7 +10,6 @@ by the final loss of short runs, so what it says is about runs of that length.
 """
 
 import contextlib
-import dataclasses
 import time
 from typing import Any
 
@@ -35,21 +34,6 @@ _VALIDATIONS = 20
 # An arm that is further behind gets no other seeds.
 _DROP_ABOVE = 0.05
 _TIMED_STEPS = 5
-
-
-@dataclasses.dataclass(frozen=True)
-class Budget:
-  """How large a pilot is.
-
-  Attributes:
-    steps: Of each run.
-    runs: The most runs that there can be.
-    seconds: The most time that all of them take; None if it is not known.
-  """
-
-  steps: int
-  runs: int
-  seconds: float | None = None
 
 
 def make_study(
@@ -240,8 +224,8 @@ def time_step(
 
 def fit(
   timing: dict[str, float], seconds: float, runs: int, jobs: int, planned: int
-) -> Budget:
-  """Returns how many steps fit into a time.
+) -> int:
+  """Returns how many steps of each run fit into a time.
 
   Args:
     timing: What `time_step` returned.
@@ -263,8 +247,7 @@ def fit(
       f"{timing['start']:.0f} s to start. Give at least "
       f"{least / 3600:.2g} hours, or more --jobs."
     )
-  steps = min(steps, planned) // _VALIDATIONS * _VALIDATIONS
-  return Budget(steps, runs, seconds)
+  return min(steps, planned) // _VALIDATIONS * _VALIDATIONS
 
 
 def flops(study: study_file.Study, configs: dict[str, Any]) -> float:

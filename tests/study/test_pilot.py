@@ -73,10 +73,10 @@ def test_a_budget_that_makes_no_sense_is_refused(config, steps):
 
 def test_steps_follow_from_the_time():
   timing = {"start": 10.0, "step": 0.1}
-  budget = pilot.fit(timing, seconds=3600, runs=20, jobs=2, planned=10**6)
+  steps = pilot.fit(timing, seconds=3600, runs=20, jobs=2, planned=10**6)
   # 360 s a run, 20 of them to start: the rest at 1.4 times the step.
-  assert budget.steps == 2420
-  assert pilot.fit(timing, 3600, 20, 2, planned=400).steps == 400
+  assert steps == 2420
+  assert pilot.fit(timing, 3600, 20, 2, planned=400) == 400
   with pytest.raises(errors.UsageError, match="Give at least 0.063 hours"):
     pilot.fit(timing, 100, 20, 2, 1000)
 
