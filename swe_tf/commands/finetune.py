@@ -1,15 +1,21 @@
-r"""Fine-tunes on one task by the paper's protocol.
+r"""Fine-tunes by the paper's protocol: on one task, or on all of a column.
 
     swe finetune --task=SST-2 --checkpoint=RUN --data_dir=data/SST-2 \
       --output_dir=runs/glue/SST-2
+    swe finetune --tasks=paper --checkpoint=RUN --data_dir=data \
+      --output_dir=runs/column
 
 Nine peak learning rates, for SQuAD five runs of each; the validation set
 selects. Run again, it resumes. The best run of a GLUE task predicts the test
 set, where `swe submission` finds it.
+
+With --tasks, --data_dir has a directory for each task, by its name, and so gets
+--output_dir. `paper` is SQuAD v1.1 and v2.0, MNLI with AX, QNLI, QQP and SST-2;
+they end in one column, with the rows and the averages of the paper's tables.
 """
 
+from collections.abc import Sequence
 import dataclasses
-import io
 import os
 
 from rich import console as rich_console
@@ -22,6 +28,7 @@ from swe_tf.finetune import execution
 from swe_tf.finetune import protocol
 from swe_tf.finetune import table as table_lib
 from swe_tf.runs import launcher
+from swe_tf.scoring import column
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,14 +36,19 @@ class Options:
   """The flags of the command."""
 
   task: str = options_lib.flag(
-    "squad_v1.1, squad_v2.0, or a GLUE task such as SST-2."
+    "squad_v1.1, squad_v2.0, or a GLUE task such as SST-2.", ""
+  )
+  tasks: tuple[str, ...] = options_lib.flag(
+    "Several tasks, or `paper` for all of the paper's.", ()
   )
   checkpoint: str = options_lib.flag(
     "A checkpoint or a directory with one: of a pre-training run, or what "
     "`swe import` wrote. The architecture is taken from the params.yaml or "
     "encoder.yaml beside it."
   )
-  data_dir: str = options_lib.flag("What `swe prepare` wrote.")
+  data_dir: str = options_lib.flag(
+    "What `swe prepare` wrote; with --tasks, a directory of such directories."
+  )
   output_dir: str = options_lib.flag("Directory for the runs.")
   learning_rates: tuple[float, ...] = options_lib.flag(
     "Peak learning rates; by default the paper's nine.", ()
@@ -64,7 +76,7 @@ class Options:
   )
   ax_data_dir: str = options_lib.flag(
     "For MNLI: what `swe prepare glue --task=AX` wrote, to be answered by the "
-    "best run.",
+    "best run. With --tasks it is AX in --data_dir.",
     "",
   )
   params_override: str = options_lib.flag(
@@ -73,19 +85,31 @@ class Options:
     "",
   )
 
+  def __post_init__(self):
+    if bool(self.task) == bool(self.tasks):
+      raise errors.UsageError(
+        "give either --task=NAME, such as SST-2, or --tasks=paper."
+      )
+    if self.tasks and self.ax_data_dir:
+      raise errors.UsageError(
+        "--ax_data_dir is for --task=MNLI; with --tasks, AX is looked for in "
+        "--data_dir."
+      )
+
 
 def _absolute(path: str) -> str:
   return path if files.is_url(path) else os.path.abspath(path)
 
 
 def _plan(
-  options: Options, data: prepared_data.PreparedData
+  options: Options, task: str, data_dir: str, output_dir: str, ax_data_dir: str
 ) -> execution.FineTuning:
-  """Returns what the flags ask for, checked as far as it can be."""
-  protocol.check_task(options.task, data)
-  protocol.check_ax(data, options.ax_data_dir)
+  """Returns what the flags ask for of a task, checked as far as it can be."""
+  data = prepared_data.read_prepared_data(data_dir)
+  protocol.check_task(task, data)
+  protocol.check_ax(data, ax_data_dir)
   settings = protocol.Settings(
-    data_dir=_absolute(options.data_dir),
+    data_dir=_absolute(data_dir),
     checkpoint=_absolute(options.checkpoint),
     init=options.init,
     epochs=options.epochs,
@@ -93,44 +117,102 @@ def _plan(
     params_override=options.params_override,
   )
   runs = protocol.plan_runs(data, options.learning_rates, options.seeds)
-  return execution.FineTuning(settings, runs, options.output_dir)
+  return execution.FineTuning(settings, runs, output_dir, data, ax_data_dir)
+
+
+def _column_plans(options: Options) -> list[execution.FineTuning]:
+  """Returns the plans of several tasks, in the order of the paper's rows."""
+  of_paper = options.tasks == ("paper",)
+  tasks = column.TASKS if of_paper else options.tasks
+  if "paper" in tasks or len(set(tasks)) < len(tasks):
+    raise errors.UsageError(
+      f"--tasks={','.join(tasks)}: give `paper` alone, or different tasks."
+    )
+  needed = [*tasks, column.AX] if of_paper else tasks
+  root = files.as_path(options.data_dir)
+  missing = [task for task in needed if not (root / task).is_dir()]
+  if missing:
+    raise errors.UsageError(
+      f"--data_dir={options.data_dir} has no {', '.join(missing)}; "
+      "prepare each task into a directory of its name: swe prepare glue "
+      f"--task=SST-2 ... --output_dir={root / 'SST-2'}."
+    )
+  ax = str(root / column.AX) if (root / column.AX).is_dir() else ""
+  output = files.as_path(options.output_dir)
+  return [
+    _plan(
+      options,
+      task,
+      str(root / task),
+      str(output / task),
+      ax if task == "MNLI" else "",
+    )
+    for task in tasks
+  ]
 
 
 def run(options: Options) -> int:
-  """Runs the protocol and prints its table; 1 if something failed."""
-  data = prepared_data.read_prepared_data(options.data_dir)
-  plan, metric = _plan(options, data), protocol.selecting_metric(data)
+  """Runs the protocol and prints its tables; 1 if something failed."""
+  if options.tasks:
+    plans = _column_plans(options)
+  else:
+    plans = [
+      _plan(
+        options,
+        options.task,
+        options.data_dir,
+        options.output_dir,
+        options.ax_data_dir,
+      )
+    ]
   console = rich_console.Console()
   with launcher.workers(stays=True) as (worker,):
-    sweep = plan.sweep()
-    if len(sweep.results()) < len(plan.runs):
+    waiting = [plan for plan in plans if not plan.is_trained]
+    if waiting:
       console.print("starting TensorFlow and checking the input ...")
+    for plan in waiting:
       plan.check(worker)
-      sweep = plan.sweep()
-    with sweep.progress(
-      console, lambda result: table_lib.summarize(result, metric)
-    ) as progress:
-      failures = sweep.execute([worker], progress)
-      rows = table_lib.make_rows(plan.runs, sweep.results(), failures)
-      choice = table_lib.choose(rows, metric)
-      failed = bool(failures)
-      if choice and (data.splits_of("test") or options.ax_data_dir):
-        failed |= not plan.predict(
-          worker, choice.run, options.ax_data_dir, progress
-        )
-  title = f"{data.task}, {options.init} weights, {options.epochs:g} epochs"
-  table = table_lib.render(rows, choice, metric, title)
-  console.print(table)
-  if choice is None:
+    failed = False
+    for plan in plans:
+      failed |= not plan.run(worker, console)
+  if options.tasks:
+    _print_column(options.output_dir, plans, console)
+  without = [plan for plan in plans if not plan.has_selected]
+  if without:
+    logs = ", ".join(f"{plan.output_dir}/*/log.txt" for plan in without)
     raise errors.Failed(
-      f"no run of {options.output_dir} has a score; the logs are in "
-      f"{options.output_dir}/*/log.txt."
+      f"no run of {', '.join(plan.data.task for plan in without)} has a score; "
+      f"the logs are in {logs}."
     )
-  text = io.StringIO()
-  rich_console.Console(file=text, width=100).print(table)
-  files.write_text(plan.output_dir / "table.txt", text.getvalue())
-  files.write_json(
-    plan.output_dir / "selection.json", table_lib.selection(choice, metric)
-  )
-  console.print(f"selected {plan.output_dir / choice.run.name}", soft_wrap=True)
   return int(failed)
+
+
+def _print_column(
+  output_dir: str, plans: Sequence[execution.FineTuning], console
+) -> None:
+  """Prints the column and writes it to `column.json` and `column.txt`."""
+  rows: dict[str, float] = {}
+  for plan in plans:
+    if plan.has_selected:
+      rows |= column.read_dev(plan.output_dir)
+  scores = column.with_averages(rows)
+  title = f"{plans[0].checkpoint}, {plans[0].settings.init} weights"
+  table = table_lib.render_column(scores, title)
+  console.print(table)
+  folder = files.as_path(output_dir)
+  files.write_text(folder / "column.txt", table_lib.as_text(table))
+  files.write_json(
+    folder / column.FILE_NAME,
+    {
+      "checkpoint": plans[0].checkpoint,
+      "init": plans[0].settings.init,
+      "tasks": [plan.data.task for plan in plans],
+      "scores": scores,
+    },
+  )
+  console.print(
+    "SQuAD and GLUE are scored on their development sets here; the paper has "
+    "GLUE's test sets, which the benchmark's site scores: swe submission "
+    f"--runs={output_dir} --output=FILE.zip",
+    soft_wrap=True,
+  )

@@ -6,8 +6,9 @@ r"""Finds out on your own data whether sharing would pay for a planned run.
 The flags are those of `swe train`, and a budget: --hours of all runs together,
 or --steps of each. It trains the baseline, equal initial weights, SWE and the
 recipe at that reduced budget, fully decayed, with the same three learning rates
-each and more seeds where it is close. It ends with one of three answers: share,
-do not share, cannot tell. Re-run it after an interruption to resume.
+each and more seeds where it is close. What costs less a step is compared with a
+baseline of as few FLOPs. It ends with one of three answers: share, do not
+share, cannot tell. Re-run it after an interruption to resume.
 """
 
 from collections.abc import Mapping
@@ -91,6 +92,8 @@ def _print_outcomes(
     "peak",
     "final loss",
     "minus baseline",
+    "FLOPs",
+    "minus a baseline with as few",
     "steps to the baseline's loss",
     "FLOPs to it",
     title="each arm at its best learning rate; mean (95% interval) over seeds",
@@ -101,11 +104,14 @@ def _print_outcomes(
       for ratio in (each.steps_ratio, each.flops_ratio)
     ]
     edge = "" if rates[arm] == 0 else " (edge)"
+    has_control = each.control != "baseline"
     table.add_row(
       arm,
       f"{each.learning_rate:.3g}{edge}",
       f"{each.loss.mean:.4f}",
       "" if arm == "baseline" else str(each.difference),
+      "" if math.isnan(each.flops) else f"{each.flops:.2f}",
+      f"{each.at_equal_flops}, {each.control}" if has_control else "",
       *saved,
     )
   console.print(table)
@@ -167,7 +173,7 @@ def run(options: Options) -> int:
   )
   records = outcome_lib.read_records(options.output_dir)
   losses = {record.point: record.final_loss for record in records}
-  outcomes = outcome_lib.compare(records)
+  outcomes = outcome_lib.compare(records, pilot.BASELINE, study.tuning.controls)
   if pilot.BASELINE not in outcomes:
     raise errors.Failed(
       "no run of the baseline has ended, so there is nothing to compare with; "

@@ -2,6 +2,7 @@ r"""Writes tables and figures of runs, beside the paper's.
 
     swe report --runs=runs/study --output_dir=runs/report
     swe report --runs=runs/study,runs/glue --output_dir=runs/report
+    swe report --runs=runs --site_scores=site.yaml --output_dir=runs/report
 
 Writes `report.html`, which needs nothing else, `report.md`, a CSV file for
 each table, and the figures as PNG and SVG. What was not run is an empty cell.
@@ -29,13 +30,18 @@ class Options:
     "Directory for the report. It must be new, empty, or hold an earlier "
     "report, which is replaced."
   )
+  site_scores: str = options_lib.flag(
+    "A YAML file of what came back from the GLUE site: scores under the name "
+    "of a run or a column, `runs/swe: {QNLI: 93.0, SST-2: 94.7}`.",
+    "",
+  )
 
 
 def run(options: Options) -> None:
   """Writes the report."""
   output.check(options.output_dir)
   logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
-  sections, head = build.make_sections(options.runs)
+  sections, head = build.make_sections(options.runs, options.site_scores)
   output.write(options.output_dir, build.make_files(sections, head))
   print(head)
   for section in sections:

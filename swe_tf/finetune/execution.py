@@ -3,6 +3,8 @@
     DIR/sweep.json      what the runs have in common
     DIR/lr_*_seed_*/    a run; see `swe_tf.runs.directory`. The selected one has
                         a `test_result.json` when it has predicted
+    DIR/table.txt       what was printed
+    DIR/selection.json  what was selected
 
 Imports no TensorFlow: the worker does.
 """
@@ -14,8 +16,9 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import protocol
-from swe_tf.finetune import table
+from swe_tf.finetune import table as table_lib
 from swe_tf.runs import directory as directory_lib
 from swe_tf.runs import launcher
 from swe_tf.runs import progress as progress_lib
@@ -32,6 +35,8 @@ class FineTuning:
     settings: protocol.Settings,
     runs: Sequence[protocol.Run],
     output_dir: files.PathLike,
+    data: prepared_data.PreparedData,
+    ax_data_dir: str = "",
   ):
     """Initializes the runs; writes nothing.
 
@@ -39,13 +44,21 @@ class FineTuning:
       settings: What the runs have in common.
       runs: The runs, in order.
       output_dir: The directory. It may hold runs of the same settings.
+      data: What is in `settings.data_dir`.
+      ax_data_dir: The data of AX, for MNLI; may be empty.
 
     Raises:
       UsageError: If it holds runs of other settings.
     """
     self.runs = runs
     self.output_dir = pathlib.Path(output_dir)
-    self._settings = settings
+    self.data = data
+    self.settings = settings
+    # Whether `run` selected one.
+    self.has_selected = False
+    self._ax_data_dir = ax_data_dir
+    # What `sweep.json` will have, if it is not there.
+    self._begin: dict[str, Any] | None = None
     self._file = self.output_dir / "sweep.json"
     if self._file.exists():
       earlier = files.read_json(self._file)
@@ -58,10 +71,10 @@ class FineTuning:
 
   def _keep_to(self, checkpoint: str) -> None:
     # The latest checkpoint of a directory may become another one.
-    self._settings = dataclasses.replace(self._settings, checkpoint=checkpoint)
+    self.settings = dataclasses.replace(self.settings, checkpoint=checkpoint)
 
   def _arguments(self, run: protocol.Run) -> dict[str, Any]:
-    settings = dataclasses.asdict(self._settings)
+    settings = dataclasses.asdict(self.settings)
     return {"settings": settings, "run": dataclasses.asdict(run)}
 
   def sweep(self) -> sweep_lib.Sweep:
@@ -74,41 +87,86 @@ class FineTuning:
     return sweep_lib.Sweep(runs, self.output_dir)
 
   def check(self, worker: launcher.Worker) -> None:
-    """Checks the input, then writes down what the runs have in common."""
+    """Checks the input and keeps to the checkpoint; writes nothing."""
     try:
       checkpoint = worker.run(f"{JOBS}:check", self._arguments(self.runs[0]))
     except launcher.JobFailed as error:
-      raise errors.UsageError(f"the first run cannot start: {error}") from error
+      raise errors.UsageError(
+        f"the first run of {self.data.task} cannot start: {error}"
+      ) from error
     if not self._file.exists():
-      settings = dataclasses.asdict(self._settings)
-      content = {"settings": settings, "checkpoint": checkpoint}
-      files.write_json(self._file, content)
+      self._begin = {
+        "settings": dataclasses.asdict(self.settings),
+        "checkpoint": checkpoint,
+      }
       self._keep_to(checkpoint)
 
-  def predict(
-    self,
-    worker: launcher.Worker,
-    run: protocol.Run,
-    ax_data_dir: str,
-    progress: progress_lib.Progress,
-  ) -> bool:
-    """Predicts the test sets with a finished run, unless it has already.
+  @property
+  def checkpoint(self) -> str:
+    """What is fine-tuned."""
+    return self.settings.checkpoint
+
+  @property
+  def is_trained(self) -> bool:
+    """Whether every run came to an end before."""
+    return len(self.sweep().results()) == len(self.runs)
+
+  def run(self, worker: launcher.Worker, console) -> bool:
+    """Trains what is not trained, selects, predicts the test sets.
+
+    Prints the table and leaves `table.txt` and `selection.json`.
 
     Args:
       worker: Does it.
-      run: The run.
-      ax_data_dir: The data of AX, for MNLI; may be empty.
-      progress: Shows the scores of test sets that have labels.
+      console: Where to print.
 
     Returns:
-      Whether it succeeded.
+      Whether all of it succeeded.
     """
+    if self._begin is not None:
+      files.write_json(self._file, self._begin)
+      self._begin = None
+    metric, sweep = protocol.selecting_metric(self.data), self.sweep()
+    with sweep.progress(
+      console, lambda result: table_lib.summarize(result, metric)
+    ) as progress:
+      failures = sweep.execute([worker], progress)
+      rows = table_lib.make_rows(self.runs, sweep.results(), failures)
+      choice = table_lib.choose(rows, metric)
+      succeeded = not failures
+      if choice and (self.data.splits_of("test") or self._ax_data_dir):
+        succeeded &= self._predict(worker, choice.run, progress)
+    title = (
+      f"{self.data.task}, {self.settings.init} weights, "
+      f"{self.settings.epochs:g} epochs"
+    )
+    table = table_lib.render(rows, choice, metric, title)
+    console.print(table)
+    if choice is None:
+      return False
+    files.write_text(self.output_dir / "table.txt", table_lib.as_text(table))
+    files.write_json(
+      self.output_dir / "selection.json", table_lib.selection(choice, metric)
+    )
+    self.has_selected = True
+    console.print(
+      f"selected {self.output_dir / choice.run.name}", soft_wrap=True
+    )
+    return succeeded
+
+  def _predict(
+    self,
+    worker: launcher.Worker,
+    run: protocol.Run,
+    progress: progress_lib.Progress,
+  ) -> bool:
+    """Predicts the test sets with a finished run, unless it has already."""
     directory = self.output_dir / run.name
     path = directory / "test_result.json"
     content = files.read_json(path) if path.exists() else {}
-    if content.get("ax_data_dir") != ax_data_dir:
+    if content.get("ax_data_dir") != self._ax_data_dir:
       progress.say(f"{run.name}: predicting the test set ...")
-      content = {"ax_data_dir": ax_data_dir}
+      content = {"ax_data_dir": self._ax_data_dir}
       arguments = self._arguments(run) | content
       try:
         content["scores"] = worker.run(f"{JOBS}:predict", arguments, directory)
@@ -117,6 +175,8 @@ class FineTuning:
         return False
       files.write_json(path, content)
     for split, scores in content["scores"].items():
-      shown = (f"{name} {table.show_score(v)}" for name, v in scores.items())
+      shown = (
+        f"{name} {table_lib.show_score(v)}" for name, v in scores.items()
+      )
       progress.say(f"{run.name}: {split} {', '.join(shown)}")
     return True

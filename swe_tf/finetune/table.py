@@ -6,12 +6,16 @@ interrupted ends in the same one.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import io
 import statistics
 from typing import Any
 
+from rich import console as rich_console
 from rich import table as rich_table
 
 from swe_tf.finetune import protocol
+from swe_tf.scoring import averages
+from swe_tf.scoring import column
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,3 +197,22 @@ def _mean_and_deviation(values: Sequence[float]) -> str:
   if len(values) < 2:
     return mean
   return f"{mean} +- {statistics.stdev(values):.2f}"
+
+
+def render_column(scores: Mapping[str, float], title: str) -> rich_table.Table:
+  """Returns a column of the paper's tables, with a dash for what is missing."""
+  table = rich_table.Table(title=title)
+  table.add_column("")
+  table.add_column("dev (%)", justify="right")
+  for row in column.ROWS:
+    name = f"{row} (Matthews' correlation)" if row == column.AX else row
+    end_section = row in (column.GLUE_AVERAGE, averages.SQUAD_ROWS[-1])
+    table.add_row(name, show_score(scores.get(row)), end_section=end_section)
+  return table
+
+
+def as_text(table: rich_table.Table) -> str:
+  """Returns a table as it is printed, 100 characters wide."""
+  text = io.StringIO()
+  rich_console.Console(file=text, width=100).print(table)
+  return text.getvalue()

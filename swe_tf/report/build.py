@@ -10,15 +10,17 @@ from swe_tf.report import paper_sections
 from swe_tf.report import render
 from swe_tf.report import run_sections
 from swe_tf.report import tables
+from swe_tf.scoring import column
 
 
 def make_sections(
-  roots: Sequence[files.PathLike],
+  roots: Sequence[files.PathLike], site_scores: str = ""
 ) -> tuple[list[tables.Section], str]:
   """Reads runs and makes a report of them.
 
   Args:
     roots: The directories to look in.
+    site_scores: A file of scores that the benchmark's site gave; may be empty.
 
   Returns:
     The sections, and a line that says what they are made of.
@@ -26,8 +28,13 @@ def make_sections(
   Raises:
     UsageError: If there are no runs.
   """
+  site = column.read_site_scores(site_scores) if site_scores else {}
+  columns = finetuning.read_columns(roots)
   found, notes = finetuning.attach(
-    found_runs.read_runs(roots), finetuning.read_finetunings(roots)
+    found_runs.read_runs(roots, may_be_none=bool(columns)),
+    finetuning.read_finetunings(roots),
+    site,
+    columns,
   )
   compared = comparisons.compare(found)
   finished = sum(run.status == found_runs.FINISHED for run in found)
@@ -41,6 +48,7 @@ def make_sections(
     run_sections.steps_ratios(compared),
     run_sections.learning_rates(compared),
     run_sections.finetuning(compared, notes),
+    finetuning.columns_section(columns, site),
     run_sections.all_runs(found),
   ], (
     f"{len(found)} runs, {finished} of them finished, in {len(compared)} "

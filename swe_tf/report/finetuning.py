@@ -1,35 +1,24 @@
 """The fine-tuning scores of pre-trained runs: what `swe finetune` left.
 
-A score belongs to the run whose last checkpoint was fine-tuned. GLUE scores
-are those of the dev sets, where the paper has the test sets. Imports no
-TensorFlow.
+A score belongs to the run whose last checkpoint was fine-tuned. The paper has
+the test sets of GLUE: a score of a dev set has a name of its own, and the name
+of the paper's row is for what the benchmark's site gave. Imports no TensorFlow.
 """
 
 import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
+import difflib
 import json
 import pathlib
 import re
 import statistics
-from typing import Any
 
+from swe_tf import errors
 from swe_tf import files
 from swe_tf.report import found_runs
-from swe_tf.scoring import averages
-
-# By task: where its `selection.json` has the rows of the paper's tables.
-_ROWS = {
-  "squad_v1.1": {"squad_v1.1": "eval/f1"},
-  "squad_v2.0": {"squad_v2.0": "eval/best_f1"},
-  "MNLI": {
-    "MNLI-m": "dev_matched/accuracy",
-    "MNLI-mm": "dev_mismatched/accuracy",
-  },
-  "QNLI": {"QNLI": "dev/accuracy"},
-  "QQP": {"QQP": "dev/f1"},
-  "SST-2": {"SST-2": "dev/accuracy"},
-}
+from swe_tf.report import tables
+from swe_tf.scoring import column as column_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +30,7 @@ class FineTuning:
     task: The task.
     checkpoint: What was fine-tuned.
     protocol: The settings that scores must have in common to be compared.
-    scores: In percent, by the rows of the paper's tables.
+    scores: In percent, by the rows of the paper's tables; on the dev sets.
   """
 
   name: str
@@ -72,46 +61,85 @@ def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
         selection["task"],
         pathlib.Path(sweep["checkpoint"]),
         json.dumps(settings, sort_keys=True),
-        _scores(directory, selection),
+        column_lib.read_dev(directory),
       )
     )
   return found
 
 
-def _scores(
-  directory: pathlib.Path, selection: Mapping[str, Any]
-) -> dict[str, float]:
-  scores = {}
-  for row, place in _ROWS.get(selection["task"], {}).items():
-    mean = selection["scores"].get(place, {}).get("mean")
-    if mean is not None:
-      scores[row] = mean
-  path = directory / selection["best"] / "test_result.json"
-  if selection["task"] == "MNLI" and path.exists():
-    for split in files.read_json(path).get("scores", {}).values():
-      if split and split.get("matthews_corrcoef") is not None:
-        scores["AX"] = split["matthews_corrcoef"]
-  return scores
+@dataclasses.dataclass(frozen=True)
+class Column:
+  """A directory of `swe finetune --tasks`.
+
+  Attributes:
+    name: The directory, relative to where it was looked for.
+    checkpoint: What was fine-tuned.
+    init: Whether its weights were taken, or random ones.
+    dev: The scores on the dev sets by row, with the averages.
+  """
+
+  name: str
+  checkpoint: pathlib.Path
+  init: str
+  dev: Mapping[str, float]
+
+
+def read_columns(roots: Sequence[files.PathLike]) -> list[Column]:
+  """Reads all directories of `swe finetune --tasks` that came to an end."""
+  found = []
+  for name, directory in found_runs.directories_with(
+    roots, column_lib.FILE_NAME
+  ):
+    content = files.read_json(directory / column_lib.FILE_NAME)
+    found.append(
+      Column(
+        name,
+        pathlib.Path(content["checkpoint"]),
+        content["init"],
+        content["scores"],
+      )
+    )
+  return found
 
 
 def attach(
-  found: Sequence[found_runs.Run], finetunings: Sequence[FineTuning]
+  found: Sequence[found_runs.Run],
+  finetunings: Sequence[FineTuning],
+  site: Mapping[str, Mapping[str, float]],
+  columns: Sequence[Column],
 ) -> tuple[list[found_runs.Run], list[str]]:
   """Adds the scores to the runs that they belong to.
 
   Args:
     found: The runs.
     finetunings: What was fine-tuned.
+    site: Scores of test sets by the name of a run or of a column.
+    columns: What was fine-tuned by `--tasks`.
 
   Returns:
     The runs, and a line for every fine-tuning that is left out.
+
+  Raises:
+    UsageError: If a name in `site` is of no run and of no column.
   """
+  known = [*(run.name for run in found), *(each.name for each in columns)]
+  for name in site:
+    if name not in known:
+      near = difflib.get_close_matches(name, known, n=1)
+      hint = f"did you mean {near[0]}" if near else f"there are {known}"
+      raise errors.UsageError(
+        f"--site_scores: {name} is no run and no column of --runs; {hint}?"
+      )
   by_directory = {run.directory.resolve(): run for run in found}
-  scores: dict[pathlib.Path, dict[str, float]] = collections.defaultdict(dict)
+
+  def run_of(checkpoint: pathlib.Path) -> found_runs.Run | None:
+    parents = checkpoint.resolve().parents
+    return next((by_directory[p] for p in parents if p in by_directory), None)
+
+  dev: dict[pathlib.Path, dict[str, float]] = collections.defaultdict(dict)
   notes = []
   for each in finetunings:
-    parents = each.checkpoint.resolve().parents
-    run = next((by_directory[p] for p in parents if p in by_directory), None)
+    run = run_of(each.checkpoint)
     usual = statistics.mode(
       other.protocol for other in finetunings if other.task == each.task
     )
@@ -124,25 +152,80 @@ def attach(
       )
     elif each.protocol != usual:
       notes.append(f"{each.name}: other settings than most of {each.task}.")
-    elif each.scores.keys() & scores[run.directory].keys():
+    elif each.scores.keys() & dev[run.directory].keys():
       notes.append(f"{each.name}: a second one of {each.task} for {run.name}.")
     else:
-      scores[run.directory] |= each.scores
-  return [_with_scores(run, scores[run.directory]) for run in found], notes
+      dev[run.directory] |= each.scores
+  test = {
+    run.directory: dict(site[run.name]) for run in found if run.name in site
+  }
+  for column in columns:
+    run = run_of(column.checkpoint)
+    if run is not None and column.name in site:
+      test.setdefault(run.directory, {}).update(site[column.name])
+  return [
+    _with_scores(run, dev[run.directory], test.get(run.directory, {}))
+    for run in found
+  ], notes
 
 
 def _with_scores(
-  run: found_runs.Run, scores: dict[str, float]
+  run: found_runs.Run, dev: Mapping[str, float], test: Mapping[str, float]
 ) -> found_runs.Run:
   if run.status != found_runs.FINISHED:
     return run
-  for name, rows, average in (
-    ("SQuAD average", averages.SQUAD_ROWS, averages.squad_average),
-    ("GLUE average", averages.GLUE_ROWS, averages.glue_average),
-  ):
-    if set(rows) <= set(scores):
-      scores[name] = average(scores)
+  scores = {
+    column_lib.dev_name(row): value
+    for row, value in column_lib.with_averages(dev).items()
+  }
+  # AX and SQuAD have one set, which stands beside the paper's.
+  rest = {row: value for row, value in scores.items() if row in dev}
+  scores |= column_lib.with_averages(rest | dict(test))
   return dataclasses.replace(run, scores={**run.scores, **scores})
+
+
+def columns_section(
+  columns: Sequence[Column], site: Mapping[str, Mapping[str, float]]
+) -> tables.Section:
+  """The columns of `swe finetune --tasks`, with the rows of the paper."""
+  made = []
+  for each in columns:
+    test = dict(site.get(each.name, {}))
+    same = {
+      row: value
+      for row, value in each.dev.items()
+      if column_lib.dev_name(row) == row
+    }
+    test = column_lib.with_averages(same | test)
+    rows: list[tables.Row] = [
+      {
+        "score": row,
+        "dev": None if row == column_lib.AX else each.dev.get(row),
+        "test": None if row.lower().startswith("squad") else test.get(row),
+      }
+      for row in column_lib.ROWS
+    ]
+    title = f"{each.name}: {each.checkpoint.name}, {each.init} weights"
+    made.append(tables.Table(title, _COLUMNS, rows))
+  return tables.Section(
+    "columns",
+    "Columns of swe finetune --tasks",
+    [
+      "The rows of the paper's tables, which have SQuAD's dev sets and GLUE's "
+      "test sets. AX is Matthews' correlation. The scores of test sets come "
+      "from the benchmark's site, by --site_scores; AX is scored here where "
+      "its labels are."
+    ],
+    "No directory of swe finetune --tasks.",
+    made,
+  )
+
+
+_COLUMNS = (
+  tables.Column("score", "score"),
+  tables.Column("dev", "dev (%)", ".2f"),
+  tables.Column("test", "test (%)", ".2f"),
+)
 
 
 def _step(checkpoint: pathlib.Path) -> int | None:

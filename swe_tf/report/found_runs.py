@@ -79,11 +79,14 @@ def directories_with(
         yield str(pathlib.Path(root.name) / path.relative_to(root)), path
 
 
-def read_runs(roots: Sequence[files.PathLike]) -> list[Run]:
+def read_runs(
+  roots: Sequence[files.PathLike], may_be_none: bool = False
+) -> list[Run]:
   """Reads all runs under some directories.
 
   Args:
     roots: The directories.
+    may_be_none: Whether there need not be any.
 
   Returns:
     The runs, sorted by root and path.
@@ -116,7 +119,7 @@ def read_runs(roots: Sequence[files.PathLike]) -> list[Run]:
         run = dataclasses.replace(run, status=REPEATED)
       seen.add(key)
     found.append(run)
-  if not found:
+  if not found and not may_be_none:
     raise errors.UsageError(
       f"--runs={','.join(map(str, roots))}: no run of pre-training in it "
       "(a directory with params.yaml, train/ and validation/)."

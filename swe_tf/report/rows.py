@@ -13,6 +13,7 @@ from swe_tf.report import reference
 from swe_tf.report import run_config
 from swe_tf.report import tables
 from swe_tf.report.tables import Column
+from swe_tf.scoring import column
 from swe_tf.sharing import untie_step as untie_step_lib
 
 METHOD_COLUMNS = (
@@ -44,7 +45,8 @@ COLUMNS = (
   Column("paper_mlm", "paper's MLM accuracy (%)", ".2f"),
   Column("mlm_minus_paper", "accuracy - paper's", "+.2f"),
   Column("squad_average", "SQuAD average", ".2f", spread=True),
-  Column("glue_average", "GLUE average", ".2f", spread=True),
+  Column("glue_average_dev", "GLUE average (dev)", ".2f", spread=True),
+  Column("glue_average", "GLUE average (test)", ".2f", spread=True),
   Column("steps", "steps", ",d"),
   Column("tokens", "tokens", ",d"),
   Column("seconds", "wall time (s)", ",.0f", spread=True),
@@ -89,8 +91,9 @@ def row(
     "pairs": difference.n if difference else None,
     "loss_difference": difference,
     "mlm_gain": gain,
-    "squad_average": group.statistic("SQuAD average"),
-    "glue_average": group.statistic("GLUE average"),
+    "squad_average": group.statistic(column.SQUAD_AVERAGE),
+    "glue_average_dev": group.statistic(column.dev_name(column.GLUE_AVERAGE)),
+    "glue_average": group.statistic(column.GLUE_AVERAGE),
     "seconds": groups_lib.summarize(run.seconds for run in group.runs),
   }
   if group.runs:

@@ -10,6 +10,7 @@ from swe_tf.report import rows as rows_lib
 from swe_tf.report import speed
 from swe_tf.report import tables
 from swe_tf.report.tables import Column
+from swe_tf.scoring import column
 
 _SPEED_COLUMNS = (
   *rows_lib.METHOD_COLUMNS,
@@ -109,9 +110,10 @@ def finetuning(found: _Comparisons, notes: Sequence[str]) -> tables.Section:
     "finetuning",
     "Fine-tuning (SQuAD and GLUE)",
     [
-      "Mean over pre-training seeds of what `swe finetune` selected. GLUE is "
-      "scored on the dev sets here, on the test sets in the paper; AX on its "
-      "diagnostic set. An average is empty unless all of its tasks are there.",
+      "Mean over pre-training seeds of what `swe finetune` selected. The paper "
+      "has SQuAD's dev sets and GLUE's test sets, and its numbers stand beside "
+      "those only: scores of test sets come from the benchmark's site, by "
+      "--site_scores. An average is there if all of its tasks are.",
       *left_out,
     ],
     " ".join([absent, *left_out]),
@@ -180,12 +182,25 @@ def _rate_rows(comparison: comparisons.Comparison) -> Iterator[tables.Row]:
 
 def _score_rows(comparison: comparisons.Comparison) -> Iterator[tables.Row]:
   for group in comparison.groups.values():
-    for metric in paper.METRICS[1:]:
+    for metric in _score_names():
       measured = group.statistic(metric)
       if measured:
         gain = group.difference(comparison.baseline, metric)
-        yield (
-          rows_lib.method_cells(group)
-          | {"score": metric, "measured": measured, "gain": gain}
-          | rows_lib.paper_cells(group.config, metric, "score", measured, gain)
-        )
+        cells = rows_lib.method_cells(group) | {
+          "score": metric,
+          "measured": measured,
+          "gain": gain,
+        }
+        if metric in paper.METRICS:
+          cells |= rows_lib.paper_cells(
+            group.config, metric, "score", measured, gain
+          )
+        yield cells
+
+
+def _score_names() -> Iterator[str]:
+  """Yields the rows of the paper, and each after its own dev set."""
+  for metric in paper.METRICS[1:]:
+    if column.dev_name(metric) != metric:
+      yield column.dev_name(metric)
+    yield metric

@@ -10,7 +10,7 @@ If such a directory holds a `selection.json` with `{"best": "SUBDIRECTORY"}`,
 the file is taken from that subdirectory instead.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import pathlib
 import zipfile
 
@@ -22,8 +22,15 @@ from swe_tf.scoring import glue_predictions
 # Answered by the model of another task.
 _TRAINED_AS = {"AX": "MNLI", "MNLI-m": "MNLI", "MNLI-mm": "MNLI"}
 
-# The majority class of the training set, for tasks that the paper leaves out.
-MAJORITY = {"WNLI": "0"}
+# What fills the tasks that the paper leaves out: the larger class of the
+# training set; of STS-B, a regression, the training set's mean.
+FILLED = {
+  "CoLA": "1",
+  "MRPC": "1",
+  "RTE": "entailment",
+  "STS-B": "2.701",
+  "WNLI": "0",
+}
 
 
 def find_predictions(runs: files.PathLike, name: str) -> pathlib.Path | None:
@@ -48,48 +55,42 @@ def find_predictions(runs: files.PathLike, name: str) -> pathlib.Path | None:
   return None
 
 
-def collect(
-  runs: files.PathLike, majority_for: Iterable[str] = ()
-) -> dict[str, str]:
-  """Returns the checked content of a submission's eleven files by name.
+def collect(runs: files.PathLike) -> tuple[dict[str, str], list[str]]:
+  """Collects and checks the eleven files of a submission.
 
   Args:
     runs: The directory of all runs.
-    majority_for: Names that are filled with the majority class if they have no
-      predictions. Only WNLI can be.
+
+  Returns:
+    Their contents by name, and which of `FILLED` have no predictions.
+
+  Raises:
+    UsageError: If a task of the paper has no predictions, or wrong ones.
   """
-  for name in majority_for:
-    if name not in MAJORITY:
-      raise errors.UsageError(
-        f"--majority_for={name} is not possible; only "
-        f"{', '.join(MAJORITY)} can be filled with its majority class."
-      )
   names = glue_tasks.SUBMISSIONS
   found = {name: find_predictions(runs, name) for name in names}
-  missing = [n for n in names if not found[n] and n not in majority_for]
-  if missing:
-    advice = "."
-    if "WNLI" in missing:
-      advice = (
-        ", or fill WNLI, which the paper leaves out, with --majority_for=WNLI."
-      )
+  missing = [name for name in names if not found[name]]
+  needed = [name for name in missing if name not in FILLED]
+  if needed:
     raise errors.UsageError(
-      f"{runs} has no predictions for {', '.join(missing)}; a submission "
-      f"needs all eleven. Put them into NAME/predictions.tsv{advice}"
+      f"{runs} has no predictions for {', '.join(needed)}; a submission "
+      "needs all that the paper reports. Put them into NAME/predictions.tsv."
     )
   contents = {}
   for name, path in found.items():
     task = glue_tasks.SUBMISSIONS[name]
     if path is None:
-      label = task.labels.index(MAJORITY[name])
-      predictions: dict[int, glue_predictions.Label] = dict.fromkeys(
-        range(task.submissions[name]), label
-      )
+      predictions = dict.fromkeys(range(task.submissions[name]), _fill(task))
     else:
       predictions = glue_predictions.read_predictions(path, task)
       check(predictions, name, path)
     contents[name] = glue_predictions.format_predictions(predictions, task)
-  return contents
+  return contents, missing
+
+
+def _fill(task: glue_tasks.GlueTask) -> glue_predictions.Label:
+  value = FILLED[task.name]
+  return float(value) if task.is_regression else task.labels.index(value)
 
 
 def check(

@@ -198,6 +198,10 @@ class Outcome:
     flops_ratio: The same of FLOPs.
     reached: How many seeds get there.
     flops: All its FLOPs, divided by all of the baseline's.
+    control: The arm that it is judged by: the baseline, or one with as few
+      FLOPs as this arm.
+    at_equal_flops: The final loss minus that of the control's run of the same
+      seed.
   """
 
   arm: str
@@ -208,6 +212,8 @@ class Outcome:
   flops_ratio: Interval | None
   reached: int
   flops: float
+  control: str
+  at_equal_flops: Interval | None
 
 
 def best_rate(records: Sequence[Record], arm: str) -> float | None:
@@ -250,15 +256,28 @@ def at_best_rates(
 
 
 def compare(
-  records: Sequence[Record], baseline: str = "baseline"
+  records: Sequence[Record],
+  baseline: str = "baseline",
+  controls: Mapping[str, str] | None = None,
 ) -> dict[str, Outcome]:
-  """Compares all arms with the baseline, each at its best rate."""
+  """Compares all arms with the baseline, each at its best rate.
+
+  Args:
+    records: The runs.
+    baseline: The baseline.
+    controls: The baselines with as few FLOPs, by the arms that they are for.
+
+  Returns:
+    The outcomes by arm.
+  """
   best = at_best_rates(records)
   base = best.get(baseline, {})
   outcomes = {}
   for arm, runs in best.items():
     pairs = [(run, base[seed]) for seed, run in runs.items() if seed in base]
     reached = [ratios(run, other) for run, other in pairs if run.curve]
+    control = (controls or {}).get(arm, baseline)
+    others = best.get(control, {})
     losses = interval(run.final_loss for run in runs.values())
     assert losses is not None
     outcomes[arm] = Outcome(
@@ -270,6 +289,12 @@ def compare(
       flops_ratio=interval(flops for _, flops in reached),
       reached=sum(steps is not None for steps, _ in reached),
       flops=pairs[0][0].flops / pairs[0][1].flops if pairs else math.nan,
+      control=control,
+      at_equal_flops=interval(
+        run.final_loss - others[seed].final_loss
+        for seed, run in runs.items()
+        if seed in others
+      ),
     )
   return outcomes
 
@@ -290,43 +315,44 @@ class Verdict:
 
 
 def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
-  """Says whether the best of `arms` is below the baseline for certain.
+  """Says whether the best of `arms` is below its control for certain.
 
   Args:
     outcomes: What the arms came to.
-    arms: Those that share weights. The one whose mean is lowest is judged.
+    arms: Those that share weights. The one that is lowest against its control
+      is judged.
   """
-  found = [outcomes[arm] for arm in arms if arm in outcomes]
-  found = [each for each in found if each.difference is not None]
-  if not found:
+  found = [
+    (outcomes[arm].at_equal_flops, outcomes[arm])
+    for arm in arms
+    if arm in outcomes
+  ]
+  pairs = [(each, outcome) for each, outcome in found if each is not None]
+  if not pairs:
     return Verdict(CANNOT_TELL, "no run that shares weights has ended.", "")
-  best = min(found, key=_mean_difference)
-  difference = best.difference
-  assert difference is not None
+  difference, best = min(pairs, key=lambda pair: pair[0].mean)
+  control = "the baseline"
+  if best.control != "baseline":
+    control = f"{best.control}, a baseline with as few FLOPs"
   if difference.high < 0:
     return Verdict(
       SHARE,
-      f"{best.arm} ends {-difference.mean:.3f} below the baseline, 95% "
-      f"interval {-difference.high:.3f} to {-difference.low:.3f}.",
+      f"{best.arm} ends {-difference.mean:.3f} below {control}; 95% interval "
+      f"{-difference.high:.3f} to {-difference.low:.3f}.",
       best.arm,
     )
   if difference.low > 0:
     return Verdict(
       DO_NOT_SHARE,
-      f"even {best.arm} ends {difference.mean:.3f} above the baseline, 95% "
+      f"even {best.arm} ends {difference.mean:.3f} above {control}; 95% "
       f"interval {difference.low:.3f} to {difference.high:.3f}.",
       best.arm,
     )
   return Verdict(
     CANNOT_TELL,
-    f"{best.arm} minus baseline is {difference}; {_seeds_needed(difference)}.",
+    f"{best.arm} minus {control} is {difference}; {_seeds_needed(difference)}.",
     best.arm,
   )
-
-
-def _mean_difference(outcome: Outcome) -> float:
-  assert outcome.difference is not None
-  return outcome.difference.mean
 
 
 def _seeds_needed(difference: Interval) -> str:

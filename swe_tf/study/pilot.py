@@ -2,18 +2,23 @@
 
 The planned experiment is cut down to a budget, its schedule decayed to 0 at the
 last step of that, and trained by the arms that matter: the baseline, equal
-initial weights, SWE as planned, and the recipe. All get the same three learning
-rates; those that are not far behind get more seeds. Then there is an answer.
+initial weights, SWE as planned, and the recipe. An arm whose steps cost less is
+judged by a baseline of its own, with as few FLOPs and fully decayed. All get
+the same three learning rates; those that are not far behind get more seeds.
+Then there is an answer.
 
 A pilot is a tuned study (`tuning.py`) on the runs of the sweeps. It is decided
 by the final loss of short runs, so what it says is about runs of that length.
 """
 
+from collections.abc import Mapping
 import contextlib
+import math
 import time
 from typing import Any
 
 from official.core import config_definitions as cfg
+from official.core import exp_factory
 from swe_tf import errors
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
@@ -50,16 +55,22 @@ def make_study(
   Raises:
     UsageError: If the plan cannot be cut down.
   """
-  arms = _arms(config)
+  arms, controls = _arms(config), {}
+  overrides = _cut_down(config, steps)
   study = study_file.Study(
     experiment=experiment,
     config_files=(),
-    overrides=_cut_down(config, steps),
+    overrides=overrides,
     metrics=("validation_loss",),
     runs=(),
   )
+  for arm, validations in _cheaper(study, arms).items():
+    controls[arm] = f"{BASELINE}{100 * validations // _VALIDATIONS}"
+    few = validations * overrides["trainer"]["validation_interval"]
+    arms[controls[arm]] = arms[BASELINE] | {"trainer": {"train_steps": few}}
   tuning = {
     "arms": arms,
+    "controls": controls,
     "baseline": BASELINE,
     "learning_rates": [_peak(config) * factor for factor in _RATE_FACTORS],
     "seeds": list(range(seeds)),
@@ -79,8 +90,33 @@ def most_runs(study: study_file.Study) -> int:
 def sharing_arms(study: study_file.Study) -> list[str]:
   """Returns the arms that share weights."""
   assert study.tuning is not None
-  controls = (BASELINE, EQUAL_INIT)
+  controls = (BASELINE, EQUAL_INIT, *study.tuning.controls.values())
   return [arm for arm in study.tuning.arms if arm not in controls]
+
+
+def _cheaper(
+  study: study_file.Study, arms: Mapping[str, Any]
+) -> dict[str, int]:
+  """Returns how many validations a baseline with as few FLOPs has, by arm.
+
+  Only of arms whose steps cost less. Rounded up, in favour of the baseline.
+  """
+  costs = {}
+  for arm, overrides in arms.items():
+    loops = overrides["task"]["sharing"].get("loops")
+    if arm != BASELINE and not loops:
+      continue
+    config = exp_factory.get_exp_config(study.experiment)
+    for each in (study.overrides, overrides):
+      config.override(each, is_strict=False)
+    config.validate()
+    # What is no BERT has no cost, and goes without such a control.
+    with contextlib.suppress(errors.UsageError):
+      costs[arm] = cost.training_flops(config)
+  base = costs.pop(BASELINE, 0)
+  return {
+    arm: math.ceil(_VALIDATIONS * flops / base) for arm, flops in costs.items()
+  }
 
 
 def _peak(config: cfg.ExperimentConfig) -> float:
@@ -199,8 +235,6 @@ def time_step(
   """
   del job
   begin = time.monotonic()
-  from official.core import exp_factory
-
   config = exp_factory.get_exp_config(experiment)
   config.override(overrides, is_strict=False)
   config.validate()

@@ -8,7 +8,9 @@ that is written down beforehand is dropped on the way:
 - an arm of `probes` is first run at the middle rate alone, and dropped if it
   ends more than `drop_above` above the baseline at that rate;
 - any arm is dropped if its best, once it is not at an edge, is more than
-  `drop_above` above the baseline's best.
+  `drop_above` above the best of the baseline, or of its control.
+
+A control is a baseline with as few FLOPs as a cheaper arm, and stays.
 
 Pure functions of the losses so far, so that a study is resumed by asking again.
 Imports no TensorFlow.
@@ -49,6 +51,7 @@ class Tuning:
     drop_above: How far above the baseline's loss an arm is dropped.
     probes: Arms that have to earn their rates at the middle one.
     unseeded: Arms that keep the first seed only.
+    controls: Arms that have another baseline, by name: that baseline.
   """
 
   arms: Mapping[str, Mapping[str, Any]]
@@ -60,9 +63,12 @@ class Tuning:
   drop_above: float = math.inf
   probes: tuple[str, ...] = ()
   unseeded: tuple[str, ...] = ()
+  controls: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self):
-    names = (self.baseline, *self.probes, *self.unseeded)
+    pairs = self.controls.items()
+    names = [self.baseline, *self.probes, *self.unseeded]
+    names += [name for pair in pairs for name in pair]
     unknown = [name for name in names if name not in self.arms]
     if unknown:
       raise errors.UsageError(
@@ -155,20 +161,21 @@ def _is_tuned(tuning: Tuning, losses: Losses, arm: str) -> bool:
 def dropped(tuning: Tuning, losses: Losses) -> dict[str, str]:
   """Returns why arms are dropped, by name."""
   reasons = {}
-  base = rates_of(tuning, losses, tuning.baseline)
   middle = tuning.middle_rate
   for arm in tuning.arms:
-    rates = rates_of(tuning, losses, arm)
-    if arm == tuning.baseline:
+    if arm == tuning.baseline or arm in tuning.controls.values():
       continue
+    control = tuning.controls.get(arm, tuning.baseline)
+    rates = rates_of(tuning, losses, arm)
+    base = rates_of(tuning, losses, control)
     if arm in tuning.probes and {middle} <= rates.keys() & base.keys():
       over = rates[middle] - base[middle]
       if over > tuning.drop_above:
-        reasons[arm] = f"{over:.3f} above the baseline at {middle:g}"
-    if all(_is_tuned(tuning, losses, each) for each in (arm, tuning.baseline)):
+        reasons[arm] = f"{over:.3f} above the {control} at {middle:g}"
+    if all(_is_tuned(tuning, losses, each) for each in (arm, control)):
       over = min(rates.values()) - min(base.values())
       if over > tuning.drop_above and arm not in reasons:
-        reasons[arm] = f"best {over:.3f} above the baseline's best"
+        reasons[arm] = f"best {over:.3f} above the {control}'s best"
   return reasons
 
 
@@ -187,8 +194,9 @@ def next_points(tuning: Tuning, losses: Losses) -> list[Point]:
       continue
     rates: Sequence[float] = tuning.learning_rates
     if arm in tuning.probes:
-      judged = Point(arm, middle, first_seed) in losses and (
-        Point(tuning.baseline, middle, first_seed) in losses
+      control = tuning.controls.get(arm, tuning.baseline)
+      judged = all(
+        Point(each, middle, first_seed) in losses for each in (arm, control)
       )
       rates = rates if judged else [middle]
     points = [Point(arm, rate, first_seed) for rate in rates]
@@ -215,7 +223,8 @@ def _after_first_rates(tuning: Tuning, losses: Losses, arm: str) -> list[Point]:
       return [Point(arm, _round(best / tuning.factor), tuning.seeds[0])]
     if best == rates[-1]:
       return [Point(arm, _round(best * tuning.factor), tuning.seeds[0])]
-  if arm in tuning.unseeded or not _is_tuned(tuning, losses, tuning.baseline):
+  control = tuning.controls.get(arm, tuning.baseline)
+  if arm in tuning.unseeded or not _is_tuned(tuning, losses, control):
     return []  # In the second case, whether it is dropped is not known yet.
   points = [Point(arm, best, seed) for seed in tuning.seeds[1:]]
   return [point for point in points if point not in losses]

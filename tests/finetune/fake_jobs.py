@@ -1,13 +1,23 @@
 """The jobs of `swe finetune` without TensorFlow: rates stand for what happens.
 
 A learning rate of 2 fails, 3 dies, 4 diverges, 5 is bad input, 6 has no score;
-others end with the accuracy 50 + seed.
+others end with scores of 50 + seed.
 """
 
 import os
+import pathlib
 import signal
 
 from swe_tf import errors
+
+# What a task is scored by.
+SCORES = {
+  "squad_v1.1": {"eval": ("f1", "exact_match")},
+  "squad_v2.0": {"eval": ("best_f1", "best_exact")},
+  "MNLI": {"dev_matched": ("accuracy",), "dev_mismatched": ("accuracy",)},
+  "QQP": {"dev": ("f1", "accuracy")},
+  "SST-2": {"dev": ("accuracy",)},
+}
 
 
 def check(job, settings, run):
@@ -25,11 +35,15 @@ def train(job, settings, run):
     raise ValueError("no luck")
   if rate == 3:
     os.kill(os.getpid(), signal.SIGKILL)
-  accuracy = None if rate == 6 else 50.0 + run["seed"]
+  score = None if rate == 6 else 50.0 + run["seed"]
+  task = pathlib.Path(settings["data_dir"]).name
   result = {
     "status": "finished",
-    "task": "SST-2",
-    "scores": {"dev": {"accuracy": accuracy}},
+    "task": task,
+    "scores": {
+      split: dict.fromkeys(metrics, score)
+      for split, metrics in SCORES.get(task, SCORES["SST-2"]).items()
+    },
   }
   if rate == 4:
     result |= {"status": "diverged", "reason": "loss nan at step 1"}
@@ -38,4 +52,6 @@ def train(job, settings, run):
 
 def predict(job, settings, run, ax_data_dir):
   (job.directory.path / "predictions.tsv").write_text("index\tprediction\n")
+  if ax_data_dir:
+    return {"diagnostic": {"matthews_corrcoef": 20.0}}
   return {"test": {"accuracy": 12.5}}

@@ -65,9 +65,7 @@ def runs(tmp_path):
 
 def test_zip_has_what_the_site_takes(runs, tmp_path):
   path = tmp_path / "glue.zip"
-  command.run(
-    command.Options(runs=str(runs), output=str(path), majority_for=("WNLI",))
-  )
+  command.run(command.Options(runs=str(runs), output=str(path)))
   with zipfile.ZipFile(path) as archive:
     assert archive.namelist() == [f"{name}.tsv" for name in sorted(_ROWS)]
     for name, rows in _ROWS.items():
@@ -77,32 +75,52 @@ def test_zip_has_what_the_site_takes(runs, tmp_path):
       label = "0" if name == "WNLI" else _LABELS[name]
       assert lines[-1] == f"{rows - 1}\t{label}"
   again = tmp_path / "again.zip"
-  submission.write_zip(again, submission.collect(runs, ["WNLI"]))
+  submission.write_zip(again, submission.collect(runs)[0])
   assert again.read_bytes() == path.read_bytes()
 
 
-def test_missing_tasks_are_listed(runs):
-  (runs / "RTE/predictions.tsv").unlink()
-  with pytest.raises(errors.UsageError, match="for RTE, WNLI; .*majority_for"):
+def test_what_the_paper_leaves_out_is_filled_and_said(runs, tmp_path, capsys):
+  larger = {
+    "CoLA": "1",
+    "MRPC": "1",
+    "RTE": "entailment",
+    "STS-B": "2.701",
+    "WNLI": "0",
+  }
+  for name in larger:
+    (runs / name / "predictions.tsv").unlink(missing_ok=True)
+  path = tmp_path / "glue.zip"
+  command.run(command.Options(runs=str(runs), output=str(path)))
+  output = capsys.readouterr().out
+  with zipfile.ZipFile(path) as archive:
+    for name, label in larger.items():
+      _, *lines = archive.read(f"{name}.tsv").decode().splitlines()
+      assert lines == [f"{row}\t{label}" for row in range(_ROWS[name])]
+      assert f"all of them {label}: no predictions" in output
+  assert output.count("no predictions") == len(larger)
+
+
+def test_missing_tasks_of_the_paper_are_listed(runs):
+  (runs / "SST-2/predictions.tsv").unlink()
+  (runs / "MNLI/AX.tsv").unlink()
+  with pytest.raises(errors.UsageError, match="for AX, SST-2; "):
     submission.collect(runs)
-  with pytest.raises(errors.UsageError, match="majority_for=RTE is not"):
-    submission.collect(runs, ["RTE"])
 
 
 def test_wrong_number_of_rows(runs):
   _write(runs / "RTE/predictions.tsv", "RTE", rows=277)
   with pytest.raises(errors.UsageError, match="RTE/pred.*277.*has 3000 rows"):
-    submission.collect(runs, ["WNLI"])
+    submission.collect(runs)
 
 
 def test_label_names_are_checked(runs):
   path = runs / "RTE/predictions.tsv"
   path.write_text(path.read_text().replace("1\tnot_", "1\tno_", 1))
   with pytest.raises(errors.UsageError, match="tsv:3: label 'no_entailment'"):
-    submission.collect(runs, ["WNLI"])
+    submission.collect(runs)
 
 
 def test_selection_must_exist(runs):
   (runs / "QNLI/selection.json").write_text('{"best": "gone"}')
   with pytest.raises(errors.UsageError, match="'gone', which is no directory"):
-    submission.collect(runs, ["WNLI"])
+    submission.collect(runs)

@@ -78,6 +78,21 @@ def test_the_verdict_needs_an_interval_that_excludes_zero(losses, word, reason):
   assert verdict.arm == "cheap"
 
 
+def test_a_cheaper_arm_is_judged_by_a_baseline_with_as_few_flops():
+  runs = _runs([2.02, 2.12, 1.921])  # Above the baseline.
+  runs += [
+    _record("short", seed, loss, phases=((73, 10.0),))
+    for seed, loss in enumerate((2.21, 2.30, 2.12))
+  ]
+  outcomes = outcome_lib.compare(runs, controls={"cheap": "short"})
+  assert outcomes["cheap"].difference.mean > 0
+  assert outcomes["cheap"].at_equal_flops.mean == pytest.approx(-0.569 / 3)
+  verdict = outcome_lib.judge(outcomes, ["cheap"])
+  assert verdict.word == outcome_lib.SHARE and "short" in verdict.reason
+  without = outcome_lib.judge(outcome_lib.compare(runs), ["cheap"])
+  assert without.word == outcome_lib.DO_NOT_SHARE
+
+
 def test_nothing_to_judge():
   outcomes = outcome_lib.compare(_runs([]))
   assert outcome_lib.judge(outcomes, ["cheap"]).word == outcome_lib.CANNOT_TELL

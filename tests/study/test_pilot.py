@@ -10,6 +10,7 @@ import pytest
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.configs import cost
 from swe_tf.study import experiments
 from swe_tf.study import pilot
 from tests import tiny
@@ -32,14 +33,25 @@ def test_a_plan_is_cut_down_and_decays_to_zero(config):
     "equal_init",
     "swe",
     "few_loops",
+    "baseline80",
   ]
+  assert study.tuning.controls == {"few_loops": "baseline80"}
   assert study.tuning.learning_rates == (0.005, 0.01, 0.02)
   configs = experiments.make_configs(study)
-  assert len(configs) == 12 and pilot.most_runs(study) == 20
+  assert len(configs) == 15 and pilot.most_runs(study) == 25
+  flops = {name: cost.training_flops(each) for name, each in configs.items()}
+  base, recipe, control = (
+    flops[f"{arm}-lr0.01-seed0"]
+    for arm in ("baseline", "few_loops", "baseline80")
+  )
+  # The control has at least the recipe's FLOPs, to the next 5%.
+  assert 0.75 * base < recipe <= control == 0.8 * base
   for name, each in configs.items():
-    assert each.trainer.train_steps == 100
+    steps = 80 if name.startswith("baseline80") else 100
+    assert each.trainer.train_steps == steps
     rate = each.trainer.optimizer_config.learning_rate.polynomial
-    assert rate.decay_steps + rate.offset == 100 and rate.end_learning_rate == 0
+    assert rate.decay_steps + rate.offset == steps
+    assert rate.end_learning_rate == 0
     assert each.task.train_data.input_path == config.task.train_data.input_path
     sharing = each.task.sharing
     assert (sharing.mode == "none") == name.startswith("baseline")

@@ -69,6 +69,20 @@ def test_what_is_hopeless_is_dropped_by_the_rule():
   assert sum(p.arm == "baseline" for p in losses) == 5
 
 
+def test_an_arm_with_a_control_is_dropped_by_it_and_the_control_stays():
+  arms = {"baseline": {}, "short": {}, "cheap": {}, "dear": {}}
+  floors = {"baseline": 1.0, "short": 2.0, "cheap": 1.9, "dear": 1.9}
+  tuning = _tuning(arms=arms, probes=["cheap"], controls={"cheap": "short"})
+  losses = _run_all(
+    tuning, lambda p: _parabola(2e-3, floors[p.arm])(p.learning_rate)
+  )
+  assert list(tuning_lib.dropped(tuning, losses)) == ["dear"]
+  seeds = {arm: sum(p.arm == arm for p in losses) for arm in arms}
+  assert seeds == {"baseline": 5, "short": 5, "cheap": 5, "dear": 3}
+  with pytest.raises(errors.UsageError, match="'shorter' is none of the arms"):
+    _tuning(arms=arms, probes=[], controls={"cheap": "shorter"})
+
+
 def test_rates_that_diverge_are_not_the_best_and_widening_ends():
   def loss(point):
     return math.inf if point.learning_rate > 1e-3 else 2.0 + point.learning_rate

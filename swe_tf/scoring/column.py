@@ -1,0 +1,138 @@
+"""A column of the paper's tables: what one checkpoint scores on all tasks.
+
+The rows come from the directories that `swe finetune` leaves, one a task. The
+paper has the development sets of SQuAD and the test sets of GLUE, which only
+the benchmark's site can score; `read_dev` reads the development sets of both.
+AX has one set, which is its test set.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.scoring import averages
+
+# What is fine-tuned for a column, in this order. AX is answered by MNLI.
+TASKS = ("squad_v1.1", "squad_v2.0", "MNLI", "QNLI", "QQP", "SST-2")
+AX = "AX"
+# What `swe finetune --tasks` leaves of a column.
+FILE_NAME = "column.json"
+SQUAD_AVERAGE, GLUE_AVERAGE = "SQuAD average", "GLUE average"
+# In the order of the paper's tables.
+ROWS = (
+  SQUAD_AVERAGE,
+  GLUE_AVERAGE,
+  *averages.SQUAD_ROWS,
+  *averages.GLUE_ROWS,
+)
+# Rows of which the paper has the test set, and one can have another.
+TEST_ROWS = tuple(row for row in averages.GLUE_ROWS if row != AX)
+
+# By task: where its `selection.json` has the rows.
+_PLACES = {
+  "squad_v1.1": {"squad_v1.1": "eval/f1"},
+  "squad_v2.0": {"squad_v2.0": "eval/best_f1"},
+  "MNLI": {
+    "MNLI-m": "dev_matched/accuracy",
+    "MNLI-mm": "dev_mismatched/accuracy",
+  },
+  "QNLI": {"QNLI": "dev/accuracy"},
+  "QQP": {"QQP": "dev/f1"},
+  "SST-2": {"SST-2": "dev/accuracy"},
+}
+
+
+def read_dev(directory: files.PathLike) -> dict[str, float]:
+  """Reads the rows of one task, in percent, means over seeds.
+
+  Args:
+    directory: What `swe finetune` left of a task: `selection.json` is in it.
+
+  Returns:
+    The scores by row, without what has none.
+  """
+  folder = files.as_path(directory)
+  selection = files.read_json(folder / "selection.json")
+  task, found = selection["task"], selection["scores"]
+  scores = {}
+  for row, place in _PLACES.get(task, {}).items():
+    mean = found.get(place, {}).get("mean")
+    if mean is not None:
+      scores[row] = mean
+  path = folder / selection["best"] / "test_result.json"
+  if task == "MNLI" and path.exists():
+    for split in files.read_json(path).get("scores", {}).values():
+      if split and split.get("matthews_corrcoef") is not None:
+        scores[AX] = split["matthews_corrcoef"]
+  return scores
+
+
+def dev_name(row: str) -> str:
+  """Returns what a row is called where its test set is another one.
+
+  >>> dev_name("QNLI"), dev_name("squad_v1.1")
+  ('QNLI (dev)', 'squad_v1.1')
+  """
+  has_test = row in (*TEST_ROWS, GLUE_AVERAGE)
+  return f"{row} (dev)" if has_test else row
+
+
+def with_averages(scores: Mapping[str, float]) -> dict[str, float]:
+  """Adds the averages of which every row is there; in the order of `ROWS`."""
+  complete = dict(scores)
+  for name, rows, average in (
+    (SQUAD_AVERAGE, averages.SQUAD_ROWS, averages.squad_average),
+    (GLUE_AVERAGE, averages.GLUE_ROWS, averages.glue_average),
+  ):
+    if set(rows) <= set(scores):
+      complete[name] = average(scores)
+  return {row: complete[row] for row in ROWS if row in complete}
+
+
+def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
+  """Reads what came back from the benchmark's site.
+
+  Args:
+    path: A YAML file: under the name of a run, or of a directory of
+      `swe finetune --tasks`, as the report has it, the scores by row:
+      `runs/large_swe: {MNLI-m: 87.4, QNLI: 93.0, ...}`.
+
+  Raises:
+    UsageError: If that is not what is in the file.
+  """
+  content = files.read_yaml(path)
+  if not isinstance(content, dict):
+    raise errors.UsageError(
+      f"{path}: it must have scores under the name of each run, such as "
+      "`runs/large_swe: {QNLI: 93.0, SST-2: 94.7}`."
+    )
+  for name, scores in content.items():
+    if not isinstance(scores, dict):
+      raise errors.UsageError(
+        f"{path}: {name} has {scores!r}; give scores, such as {{QNLI: 93.0}}."
+      )
+    for row, value in scores.items():
+      _check_site_score(f"{path}: {name}", row, value)
+  return {
+    str(name): {row: float(value) for row, value in scores.items()}
+    for name, scores in content.items()
+  }
+
+
+def _check_site_score(where: str, row: Any, value: Any) -> None:
+  if row not in averages.GLUE_ROWS:
+    raise errors.UsageError(
+      f"{where} has a score for {row}; the rows are "
+      f"{', '.join(averages.GLUE_ROWS)}."
+    )
+  is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+  if not is_number or not -100 <= value <= 100:
+    raise errors.UsageError(
+      f"{where}: {row} is {value!r}; scores are in percent, from -100 to 100."
+    )
+  if row != AX and abs(value) <= 1:
+    raise errors.UsageError(
+      f"{where}: {row} is {value!r}; scores are in percent: write "
+      f"{100 * value:g} for a fraction of {value:g}."
+    )
