@@ -2,10 +2,12 @@
 
 import collections
 import json
+import math
 
 import pytest
 
 from experiments import build_map
+from swe_tf.study import outcome as outcome_lib
 from swe_tf.study import study_file
 
 _FIELDS = [
@@ -69,7 +71,36 @@ def test_a_regime_has_its_study_and_its_baseline(rows):
     assert "baseline" in kept
 
 
+def _run(arm, seed, losses, flops=1.0):
+  return outcome_lib.Record(
+    arm=arm,
+    learning_rate=1.0,
+    seed=seed,
+    final_loss=losses[-1],
+    steps=10 * (len(losses) - 1),
+    phases=((10 * (len(losses) - 1), flops),),
+    seconds=1.0,
+    curve=tuple((10 * n, loss) for n, loss in enumerate(losses)),
+  )
+
+
+def test_a_saving_is_read_off_the_mean_curve_and_its_interval_off_the_seeds():
+  base = [_run("baseline", seed, [3.0, 2.5, 2.0]) for seed in range(4)]
+  same = [_run("cheap", seed, [3.0, 1.0, 0.5], 0.5) for seed in range(4)]
+  # Down at 2 in the middle of the first 10 steps, of 20, at half the FLOPs.
+  assert build_map.saving(base + same, "cheap") == (0.125, 0.125, 0.125)
+  # The mean of these is [3, 2.5, 1.75]; of two that stay above there is none.
+  other = [
+    _run("cheap", seed, losses)
+    for seed, losses in enumerate([[3.0, 2.0, 1.0], [3.0, 3.0, 2.5]])
+  ]
+  mean, low, high = build_map.saving(base + other, "cheap")
+  assert mean == pytest.approx((10 + 10 * 0.5 / 0.75) / 20)
+  assert low == pytest.approx(0.5) and high == math.inf
+
+
 def test_the_page_has_the_tables_of_the_map():
   page = build_map.PAGE.read_text(encoding="utf-8")
   for name, runs in build_map.read_regimes().items():
     assert build_map.table_of(name, runs) in page
+  assert build_map.confirmation() in page
