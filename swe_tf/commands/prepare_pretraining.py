@@ -3,9 +3,10 @@ r"""Converts text files to masked TFRecords.
     swe prepare pretraining --input='wiki/*.txt.gz,books/*.txt' \
       --vocab=vocab.txt --output_dir=DIR --masking=whole_word
 
-Model Garden's stock loader reads the shards. They are a function of the text
-and the flags, whatever --jobs is. Re-run it after Ctrl-C to make the shards
-that are missing.
+With `--tfds=wikipedia/20230601.en` in the place of `--input`, TFDS downloads
+the text. Model Garden's stock loader reads the shards. They are a function of
+the text and the flags, whatever --jobs is. Re-run it after Ctrl-C to make the
+shards that are missing.
 """
 
 import dataclasses
@@ -23,8 +24,15 @@ class Options(job.Options):
   """What the job can be asked for, as flags."""
 
   input: str = options_lib.flag(
-    "Text files: paths or globs, separated by commas."
+    "Text files, or TFRecords with a feature `text`: paths or globs, separated "
+    "by commas.",
+    "",
   )
+  tfds: str | None = options_lib.flag(
+    "A set of TensorFlow Datasets with a feature `text`, instead of --input.",
+    None,
+  )
+  split: str = options_lib.flag("With --tfds: its split.", "train")
   vocab: str | None = options_lib.flag("WordPiece vocabulary file.", None)
   output_dir: str = options_lib.flag(
     "Directory for the shards, vocab.txt and manifest.json."
@@ -77,6 +85,10 @@ class Options(job.Options):
   )
 
   def __post_init__(self):
+    if bool(self.input) == bool(self.tfds):
+      raise errors.UsageError(
+        "--input is missing, or --tfds; give one of them, see --help."
+      )
     if not self.vocab and not self.learn_vocab:
       raise errors.UsageError("--vocab is missing, or --learn_vocab.")
 
@@ -86,6 +98,11 @@ def run(options: Options) -> None:
   # Tokenizing is work for the CPU, and the result must not depend on a GPU.
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
   console = rich_console.Console(stderr=True, highlight=False)
+  if options.tfds:
+    from swe_tf.data.text import text_records
+
+    paths = text_records.files_of_tfds(options.tfds, options.split)
+    options = dataclasses.replace(options, input=",".join(paths), tfds=None)
   try:
     made = job.prepare(options, console)
   except KeyboardInterrupt:

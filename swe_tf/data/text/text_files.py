@@ -1,8 +1,8 @@
 """Text files on the way in: found, checked, and cut into blocks of lines.
 
-Reads UTF-8, plain or .gz, here or in any place that TensorFlow can open. A
-block is what one shard is made of. Splitting lines into documents is
-`packing`.
+Reads UTF-8, plain or .gz, and TFRecords with a document each, here or in any
+place that TensorFlow can open. A block is what one shard is made of. Splitting
+lines into documents is `packing`.
 """
 
 import codecs
@@ -42,7 +42,13 @@ class TextFile:
 
 @contextlib.contextmanager
 def open_text(path: str) -> Iterator[IO[bytes]]:
-  """Opens a file for reading bytes; .gz is decompressed."""
+  """Opens a file for reading bytes; .gz is decompressed, records are lines."""
+  if "tfrecord" in os.path.basename(path):
+    from swe_tf.data.text import text_records
+
+    with text_records.open_text(path) as records:
+      yield records
+    return
   try:
     with files.open_binary(path) as raw:
       is_gzip = path.endswith(".gz")

@@ -7,7 +7,9 @@ package knows text: what follows is the same for both, bit for bit.
 """
 
 from collections.abc import Sequence
+import io
 import os
+from typing import IO
 
 import tensorflow as tf
 
@@ -45,6 +47,32 @@ def read_lines(path: tf.Tensor, feature: str) -> tf.data.Dataset:
     )
 
   return records.flat_map(lines)
+
+
+class _Text(io.RawIOBase):
+  """The lines of a file's documents, to be read like a text file."""
+
+  def __init__(self, path: str, feature: str):
+    super().__init__()
+    self._lines = read_lines(tf.constant(path), feature).as_numpy_iterator()
+    self._rest = b""
+
+  def readable(self) -> bool:
+    return True
+
+  def readinto(self, buffer) -> int:
+    if not self._rest:
+      line = next(self._lines, None)
+      self._rest = b"" if line is None else line + b"\n"
+    part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+    buffer[: len(part)] = part
+    return len(part)
+
+
+def open_text(path: str, feature: str = "text") -> IO[bytes]:
+  """Opens a file of records as the text file with the same lines."""
+  check(path, feature)
+  return io.BufferedReader(_Text(path, feature), 1 << 20)
 
 
 def check(path: str, feature: str) -> None:

@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from swe_tf import errors
+from swe_tf.commands import prepare_pretraining as command
 from swe_tf.data import checks
 from swe_tf.data.text import pretrain_text
 
@@ -138,3 +139,27 @@ def test_what_cannot_be_read_is_one_line(folder, tmp_path):
     file.write(os.urandom(40))
   with pytest.raises(errors.UsageError, match="cannot read a record"):
     _batches(_params(folder, input_path=str(tmp_path / "cut.tfrecord")))
+
+
+def test_shards_of_records_are_those_of_the_same_lines(folder, tmp_path):
+  vocab = tmp_path / "vocab.txt"
+  vocab.write_text(
+    "\n".join([*_WORDS[:5], *"abcdefgh", *map("##{}".format, "abcdefgh")])
+  )
+  shards = {}
+  for kind in ("txt", "tfrecord"):
+    command.run(
+      command.Options(
+        input=f"{folder}/part*.{kind}",
+        vocab=str(vocab),
+        output_dir=str(tmp_path / kind),
+        seq_length=32,
+        num_shards=3,
+        jobs=1,
+      )
+    )
+    paths = sorted((tmp_path / kind).glob("*.tfrecord"))
+    shards[kind] = {path.name: path.read_bytes() for path in paths}
+  assert len(shards["txt"]) == 3 and shards["txt"] == shards["tfrecord"]
+  with pytest.raises(errors.UsageError, match="--input is missing, or --tfds"):
+    command.Options(vocab="v", output_dir="o")

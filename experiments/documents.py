@@ -1,0 +1,91 @@
+"""Corpora to plain text, a blank line after each document.
+
+    python -m experiments.documents --output=FILE.txt.gz PATTERN...
+
+Reads what wikiextractor writes with --json (a JSON object a line, with `text`),
+books in Markdown, and Project Gutenberg's text files. Of a book the front
+matter, the licence around the text, headings' marks and rules are left out;
+lines of a paragraph are joined, since a line is a segment. `swe prepare
+pretraining` reads the result.
+"""
+
+from collections.abc import Iterator
+import glob
+import gzip
+import json
+import pathlib
+import re
+
+from absl import app
+from absl import flags
+
+from swe_tf import errors
+from swe_tf import files
+
+_OUTPUT = flags.DEFINE_string("output", None, "A new text file.", required=True)
+
+# Between rules, or headings with a rule under them.
+_FRONT_MATTER = re.compile(
+  r"\A(---\n.*?\n---\n|(#[^\n]*\n\s*)+-{3,}\n)", re.DOTALL
+)
+_GUTENBERG = re.compile(
+  r"\*\*\* ?START OF.*?\*\*\*(.*?)\*\*\* ?END OF", re.DOTALL
+)
+_RULE = re.compile(r"[-*_=\s]{3,}")
+
+
+def paragraphs(book: str) -> Iterator[str]:
+  r"""Yields the paragraphs of a book, a line each.
+
+  >>> list(paragraphs("---\ntitle: T\n---\n# One\n\nIt\nwas.\n\n***\n\n*So.*"))
+  ['One', 'It was.', 'So.']
+  """
+  inside = _GUTENBERG.search(book)
+  text = inside[1] if inside else _FRONT_MATTER.sub("", book)
+  for paragraph in re.split(r"\n\s*\n", text):
+    line = " ".join(paragraph.split())
+    if line and not _RULE.fullmatch(line):
+      line = re.sub(r"^(#+|>)\s*", "", line)
+      yield re.sub(r"(\*+|_+)(?=\S)(.+?)(?<=\S)\1", r"\2", line)
+
+
+def documents(path: str) -> Iterator[str]:
+  """Yields the documents of a file.
+
+  Raises:
+    UsageError: If a line of JSON is none, or has no text.
+  """
+  content = files.read_text(path)
+  if not content.lstrip().startswith("{"):
+    yield "\n".join(paragraphs(content))
+    return
+  for number, line in enumerate(content.splitlines(), start=1):
+    try:
+      text = json.loads(line)["text"]
+    except (ValueError, KeyError, TypeError) as error:
+      raise errors.UsageError(
+        f"{path}:{number}: no JSON object with `text`: {error}."
+      ) from error
+    if text.strip():
+      yield "\n".join(filter(str.strip, text.splitlines()))
+
+
+def main(argv):
+  paths = sorted(path for each in argv[1:] for path in glob.glob(each))
+  if not paths:
+    raise app.UsageError(f"no file matches {' '.join(argv[1:]) or 'nothing'}.")
+  output = pathlib.Path(_OUTPUT.value)
+  files.refuse_existing([output])
+  count = 0
+  with files.complete_or_absent(output) as scratch:
+    opened = gzip.open if output.suffix == ".gz" else open
+    with opened(scratch, "wt", encoding="utf-8") as file:
+      for path in paths:
+        for document in documents(path):
+          file.write(document + "\n\n")
+          count += 1
+  print(f"{count:,} documents of {len(paths):,} files in {output}")
+
+
+if __name__ == "__main__":
+  app.run(main)
