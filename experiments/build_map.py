@@ -39,8 +39,11 @@ TITLES = {
 }
 # They ask what happens at given rates, so none of them is the best.
 UNTUNED = ("low_rate",)
-# More seeds of a regime, by a file of their own.
-MORE_SEEDS = {"text": "text_seeds"}
+# More seeds and arms of a regime, by files of their own.
+MORE_SEEDS = {
+  "text": ("text_seeds", "text_tau"),
+  "small_batch": ("small_batch_short",),
+}
 _SEEDS = 3  # An arm with fewer was dropped.
 _DRAWS = 10_000
 
@@ -96,8 +99,9 @@ def _without_curve(result, known) -> outcome_lib.Record:
 def read_regimes() -> dict[str, list[outcome_lib.Record]]:
   """Returns all runs by regime, in the order of `TITLES`."""
   regimes = {name: _read(name) for name in TITLES}
-  for name, more in MORE_SEEDS.items():
-    regimes[name] += _read(more)
+  for name, others in MORE_SEEDS.items():
+    for other in others:
+      regimes[name] += _read(other)
   return {name: records for name, records in regimes.items() if records}
 
 
@@ -197,11 +201,47 @@ def saving(
   return part(curves.mean(axis=0), finals.mean()), float(low), float(high)
 
 
+def equal_loss(
+  records: list[outcome_lib.Record], arm: str
+) -> tuple[float, float, float] | None:
+  """Returns the FLOPs of an arm, divided by a baseline's for the same loss.
+
+  That baseline is fully decayed too: its loss is a straight line in the
+  logarithm of its FLOPs, through `short` and `baseline`. The 95% interval draws
+  the seeds of all three anew.
+
+  Args:
+    records: The runs of a regime.
+    arm: The arm.
+
+  Returns:
+    The ratio and its interval; None without three seeds of each.
+  """
+  best = outcome_lib.at_best_rates(records)
+  arms = [list(best.get(n, {}).values()) for n in (arm, "short", "baseline")]
+  if min(map(len, arms)) < _SEEDS:
+    return None
+  flops = [math.log(runs[0].flops) for runs in arms]
+  generator = np.random.default_rng(0)
+  drawn = []
+  for draw in range(1 + _DRAWS):
+    mine, short, base = (
+      losses[generator.integers(len(losses), size=len(losses))].mean()
+      if draw
+      else losses.mean()
+      for losses in (
+        np.array([run.final_loss for run in runs]) for runs in arms
+      )
+    )
+    slope = (base - short) / (flops[2] - flops[1])
+    drawn.append(math.exp(flops[0] - flops[2] - (mine - base) / slope))
+  low, high = np.quantile(drawn[1:], [0.025, 0.975])
+  return drawn[0], float(low), float(high)
+
+
 def confirmation() -> str:
   """Returns the judgement of text_seeds.yaml, on its own seeds alone."""
-  records = _read(MORE_SEEDS["text"])
-  if not records:
-    return ""
+  records = _read("text_seeds")
   lines = [
     "### `text` once more, on seeds 3 to 7 alone (`text_seeds`)",
     "",
@@ -266,8 +306,8 @@ def table_of(regime: str, records: list[outcome_lib.Record]) -> str:
     "",
     "| arm | peak | FLOPs | final loss | minus baseline, by seed | steps to "
     "the baseline's loss | FLOPs to it | FLOPs to its mean | minus `short`, by "
-    "seed | |",
-    "|---|---|---|---|---|---|---|---|---|---|",
+    "seed | FLOPs for an equal loss | |",
+    "|---|---|---|---|---|---|---|---|---|---|---|",
   ]
   order = sorted(outcomes.values(), key=lambda each: each.loss.mean)
   for each in order:
@@ -285,8 +325,11 @@ def table_of(regime: str, records: list[outcome_lib.Record]) -> str:
       str(minus_short(records, each.arm) or "") if each.flops < 0.9 else "",
       "" if is_base else verdict_of(each, base),
     ]
+    equal = None if is_base else equal_loss(records, each.arm)
+    shown = "" if equal is None else "{:.3f} ({:.3f} to {:.3f})".format(*equal)
+    cells.insert(-1, shown)
     if each.arm == "short":
-      cells[-2] = ""
+      cells[-3:-1] = ["", ""]
     lines.append("| " + " | ".join(cells) + " |")
   return "\n".join(lines) + "\n"
 

@@ -99,6 +99,23 @@ def test_a_saving_is_read_off_the_mean_curve_and_its_interval_off_the_seeds():
   assert low == pytest.approx(0.5) and high == math.inf
 
 
+def test_flops_for_an_equal_loss():
+  # The baseline's loss falls by 1 with every doubling of its 10 steps.
+  runs = [
+    _run(arm, seed, [9.0] * steps + [loss], flops)
+    for arm, steps, loss, flops in (
+      ("short", 1, 3.0, 1.0),
+      ("baseline", 2, 2.0, 1.0),
+      ("cheap", 2, 1.5, 0.6),
+    )
+    for seed in range(3)
+  ]
+  # 0.6 of the FLOPs of a baseline that would need 2 ** 0.5 times its own.
+  ratio, low, high = build_map.equal_loss(runs, "cheap")
+  assert ratio == pytest.approx(0.6 / 2**0.5) == low == high
+  assert build_map.equal_loss(runs[:-1], "cheap") is None
+
+
 def test_the_page_has_the_tables_of_the_map():
   page = build_map.PAGE.read_text(encoding="utf-8")
   for name, runs in build_map.read_regimes().items():
