@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
   "finetune": ("finetune", "fine-tune on SQuAD or GLUE as the paper does"),
   "pilot": ("pilot", "would sharing pay for a planned run, on its own data?"),
   "sweep": ("sweep", "run a study: many runs, one file"),
+  "diff": ("diff", "compare two runs: config, curves, weights, slots"),
   "experiments": ("experiments", "list the configurations, or print one"),
   "score": ("score", "score predictions"),
   "submission": ("submission", "predictions to the GLUE benchmark's zip"),

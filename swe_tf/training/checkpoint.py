@@ -13,10 +13,8 @@ _SHOWN = 5
 _ENCLOSED, _WRAPPED = "_optimizer", "_inner_optimizer"
 
 
-def _variables_below(
-  view: tf.train.CheckpointView, root: int
-) -> dict[int, str]:
-  """Returns the path of every variable of the checkpoint below node `root`."""
+def variables_below(view: tf.train.CheckpointView, root: int) -> dict[int, str]:
+  """Returns the name of every variable of a checkpoint below node `root`."""
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   paths, found, to_visit = {root: ""}, {}, [root]
   while to_visit:
@@ -28,6 +26,19 @@ def _variables_below(
         paths[child] = f"{paths[node]}/{name}".lstrip("/")
         to_visit.append(child)
   return found
+
+
+def weight_keys(path: str) -> set[str]:
+  """Returns the keys of a checkpoint under which the model's weights are."""
+  view = tf.train.CheckpointView(path)
+  nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
+  top = view.children(0)
+  if "model" not in top:
+    return set()
+  return {
+    nodes[node].attributes[0].checkpoint_key
+    for node in variables_below(view, top["model"])
+  }
 
 
 def _listed(title: str, lines: list[str]) -> str:
@@ -61,7 +72,7 @@ def check_fits(path: str, **items: tf.Module) -> None:
     )
   missing, extra, differ = [], [], []
   for name, item in items.items():
-    saved = _variables_below(view, top[name])
+    saved = variables_below(view, top[name])
     matched = {
       node: obj
       for node, obj in view.match(tf.train.Checkpoint(**{name: item})).items()

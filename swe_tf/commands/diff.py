@@ -1,0 +1,101 @@
+"""Compares two runs: config, curves, weights, slots; when do they part?
+
+    swe diff runs/a runs/b
+
+Bit for bit. Weights and slots are those of the last step of which both have a
+checkpoint. The exit status is 0 if nothing differs and 1 if something does.
+"""
+
+import dataclasses
+
+from absl import logging
+from rich import console as rich_console
+
+from swe_tf import errors
+from swe_tf.commands import options as options_lib
+from swe_tf.runs import difference as difference_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """The arguments and flags of the command."""
+
+  runs: tuple[str, ...] = options_lib.argument("Two directories of runs.")
+  most: int = options_lib.flag(
+    "How many fields, curves and variables to list.", 10, lower_bound=1
+  )
+
+  def __post_init__(self):
+    if len(self.runs) != 2:
+      raise errors.UsageError(
+        f"swe diff takes two directories of runs, not {len(self.runs)}."
+      )
+
+
+def run(options: Options) -> int:
+  """Prints what differs; returns 1 if something does."""
+  logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
+  found = difference_lib.compare(*options.runs)
+  console = rich_console.Console(highlight=False, soft_wrap=True)
+  for line in describe(found, options.most):
+    console.print(line, markup=False)
+  return 0 if found.is_equal else 1
+
+
+def describe(found: difference_lib.Difference, most: int) -> list[str]:
+  """Returns the lines that say what differs.
+
+  Args:
+    found: What differs.
+    most: The most entries of a list.
+  """
+  lines = [f"config: {_count(len(found.config), 'fields', 'differ')}"]
+  entries = [
+    f"{name}: {one!r} | {other!r}"
+    for name, (one, other) in found.config.items()
+  ]
+  lines += _listed(entries, most)
+  curves = sorted(found.curves.items(), key=lambda item: item[1][0])
+  of_all = f"of {found.compared_curves}"
+  lines.append(f"curves: {_count(len(curves), of_all, 'part')}")
+  entries = [
+    f"{name}: at step {step:,}, {_value(one)} | {_value(other)}"
+    for name, (step, one, other) in curves
+  ]
+  lines += _listed(entries, most)
+  if not found.steps:
+    lines.append("checkpoints: there is no step of which both have one")
+  else:
+    lines.append(f"checkpoints: compared at step {found.steps[-1]:,}")
+  for part in found.checkpoint:
+    what = f"{len(part.differ)} of {part.count} differ"
+    if part.differ and part.largest < float("inf"):
+      what += f", by {part.largest:.3g} at the most"
+    if part.only:
+      what += f"; {len(part.only)} only in one"
+    lines.append(f"  {part.kind}: {'equal' if part.is_equal else what}")
+    lines += _listed([*part.differ, *part.only], most, "    ")
+  if found.is_equal:
+    lines.append("they are equal in all that both have")
+  elif found.first_step is None:
+    lines.append("they differ, but no step is known at which they part")
+  else:
+    lines.append(
+      f"first step at which they are seen to part: {found.first_step:,}"
+    )
+  return lines
+
+
+def _count(number: int, noun: str, verb: str) -> str:
+  return f"{number} {noun} {verb}" if number else "equal"
+
+
+def _listed(entries: list[str], most: int, indent: str = "  ") -> list[str]:
+  lines = [f"{indent}{entry}" for entry in entries[:most]]
+  if len(entries) > most:
+    lines.append(f"{indent}... and {len(entries) - most} more")
+  return lines
+
+
+def _value(value: float | None) -> str:
+  return "no value" if value is None else f"{value!r}"
