@@ -41,7 +41,13 @@ TITLES = {
 UNTUNED = ("low_rate",)
 # More seeds and arms of a regime, by files of their own.
 MORE_SEEDS = {
-  "text": ("text_seeds", "text_tau", "text_tau70", "text_probes"),
+  "text": (
+    "text_seeds",
+    "text_tau",
+    "text_tau70",
+    "text_shallow",
+    "text_probes",
+  ),
   "small_batch": ("small_batch_short",),
 }
 _SEEDS = 3  # An arm with fewer was dropped.

@@ -7,6 +7,7 @@ from deep inside at the first shape that differs.
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf.training import sound_checkpoint
 
 _SHOWN = 5
 # Where EMA and loss scaling, and our wrappers, keep the optimizer inside.
@@ -120,6 +121,7 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
 class CheckedCheckpoint(tf.train.Checkpoint):
   """A checkpoint whose `model` is compared before it is restored.
 
+  A damaged one is not restored, but the newest sound one before it.
   It also reads what was saved when baselines were wrapped like shared runs: the
   optimizer of such a checkpoint is one level deeper.
   """
@@ -127,6 +129,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
   def restore(self, save_path, options=None):
     if save_path is None:
       return super().restore(save_path, options)
+    save_path = sound_checkpoint.newest_sound(save_path)
     check_fits(save_path, model=self.model)
     status = super().restore(save_path, options)
     wrapped = self._as_wrapped(tf.train.CheckpointView(save_path))
