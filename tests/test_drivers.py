@@ -250,6 +250,7 @@ _GIN = {
   "net2net": {"mode": "none", "growth": "net2net"},
   "stacking": {"mode": "none", "growth": "stacking"},
   "few_loops": {"recipe": "few_loops", "untie_fraction": 0.3},
+  "one_loop": {"recipe": "one_loop", "untie_fraction": 0.5},
 }
 _QUICK = ("units_2 tau_20", "net2net")
 

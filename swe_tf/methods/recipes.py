@@ -32,8 +32,17 @@ def _few_loops(num_layers: int) -> Fields:
   }
 
 
+def _one_loop(num_layers: int) -> Fields:
+  """One layer, once, for half of the steps; then all are untied from it."""
+  del num_layers  # For any.
+  return {"unit_size": 1, "untie_fraction": 0.5, "loops": [{"loops": 1}]}
+
+
 # The fields of each recipe, by the number of layers.
-RECIPES: dict[str, Callable[[int], Fields]] = {"few_loops": _few_loops}
+RECIPES: dict[str, Callable[[int], Fields]] = {
+  "few_loops": _few_loops,
+  "one_loop": _one_loop,
+}
 
 
 def apply(sharing: config_lib.SharingConfig, num_layers: int | None) -> None:

@@ -33,7 +33,7 @@ from swe_tf.training import runner as runner_lib
 
 BASELINE, SWE, PLANNED = catalog.BASELINE, catalog.SWE, "planned"
 EQUAL_INIT = "equal_init"
-RECIPE = "few_loops"
+RECIPE = "one_loop"
 _RATE_FACTORS = (0.5, 1.0, 2.0)
 _VALIDATIONS = 20
 # An arm that is further behind gets no other seeds.
@@ -143,10 +143,8 @@ def _arms(config: cfg.ExperimentConfig) -> dict[str, dict[str, Any]]:
   }
   encoder = encoders.encoder_of(config.task.as_dict())
   if encoder is not None and isinstance(encoder.family, encoders.Bert):
-    # A depth that is not divisible goes without the recipe.
-    with contextlib.suppress(errors.UsageError):
-      fields = recipes.RECIPES[RECIPE](encoder.num_layers or 1)
-      arms[RECIPE] = {"mode": catalog.SWE, **fields}
+    fields = recipes.RECIPES[RECIPE](encoder.num_layers or 1)
+    arms[RECIPE] = {"mode": catalog.SWE, **fields}
   planned = _planned(config)
   if planned is not None and planned not in arms.values():
     arms[PLANNED] = planned
