@@ -20,6 +20,7 @@ from typing import Any
 from official.core import config_definitions as cfg
 from official.core import exp_factory
 from swe_tf import errors
+from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib

@@ -107,6 +107,13 @@ def test_where_sharing_must_win_it_says_so(tmp_path):
     "--steps=100",
     "--jobs=2",
   ]
+  # A budget in hours is timed in a process of its own, and nothing is run.
+  timed = [w for w in command if not w.startswith("--steps")]
+  timed = subprocess.run(
+    [*timed, "--hours=1", "--dry_run"], capture_output=True, text=True
+  )
+  assert timed.returncode == 0, timed.stderr
+  assert "s to start" in timed.stdout and not any(tmp_path.iterdir())
   outputs = []
   for _ in range(2):
     result = subprocess.run(
