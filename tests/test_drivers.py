@@ -127,6 +127,32 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
     assert "masked_lm_accuracy" in output
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_the_status_says_start_me_again(
+  number, tmp_path, config_file
+):
+  changes = {"trainer.train_steps": 400, "trainer.checkpoint_interval": 400}
+  model_dir = tmp_path / "run"
+  process = start(OURS, model_dir, config_file, **changes)
+  while not list(model_dir.glob("train/events*")):
+    assert process.poll() is None, process.communicate()
+    time.sleep(0.05)
+  process.send_signal(number)
+  code, output = finish(process)
+  assert code == 75, output[-3000:]
+  assert "run the same command again" in output and "Traceback" not in output
+  (index,) = model_dir.glob("ckpt-*.index")
+  step = int(index.stem.removeprefix("ckpt-"))
+  assert 0 < step < 400 and step % 5 == 0
+
+  code, output = finish(start(OURS, model_dir, config_file, **changes))
+  assert code == 0 and f"ckpt-{step}" in output, output[-3000:]
+  straight = tmp_path / "straight"
+  assert finish(start(OURS, straight, config_file, **changes))[0] == 0
+  assert_same_weights(model_dir, straight)
+
+
 def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
   """Both drivers, data order and dropout included."""
   data_dir = samples.write_data(

@@ -4,8 +4,10 @@ r"""`official.nlp.train` with the swe experiments registered: the same flags.
       --model_dir=DIR --config_file=experiments/models/base.yaml \
       --params_override=...
 
-All it adds to the stock driver is what `gin/swe.gin` adds, and a check of the
-configuration and the data before anything is written.
+All it adds to the stock driver is what `gin/swe.gin` adds, a check of the
+configuration and the data before anything is written, and an orderly end: after
+SIGTERM or Ctrl-C it saves a checkpoint and exits with status 75, which says
+that the same command goes on.
 """
 
 import dataclasses
@@ -20,6 +22,7 @@ from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
 from swe_tf.configs import parsing
+from swe_tf.training import interruption
 from swe_tf.training import trainer
 
 
@@ -55,4 +58,5 @@ def run(options: Options) -> None:
     tfm_flags.define_flags()
   for name, value in vars(options).items():  # What the driver reads.
     flags.FLAGS[name].value = value
-  stock_driver.main([])
+  with interruption.watch():
+    stock_driver.main([])

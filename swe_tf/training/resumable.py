@@ -16,6 +16,7 @@ import tf_keras
 
 from official.core import base_trainer
 from swe_tf.training import checkpoint as checkpoint_lib
+from swe_tf.training import interruption
 
 
 @contextlib.contextmanager
@@ -114,7 +115,38 @@ class ResumableTrainer(base_trainer.Trainer):
   def train(self, num_steps: tf.Tensor):
     """See base class; the first call starts the input at its place."""
     self.position_input()
-    return super().train(num_steps)
+    logs = super().train(num_steps)
+    self.end_if_asked()
+    return logs
+
+  def end_if_asked(self) -> None:
+    """Saves and ends the program if a signal asked for it.
+
+    Of several workers each would save at another step: they end without, and
+    go on from the last checkpoint.
+
+    Raises:
+      SystemExit: With `interruption.STATUS`.
+    """
+    if not interruption.requested():
+      return
+    step, model_dir = int(self.global_step.numpy()), self.task.logging_dir
+    several = isinstance(
+      self.strategy, tf.distribute.MultiWorkerMirroredStrategy
+    )
+    if model_dir and not several:
+      tf.train.CheckpointManager(
+        self.checkpoint,
+        directory=model_dir,
+        max_to_keep=self.config.trainer.max_to_keep,
+        step_counter=self.global_step,
+      ).save(checkpoint_number=step)
+      print(
+        f"saved a checkpoint at step {step}; run the same command again to go "
+        "on from it.",
+        flush=True,
+      )
+    raise SystemExit(interruption.STATUS)
 
   def position_input(self) -> None:
     """Starts the input where the restored step left it.

@@ -112,6 +112,7 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
       stop = end if stop is None else min(stop, end)
       self._run(phases, stop - step)
     self._change_phase_if_due(phases, end)
+    self.end_if_asked()
     return self.train_loop_end()
 
   def train_loop_end(self):

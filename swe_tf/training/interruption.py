@@ -1,0 +1,50 @@
+"""SIGTERM and Ctrl-C: the loop is finished, a checkpoint saved, then it ends.
+
+`watch` is for a program that trains, and the trainer asks `requested` after
+every loop of `trainer.steps_per_loop` steps. A second signal ends at once, as
+if nobody watched.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import signal
+import types
+
+# sysexits.h has it for "try again later": a scheduler may start the run again.
+STATUS = 75
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_requested: list[int] = []
+
+
+def requested() -> bool:
+  """Whether somebody asked the program to end."""
+  return bool(_requested)
+
+
+@contextlib.contextmanager
+def watch() -> Iterator[None]:
+  """Takes note of the signals in the block; only in the main thread."""
+  earlier = {number: signal.getsignal(number) for number in _SIGNALS}
+
+  def restore() -> None:
+    for number, handler in earlier.items():
+      signal.signal(number, handler)
+
+  def note(number: int, frame: types.FrameType | None) -> None:
+    del frame
+    restore()  # The next one is not caught.
+    _requested.append(number)
+    name = signal.Signals(number).name
+    print(
+      f"{name}: saving after this loop, then ending; again to end at once.",
+      flush=True,
+    )
+
+  for number in _SIGNALS:
+    signal.signal(number, note)
+  try:
+    yield
+  finally:
+    restore()
+    _requested.clear()
