@@ -1,5 +1,6 @@
 """A BERT and a data set so small that an experiment takes seconds."""
 
+from collections.abc import Sequence
 import os
 
 import numpy as np
@@ -17,8 +18,21 @@ VOCAB, LENGTH, PREDICTIONS = 50, 16, 3
 LAYERS, TAU, STEPS = 2, 7, 12
 
 
-def write_records(directory: str, num_files: int = 3, per_file: int = 40):
-  """Writes random masked examples; returns their glob."""
+def write_records(
+  directory: str,
+  num_files: int = 3,
+  per_file: int = 40,
+  real_predictions: Sequence[int] = (PREDICTIONS,),
+):
+  """Writes random masked examples; returns their glob.
+
+  Args:
+    directory: Where to write.
+    num_files: The number of files.
+    per_file: The number of examples in each.
+    real_predictions: How many predictions of an example are not padding, by
+      turns.
+  """
   rng = np.random.default_rng(0)
 
   def ints(values):
@@ -27,7 +41,8 @@ def write_records(directory: str, num_files: int = 3, per_file: int = 40):
   for i in range(num_files):
     path = os.path.join(directory, f"records-{i}.tfrecord")
     with tf.io.TFRecordWriter(path) as writer:
-      for _ in range(per_file):
+      for j in range(per_file):
+        real = real_predictions[j % len(real_predictions)]
         positions = rng.choice(LENGTH - 2, PREDICTIONS, replace=False) + 1
         features = {
           "input_ids": ints(rng.integers(5, VOCAB, LENGTH)),
@@ -35,8 +50,11 @@ def write_records(directory: str, num_files: int = 3, per_file: int = 40):
           "segment_ids": ints([0] * LENGTH),
           "masked_lm_positions": ints(positions),
           "masked_lm_ids": ints(rng.integers(5, VOCAB, PREDICTIONS)),
+          "next_sentence_labels": ints([j % 2]),
           "masked_lm_weights": tf.train.Feature(
-            float_list=tf.train.FloatList(value=[1.0] * PREDICTIONS)
+            float_list=tf.train.FloatList(
+              value=[float(k < real) for k in range(PREDICTIONS)]
+            )
           ),
         }
         example = tf.train.Example(features=tf.train.Features(feature=features))

@@ -5,7 +5,8 @@ r"""Compiles the steps of a run for a TPU, without a TPU.
 
 The flags are those of `swe train`. The real steps (stock, shared, unshared) are
 given to the real compiler, which needs `pip install 'swe-tf[tpu-check]'`. It
-says what fits and what is moved, not how long a step takes.
+says what fits and what is moved, not how long a step takes. With `--fit` it
+finds the fewest micro-batches with which all steps fit.
 """
 
 import dataclasses
@@ -31,6 +32,9 @@ class Options(stock_options.StockOptions):
     "extrapolated, or one. By default 3, 4 and 5 units.",
     (),
   )
+  fit: bool = options_lib.flag(
+    "Find the least task.micro_batches with which the steps fit.", False
+  )
   output_dir: str = options_lib.flag(
     "Keeps programs and reports; what is there is not compiled again.",
     "runs/doctor_tpu",
@@ -50,10 +54,16 @@ def _refuse_too_large(reports: dict[str, Any], topology: str) -> None:
         )
 
 
+def _parts(config: Any) -> str:
+  count = config.task.micro_batches
+  return f", {count} micro-batches" if count > 1 else ""
+
+
 def run(options: Options) -> None:
   """Compiles the steps, prints the table and writes the figures."""
   # TensorFlow takes seconds to import.
   from swe_tf.doctor import experiment
+  from swe_tf.doctor import fit
   from swe_tf.doctor import steps
   from swe_tf.doctor import topologies
   from swe_tf.doctor import tpu
@@ -69,10 +79,20 @@ def run(options: Options) -> None:
   all_layers = tpu.num_layers(config)
   layers = depths[0] if len(depths) == 1 else all_layers
   output_dir = pathlib.Path(options.output_dir)
-  reports = tpu.compile_steps(
-    config, topology, depths, output_dir, options.jobs, say=say
+  compile_steps = functools.partial(
+    tpu.compile_steps,
+    topology=topology,
+    depths=depths,
+    directory=output_dir,
+    jobs=options.jobs,
+    say=say,
   )
-  _refuse_too_large(reports, topology.name)
+  if options.fit:
+    count, reports = fit.fewest(config, topology, layers, compile_steps, say)
+    config = fit.with_micro_batches(config, count)
+  else:
+    reports = compile_steps(config)
+    _refuse_too_large(reports, topology.name)
   found = {kind: tpu.extrapolate(reports[kind], layers) for kind in reports}
   batch = config.task.train_data.global_batch_size
   console.print(
@@ -80,7 +100,7 @@ def run(options: Options) -> None:
       found,
       topology,
       f"{layers} layers, {topology.name}, {topology.replicas} replicas of "
-      f"{batch // topology.replicas} sequences",
+      f"{batch // topology.replicas} sequences{_parts(config)}",
     )
   )
   say(
@@ -101,6 +121,7 @@ def run(options: Options) -> None:
     "replicas": topology.replicas,
     "layers": layers,
     "global_batch_size": batch,
+    "micro_batches": config.task.micro_batches,
     "versions": versions,
     "reports": reports,
     "full_depth": {
@@ -113,3 +134,6 @@ def run(options: Options) -> None:
   }
   files.write_json(path, figures)
   say(f"figures in {path}")
+  if options.fit:
+    count = config.task.micro_batches
+    say(f"it fits with --params_override=task.micro_batches={count}")

@@ -13,6 +13,7 @@ from swe_tf import errors
 from swe_tf.methods import bindings
 from swe_tf.methods import choose
 from swe_tf.methods import recipes
+from swe_tf.training import micro_batches
 
 # Section 5.1: the peak is reached at step 10k, of 0.5M and of 1M.
 _WARMUP_STEPS = 10_000
@@ -28,6 +29,7 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
     """Fills in what follows `trainer.train_steps`, then checks everything."""
     super().validate()
     check_train_steps(self)
+    check_micro_batches(self)
     bindings.set_fields(self.task)
     recipes.apply(self.task.sharing, choose.choice_of(self).num_layers)
     follow_train_steps(self)
@@ -41,6 +43,17 @@ def check_train_steps(config: cfg.ExperimentConfig) -> None:
       f"trainer.train_steps ({config.trainer.train_steps}) must be at least "
       "1: the learning rate and the untie step follow it."
     )
+
+
+def check_micro_batches(config: cfg.ExperimentConfig) -> None:
+  """Raises unless the batch can be cut, as far as the config tells.
+
+  A TPU's replicas are not known yet; the trainer counts them.
+
+  Args:
+    config: The experiment.
+  """
+  micro_batches.check(config.task, max(1, config.runtime.num_gpus))
 
 
 def follow_train_steps(config: cfg.ExperimentConfig) -> None:

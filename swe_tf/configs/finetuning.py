@@ -35,6 +35,7 @@ class FineTuningConfig(cfg.ExperimentConfig):
   def validate(self):
     """Fills in what is unset and follows from the data and the checkpoint."""
     super().validate()
+    experiment.check_micro_batches(self)
     data = prepared_data.read_prepared_data(self.task.data_dir)
     follow_checkpoint(self.task, data)
     if isinstance(self.task, finetuning.SquadConfig):

@@ -49,6 +49,9 @@ class _WithoutData(masked_lm.SharedMaskedLMTask):
   def check_data(self) -> None:
     pass
 
+  def require_method(self, optimizer) -> None:
+    """Takes the bare optimizer of a stock step too."""
+
 
 def make_inputs(
   config: cfg.ExperimentConfig, batch_size: int | None = None
@@ -83,8 +86,9 @@ def build_step(
 
   Args:
     kind: `stock` has nothing of ours but the encoder: Model Garden's task and
-      the bare optimizer of the config. `shared` and `unshared` are the phases
-      of SWE with the units of `config.task.sharing`.
+      the bare optimizer of the config. Model Garden has no micro-batches: with
+      them it is the step of `task.sharing.mode=none`. `shared` and `unshared`
+      are the phases of SWE with the units of `config.task.sharing`.
     config: The experiment.
     cosine_interval: How often a shared step measures the cosine of the
       gradients; by default as in training.
@@ -97,7 +101,9 @@ def build_step(
   optimizer = train_utils.create_optimizer(task, config)
   if kind == STOCK:
     plan = None
-    train_step = stock_masked_lm.MaskedLMTask(config.task).train_step
+    stock_task = stock_masked_lm.MaskedLMTask(config.task)
+    cut = config.task.micro_batches > 1
+    train_step = (task if cut else stock_task).train_step
   else:
     blocks = plans.find_repeated_blocks(model)
     plan = plans.make_sharing_plan(blocks, config.task.sharing)

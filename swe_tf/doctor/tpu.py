@@ -23,6 +23,7 @@ from swe_tf.doctor import lowering
 from swe_tf.doctor import steps
 from swe_tf.doctor import topologies
 from swe_tf.modeling import registry
+from swe_tf.training import micro_batches
 
 _EXTRA = "pip install 'swe-tf[tpu-check]'"
 _MEMORY = ("arguments", "outputs", "temporaries", "code")
@@ -91,6 +92,7 @@ def check(
       f"task.train_data.global_batch_size ({batch}) cannot be divided among "
       f"the {topology.replicas} replicas of {topology.name}."
     )
+  micro_batches.check(config.task, topology.replicas)
   unit = config.task.sharing.unit_size
   if (
     len(depths) not in (1, 3)

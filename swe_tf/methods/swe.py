@@ -177,6 +177,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     plan,
     untie_step=getattr(rule, "untie_step", None),
     cosine_interval=rule.cosine_interval or trainer.summary_interval,
+    cosines_decide=rule.reads_cosines,
     loops=loops,
     shared_learning_rate_scale=sharing.shared_learning_rate_scale,
     untie_warmup_steps=sharing.untie_warmup_steps,

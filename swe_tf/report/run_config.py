@@ -22,6 +22,8 @@ _NO_SETTING = (
   "task.train_data.seed",
   "task.sharing.",
   "task.growth.",
+  # Makes the same update, in less memory.
+  "task.micro_batches",
   # They decide what is kept and shown of a run, not what is computed.
   "trainer.steps_per_loop",
   "trainer.summary_interval",

@@ -54,6 +54,7 @@ class CosineMeter:
     grads_and_vars: gradients.GradsAndVars,
     means: gradients.GradsAndVars,
     plan: plan_lib.SharingPlan,
+    index: tf.Tensor | None = None,
   ) -> None:
     """Measures if `step` is due.
 
@@ -66,12 +67,21 @@ class CosineMeter:
       grads_and_vars: The pairs of all variables, of this replica.
       means: The pairs of stems and untied variables.
       plan: The ties. All units are compared, whatever the groups.
+      index: Which micro-batch the gradients are of, counted from 0: the cosines
+        are averaged over them. None for those of the whole batch.
     """
+
+    def keep(variable, value):
+      if index is not None:
+        count = tf.cast(index + 1, value.dtype)
+        average = variable + (value - variable) / count
+        value = tf.where(index > 0, average, value)
+      variable.assign(value)
 
     def measure_now():
       units = gradients.gradients_of(grads_and_vars, plan.whole_ties)
-      self._mean.assign(mean_pairwise(units))
-      self._adjacent.assign(adjacent(units))
+      keep(self._mean, mean_pairwise(units))
+      keep(self._adjacent, adjacent(units))
 
     stems = set(map(plan_lib.variable_key, plan.stems))
     with tf.control_dependencies(

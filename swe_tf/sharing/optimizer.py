@@ -56,6 +56,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     untie_step: int | None = None,
     *,
     cosine_interval: int | None = None,
+    cosines_decide: bool = False,
     loops: loops_lib.LoopSchedule | None = None,
     shared_learning_rate_scale: float = 1.0,
     untie_warmup_steps: int = 0,
@@ -71,6 +72,9 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         calls `untie()` there. 0 starts unshared.
       cosine_interval: Measure `gradient_cosine` every so many updates while
         shared; None never does.
+      cosines_decide: Whether untying depends on the cosines. With micro-batches
+        they are then measured on the whole batch, for which the gradients of
+        all layers are added up; otherwise on each micro-batch, and averaged.
       loops: How many units give gradients while shared; None for all. All of
         them are updated.
       shared_learning_rate_scale: By what the steps of tied variables are
@@ -112,6 +116,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
     self._shared_scale = shared_learning_rate_scale
     self._warmup_steps = untie_warmup_steps
+    self._cosines_decide = cosines_decide
     self._cosines = None
     if cosine_interval and plan.num_units > 1:
       self._cosines = cosines.CosineMeter(plan.num_units, cosine_interval)
@@ -235,10 +240,25 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     if self.phase == UNSHARED:
       return grads_and_vars
     means = gradients.mean_over_ties(grads_and_vars, self._applied)
+    # Sums over micro-batches come without branches, and are measured already.
+    if len(means) < len(grads_and_vars):
+      self._measure_cosines(grads_and_vars, means)
+    return means
+
+  def summands(self, grads_and_vars: gradients.GradsAndVars, index: tf.Tensor):
+    """Returns, while shared, the means of the ties, without the branches."""
+    if self.phase == UNSHARED or (self._cosines and self._cosines_decide):
+      return grads_and_vars
+    with tf.init_scope():  # The update will not see all variables.
+      self.build([v for _, v in grads_and_vars])
+    means = gradients.mean_over_ties(grads_and_vars, self._applied)
+    self._measure_cosines(grads_and_vars, means, index)
+    return means
+
+  def _measure_cosines(self, grads_and_vars, means, index=None) -> None:
     if self._cosines and self.loops == self.plan.num_units:
       step = tf.cast(self.iterations, tf.int64) + 1
-      self._cosines.measure(step, grads_and_vars, means, self.plan)
-    return means
+      self._cosines.measure(step, grads_and_vars, means, self.plan, index)
 
   def multiplicity(self) -> dict[str, int]:
     if self.phase == UNSHARED:

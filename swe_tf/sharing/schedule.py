@@ -82,6 +82,11 @@ class UntieRule(abc.ABC):
     return None
 
   @property
+  def reads_cosines(self) -> bool:
+    """Whether a decision may depend on the cosines."""
+    return True
+
+  @property
   def state(self) -> dict[str, Any]:
     """What a checkpoint has to hold so that a resumed rule decides alike."""
     return {}
@@ -93,6 +98,10 @@ class UntieAtStep(UntieRule):
 
   def __init__(self, untie_step: int):
     self.untie_step = untie_step
+
+  @property
+  def reads_cosines(self) -> bool:
+    return False
 
   def next_decision(self, step: int) -> int | None:
     return self.untie_step if step < self.untie_step else None

@@ -82,6 +82,22 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     """
     return grads_and_vars
 
+  def summands(
+    self, grads_and_vars: gradients.GradsAndVars, index: tf.Tensor
+  ) -> gradients.GradsAndVars:
+    """Returns what is added up over micro-batches before an update is made.
+
+    Whoever makes updates from fewer gradients than there are variables can add
+    up those alone. The sums are then given to `apply_gradients`.
+
+    Args:
+      grads_and_vars: Pairs for every variable of the model, of this replica and
+        one micro-batch.
+      index: Which micro-batch it is, counted from 0.
+    """
+    del index
+    return grads_and_vars
+
   def multiplicity(self) -> dict[str, int]:
     """Returns for how many variables a transformed gradient stands, by key."""
     return {}

@@ -13,7 +13,6 @@ import os
 import tensorflow as tf
 import tf_keras
 
-from official.core import base_task
 from official.core import task_factory
 from official.nlp.data import data_loader_factory
 from official.nlp.tasks import question_answering
@@ -25,6 +24,7 @@ from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import resumable
 from swe_tf.scoring import squad as squad_scores
+from swe_tf.tasks import micro_batched
 from swe_tf.training import checkpoint
 from swe_tf.training import resumable as resumable_lib
 
@@ -39,6 +39,8 @@ class GlueConfig(sentence_prediction.SentencePredictionConfig):
     epochs: How often the training data is gone through.
     max_train_examples: Train on the first so many records only; 0 for all.
     seed: Seeds the heads and dropout; `train_data.seed` the order of the data.
+    micro_batches: Into how many parts each replica's batch is cut, to make the
+      same update in less memory.
   """
 
   data_dir: str = ""
@@ -46,6 +48,7 @@ class GlueConfig(sentence_prediction.SentencePredictionConfig):
   epochs: float = 3.0
   max_train_examples: int = 0
   seed: int = 0
+  micro_batches: int = 1
 
 
 @dataclasses.dataclass
@@ -57,15 +60,17 @@ class SquadConfig(question_answering.QuestionAnsweringConfig):
     epochs: See `GlueConfig`, as for the others.
     max_train_examples: Counts windows, not questions.
     seed: See `GlueConfig`.
+    micro_batches: See `GlueConfig`.
   """
 
   data_dir: str = ""
   epochs: float = 3.0
   max_train_examples: int = 0
   seed: int = 0
+  micro_batches: int = 1
 
 
-class FineTuningTask(base_task.Task):
+class FineTuningTask(micro_batched.MicroBatchedTask):
   """What both tasks have in common; to be mixed in before Model Garden's."""
 
   def build_model(self) -> tf_keras.Model:

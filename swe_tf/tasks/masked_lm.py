@@ -16,6 +16,7 @@ from swe_tf.data.text import next_token
 from swe_tf.methods import config as config_lib
 from swe_tf.methods import growth as growth_lib
 from swe_tf.modeling import registry
+from swe_tf.tasks import micro_batched
 from swe_tf.tasks import sharing as sharing_lib
 from swe_tf.training import optimizer_stack as stack
 
@@ -29,6 +30,8 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
     growth: How the model grows; it wants `sharing.mode=none`.
     seed: Seeds the initial weights and dropout. The order of the data and the
       masks have a seed of their own, `train_data.seed`.
+    micro_batches: Into how many parts each replica's batch is cut, to make the
+      same update in less memory.
   """
 
   sharing: config_lib.SharingConfig = dataclasses.field(
@@ -38,10 +41,15 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
     default_factory=growth_lib.GrowthConfig
   )
   seed: int = 0
+  micro_batches: int = 1
 
 
 @task_factory.register_task_cls(SharedMaskedLMConfig)
-class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
+class SharedMaskedLMTask(
+  sharing_lib.SharingTask,
+  micro_batched.MicroBatchedTask,
+  masked_lm.MaskedLMTask,
+):
   """Model Garden's masked LM task, with sharing, resumable input, real fp16."""
 
   def build_model(self, params=None):
@@ -73,11 +81,11 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
       return super().build_inputs(params, input_context)
     return loaders.build_dataset(params, input_context, start_step=start_step)
 
-  def train_step(self, inputs, model, optimizer, metrics):
+  def train_step(self, inputs, model, optimizer, metrics=None):
     """Model Garden's step; under float16, with the loss really scaled."""
     self.require_method(optimizer)
     scaler = stack.loss_scaling_of(optimizer)
-    if scaler is None:
+    if scaler is None or self.task_config.micro_batches > 1:
       return super().train_step(inputs, model, optimizer, metrics)
     with tf.GradientTape() as tape:
       outputs = model(inputs, training=True)
@@ -95,3 +103,44 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
     optimizer.apply_gradients(list(zip(grads, variables)))
     self.process_metrics(metrics, inputs, outputs)
     return {self.loss: loss}
+
+  def loss_shares(self, labels, outputs, aux_losses, whole_labels):
+    """See base class; the loss of the words is a mean over predictions."""
+    terms = [_Term("lm_example_loss"), _Term("next_sentence_loss")]
+    self.build_losses(labels, outputs, metrics=terms)
+    words, sentences = terms
+    count = self.task_config.micro_batches
+    shares = {
+      words.name: words.value
+      * tf.math.divide_no_nan(
+        tf.reduce_sum(labels["masked_lm_weights"]),
+        tf.reduce_sum(whole_labels["masked_lm_weights"]),
+      )
+    }
+    if sentences.value is not None:
+      shares[sentences.name] = sentences.value / count
+    if aux_losses:
+      shares["aux_losses"] = tf.add_n(aux_losses) / count
+    return shares
+
+  def process_loss(self, metrics, terms) -> None:
+    """See base class; Model Garden does so while it builds the loss."""
+    for metric in metrics:
+      if metric.name in terms:
+        metric.update_state(terms[metric.name])
+
+
+@dataclasses.dataclass
+class _Term:
+  """Stands for a metric that is given a term of the loss, to get at the term.
+
+  Attributes:
+    name: The name of the metric.
+    value: The term; None if the loss has no such term.
+  """
+
+  name: str
+  value: tf.Tensor | None = None
+
+  def update_state(self, value: tf.Tensor) -> None:
+    self.value = value

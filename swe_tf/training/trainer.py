@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
+from swe_tf.training import micro_batches
 from swe_tf.training import optimizer_stack
 from swe_tf.training import phases as phases_lib
 from swe_tf.training import resumable
@@ -60,6 +61,9 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
       **kwargs: See the base class.
     """
+    if kwargs.get("train", True):
+      replicas = tf.distribute.get_strategy().num_replicas_in_sync
+      micro_batches.check(config.task, replicas)
     # Not before the base class is done: its checkpoint has the task's model.
     self._phases: phases_lib.Phases | None = None
     phases = None

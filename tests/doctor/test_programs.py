@@ -71,6 +71,37 @@ def test_payloads_are_those_of_the_cost_model(programs):
   )
 
 
+def test_with_micro_batches_too_the_unshared_program_is_the_stock_program():
+  config = _config({"task": {"micro_batches": 2}})
+  cut = {
+    kind: lowering.lower_step(kind, config, _REPLICAS) for kind in steps.KINDS
+  }
+  assert cut["unshared"] == cut["stock"]
+  for kind, phase in cost_lib.estimate(config).phases.items():
+    # Once a step, not once a micro-batch.
+    assert lowering.all_reduce_bytes(cut[kind]) == phase.all_reduce_bytes
+
+
+@pytest.mark.parametrize("units", [1, 2])
+def test_micro_batches_add_up_no_more_than_what_is_reduced(units):
+  config = _config(
+    {"task": {"micro_batches": 2, "sharing": {"unit_size": units}}}
+  )
+  inputs = steps.make_inputs(config)
+  weights = inputs["masked_lm_weights"]
+  for kind, phase in cost_lib.estimate(config).phases.items():
+    step = steps.build_step(kind, config)
+    program = tf.function(step.run).get_concrete_function(inputs)
+    (loop,) = (
+      op for op in program.graph.get_operations() if op.type.endswith("While")
+    )
+    carried = [x for x in loop.inputs if x.dtype == tf.float32]
+    # Beside the gradients: the loss, and twice the weights of predictions.
+    gradients = sum(x.shape.num_elements() for x in carried) - 1
+    gradients -= 2 * weights.shape.num_elements()
+    assert 4 * gradients == phase.all_reduce_bytes
+
+
 @pytest.mark.parametrize("units", [1, 2])
 @pytest.mark.parametrize(
   "optimizer", ["adamw", "lamb", "sgd_experimental", "adamw_experimental"]

@@ -7,6 +7,7 @@ import pytest
 
 from swe_tf import errors
 from swe_tf.configs import cost as cost_lib
+from swe_tf.doctor import fit
 from swe_tf.doctor import lowering
 from swe_tf.doctor import topologies
 from swe_tf.doctor import tpu
@@ -103,6 +104,37 @@ def test_the_table_says_nothing_where_there_is_no_line():
   assert "--depths" in tpu_summary.how_far_from_a_line(found)
   del found["shared"]
   assert "--depths" not in tpu_summary.how_far_from_a_line(found)
+
+
+def _reports(peak):
+  """Returns reports of a step whose memory does not depend on its depth."""
+  parts = dict.fromkeys(tpu.QUANTITIES, 0) | {"temporaries": peak}
+  return {"shared": {3: parts, 4: parts, 5: parts}}
+
+
+def test_the_fewest_micro_batches_that_fit():
+  topology = topologies.parse("v5e:2x2")  # 16 GiB.
+  config = _config({"task": {"train_data": {"global_batch_size": 48}}})
+  tried, said = [], []
+
+  def compile_steps(cut):
+    tried.append(cut.task.micro_batches)
+    if tried[-1] == 1:
+      return {"shared": {3: {"too_large": "RESOURCE_EXHAUSTED"}}}
+    return _reports(40 * 2**30 / tried[-1])
+
+  count, reports = fit.fewest(config, topology, 6, compile_steps, said.append)
+  assert count == 3 and reports == _reports(40 * 2**30 / 3)
+  assert tried == [1, 2, 3]  # Of 12 sequences a replica.
+  assert "micro_batches=3 needs 14.3 GB of 17.2 GB: fits" in said[-1]
+
+  assert fit.numbers(config, topology.replicas) == [1, 2, 3, 4, 6, 12]
+  with pytest.raises(errors.Failed, match="not even one sequence"):
+    fit.fewest(config, topology, 6, lambda _: _reports(2**40), lambda _: None)
+  bent = _reports(100)
+  bent["shared"][4] = bent["shared"][4] | {"temporaries": 1000}
+  with pytest.raises(errors.Failed, match="--depths"):
+    fit.fewest(config, topology, 6, lambda _: bent, lambda _: None)
 
 
 @pytest.mark.slow

@@ -62,6 +62,12 @@ def test_the_method_of_a_config(task, method, unit, tau):
   assert (found.unit, found.untie_step) == (unit, tau)
 
 
+def test_micro_batches_make_the_same_run():
+  whole, cut = config(sharing=swe()), config(sharing=swe())
+  cut["task"]["micro_batches"] = 4
+  assert run_config.read(cut).setting == run_config.read(whole).setting
+
+
 @pytest.mark.parametrize(
   "fields, method, unit, tau",
   [

@@ -1,0 +1,90 @@
+"""The fewest micro-batches with which the steps of an experiment fit a TPU.
+
+Fewer are faster, since matrices are larger: the numbers are tried from 1 on,
+and the first that fits is the answer.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from official.core import config_definitions as cfg
+from swe_tf import errors
+from swe_tf.doctor import topologies
+from swe_tf.doctor import tpu
+from swe_tf.doctor import units_of_measure as show
+
+# The compiler's reports, by kind of step and depth.
+Reports = Mapping[str, Mapping[int, Mapping[str, Any]]]
+
+
+def with_micro_batches(
+  config: cfg.ExperimentConfig, count: int
+) -> cfg.ExperimentConfig:
+  """Returns the experiment with another `task.micro_batches`, not locked."""
+  return config.replace(task={"micro_batches": count})
+
+
+def numbers(config: cfg.ExperimentConfig, replicas: int) -> list[int]:
+  """Returns all numbers of micro-batches into which the batch can be cut."""
+  sequences = config.task.train_data.global_batch_size // replicas
+  return [n for n in range(1, sequences + 1) if sequences % n == 0]
+
+
+def peak(reports: Reports, layers: int) -> float | None:
+  """Returns the memory of the largest step; None if it is no line.
+
+  Infinite if the compiler gave up.
+
+  Args:
+    reports: See `tpu.compile_steps`.
+    layers: The depth that is asked for.
+  """
+  if any(
+    "too_large" in each for by in reports.values() for each in by.values()
+  ):
+    return float("inf")
+  peaks = [tpu.extrapolate(by, layers)["peak"] for by in reports.values()]
+  if not all(each.holds for each in peaks):
+    return None
+  return max(each.value for each in peaks)
+
+
+def fewest(
+  config: cfg.ExperimentConfig,
+  topology: topologies.Topology,
+  layers: int,
+  compile_steps: Callable[[cfg.ExperimentConfig], Reports],
+  say: tpu.Say,
+) -> tuple[int, Reports]:
+  """Returns the number and the reports of the steps with it.
+
+  Args:
+    config: The experiment; what it says of micro-batches does not matter.
+    topology: The TPU.
+    layers: The depth that is asked for.
+    compile_steps: Compiles the steps of an experiment.
+    say: Progress callback.
+
+  Raises:
+    Failed: If no number fits, or if it cannot be told.
+  """
+  for count in numbers(config, topology.replicas):
+    reports = compile_steps(with_micro_batches(config, count))
+    needs = peak(reports, layers)
+    if needs is None:
+      raise errors.Failed(
+        f"the memory of {layers} layers with task.micro_batches={count} is on "
+        "no line through these depths; compile deeper models with --depths"
+      )
+    fits = needs <= topology.generation.hbm
+    size = "more" if needs == float("inf") else show.size(needs)
+    say(
+      f"task.micro_batches={count} needs {size} of "
+      f"{show.size(topology.generation.hbm)}: {'fits' if fits else 'too much'}"
+    )
+    if fits:
+      return count, reports
+  raise errors.Failed(
+    f"not even one sequence at a time fits {topology.name}; take a TPU with "
+    "more memory, shorter sequences or a smaller model"
+  )

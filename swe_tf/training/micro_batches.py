@@ -1,0 +1,140 @@
+"""Micro-batches: one update from a batch that does not fit memory at once.
+
+Each replica's batch is cut into parts that go forward and backward one after
+another; what they give is added up, and the update is made from the sums. The
+parts go through a loop of the graph, not of Python: a compiler would be free to
+keep the activations of all parts of an unrolled loop.
+
+Not for: what the parts give (`swe_tf.tasks.micro_batched`), and which gradients
+have to be kept (`swe_tf.sharing.wrapper`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from official.core import config_definitions as cfg
+from swe_tf import errors
+
+# Tensors, IndexedSlices and None, nested.
+Summands = Any
+
+
+def check(task: cfg.TaskConfig, replicas: int) -> None:
+  """Raises `UsageError` unless the batch can be cut into micro-batches.
+
+  Args:
+    task: The config of a task, with `micro_batches` or without.
+    replicas: How many replicas there are, or a number that divides it.
+  """
+  count = getattr(task, "micro_batches", 1)
+  if not isinstance(count, int) or count < 1:
+    raise errors.UsageError(
+      f"task.micro_batches ({count}) must be a whole number, at least 1."
+    )
+  if count == 1:
+    return
+  batch, least = task.train_data.global_batch_size, count * replicas
+  if batch % least:
+    raise errors.UsageError(
+      f"task.train_data.global_batch_size ({batch}) cannot be divided into "
+      f"task.micro_batches ({count}) on each of {replicas} replica(s): it must "
+      f"be a multiple of {least}."
+    )
+
+
+def split(batch: Any, count: int) -> Any:
+  """Cuts tensors [batch, ...], nested, into [count, batch / count, ...]."""
+
+  def cut(tensor):
+    parts = tf.reshape(
+      tensor, tf.concat([[count, -1], tf.shape(tensor)[1:]], axis=0)
+    )
+    size = tensor.shape[0]
+    parts.set_shape(
+      [count, None if size is None else size // count, *tensor.shape[1:]]
+    )
+    return parts
+
+  return tf.nest.map_structure(cut, batch)
+
+
+def sum_over(
+  function: Callable[[tf.Tensor, Any], Summands], batch: Any, count: int
+) -> Summands:
+  """Returns the sum of `function(index, part)` over the parts of a batch.
+
+  Runs in a replica context. IndexedSlices are put one after another, not added:
+  whatever is done to their rows is done to the rows of the whole batch.
+
+  Args:
+    function: Is traced once. Its result may have None in it, which stays None.
+    batch: Tensors [batch, ...], nested.
+    count: The number of parts.
+  """
+  parts = split(batch, count)
+  # Traced before the loop, which must know what it is going to carry.
+  of_part = tf.function(function, autograph=False).get_concrete_function(
+    tf.TensorSpec([], tf.int32),
+    tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), parts),
+  )
+  result = of_part.structured_outputs
+
+  def add(index, sums):
+    part = tf.nest.map_structure(lambda x: x[index], parts)
+    given = tf.nest.flatten(of_part(index, part))
+    return index + 1, [_add(s, x, index) for s, x in zip(sums, given)]
+
+  _, sums = tf.while_loop(
+    lambda index, _: index < count,
+    add,
+    [tf.constant(0), [_zero(x, count) for x in tf.nest.flatten(result)]],
+    # More would have the activations of more than one part in memory.
+    parallel_iterations=1,
+    maximum_iterations=count,
+  )
+  whole = map(_finish, sums, tf.nest.flatten(result))
+  return tf.nest.pack_sequence_as(result, list(whole))
+
+
+def _zero(like, count: int):
+  """Returns what a sum over parts starts from."""
+  if like is None:
+    return ()
+  if isinstance(like, tf.IndexedSlices):
+    rows = [
+      tf.TensorArray(x.dtype, count, element_shape=x.shape)
+      for x in (like.values, like.indices)
+    ]
+    return *rows, tf.zeros(like.dense_shape.shape, like.dense_shape.dtype)
+  return tf.zeros(like.shape, like.dtype)
+
+
+def _add(total, summand, index: tf.Tensor):
+  if summand is None:
+    return ()
+  if isinstance(summand, tf.IndexedSlices):
+    values, indices, _ = total
+    return (
+      values.write(index, summand.values),
+      indices.write(index, summand.indices),
+      summand.dense_shape,
+    )
+  return total + summand
+
+
+def _finish(total, like):
+  """Returns the sum, in the form of the summands."""
+  if like is None:
+    return None
+  if isinstance(like, tf.IndexedSlices):
+    values, indices, dense_shape = total
+    return tf.IndexedSlices(_join(values), _join(indices), dense_shape)
+  return total
+
+
+def _join(rows: tf.TensorArray) -> tf.Tensor:
+  """As `rows.concat()`, which XLA does not compile."""
+  stacked = rows.stack()
+  return tf.reshape(stacked, tf.concat([[-1], tf.shape(stacked)[2:]], axis=0))
