@@ -16,6 +16,7 @@ from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import execution
@@ -100,6 +101,12 @@ def run(options: Options) -> int:
   """Runs the protocol and prints its table; 1 if something failed."""
   data = prepared_data.read_prepared_data(options.data_dir)
   plan, metric = _plan(options, data), protocol.selecting_metric(data)
+  early.check_finetuning(
+    "swe/squad" if data.is_squad else "swe/glue",
+    options.checkpoint,
+    options.params_override,
+    options.output_dir,
+  )
   console = rich_console.Console()
   with launcher.workers(stays=True) as (worker,):
     sweep = plan.sweep()

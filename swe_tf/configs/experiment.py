@@ -10,6 +10,9 @@ from absl import logging
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
+from swe_tf.configs import consistency
+from swe_tf.configs import describe
+from swe_tf.configs import fields
 from swe_tf.methods import bindings
 from swe_tf.methods import choose
 from swe_tf.methods import recipes
@@ -21,7 +24,27 @@ _WARMUP_FRACTION = 0.02
 
 
 @dataclasses.dataclass
-class SharingExperimentConfig(cfg.ExperimentConfig):
+class CheckedExperimentConfig(cfg.ExperimentConfig):
+  """An experiment that says what is wrong with an override, under any driver.
+
+  Model Garden takes any type of value, and any name in a list of tables.
+  """
+
+  def override(self, override_params, is_strict=True):
+    """See base class; strict overrides have the names and types of the fields.
+
+    Raises:
+      UsageError: If there is no such parameter, or it has no such value.
+    """
+    if is_strict:
+      if hasattr(override_params, "as_dict"):
+        override_params = override_params.as_dict()
+      override_params = fields.tidy(describe.shape_of(self), override_params)
+    super().override(override_params, is_strict)
+
+
+@dataclasses.dataclass
+class SharingExperimentConfig(CheckedExperimentConfig):
   """An experiment with `task.sharing` whose schedules follow `train_steps`."""
 
   def validate(self):
@@ -32,6 +55,7 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
     recipes.apply(self.task.sharing, choose.choice_of(self).num_layers)
     follow_train_steps(self)
     bindings.record(self.task.sharing)
+    consistency.check(self.as_dict())
     choose.check(self)
 
 

@@ -2,6 +2,7 @@
 
 from swe_tf import errors
 from swe_tf.methods import catalog
+from swe_tf.methods import checks
 from swe_tf.methods import config as config_lib
 from swe_tf.sharing import adaptive
 from swe_tf.sharing import schedule
@@ -20,17 +21,8 @@ def make_rule(
   Raises:
     UsageError: If the config is at fault.
   """
-  known = catalog.rules()
-  if config.rule not in known:
-    raise errors.UsageError(
-      f"task.sharing.rule ({config.rule!r}) must be one of {', '.join(known)}."
-    )
-  if config.stages and config.rule != catalog.STAGED:
-    raise errors.UsageError(
-      f"task.sharing.stages is set, but task.sharing.rule is "
-      f"{config.rule!r}, which has none; set it to {catalog.STAGED!r}."
-    )
-  return catalog.load(known[config.rule].make)(config, train_steps)
+  checks.check_rule(config.as_dict())
+  return catalog.load(catalog.rules()[config.rule].make)(config, train_steps)
 
 
 def make_fixed(

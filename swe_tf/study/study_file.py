@@ -116,7 +116,8 @@ def read_study(path: str) -> Study:
   unknown = sorted(set(content) - set(_KEYS))
   if unknown:
     raise errors.UsageError(
-      f"{path}: unknown key {unknown[0]!r}; a study has {', '.join(_KEYS)}."
+      f"{path}: unknown key {unknown[0]!r}; "
+      + errors.nearest(unknown[0], _KEYS, f"a study has {', '.join(_KEYS)}.")
     )
   if not content.get("experiment"):
     raise errors.UsageError(f"{path}: 'experiment' is missing.")

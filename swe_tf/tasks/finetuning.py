@@ -98,7 +98,8 @@ class FineTuningTask(base_task.Task):
       self.task_config.init_checkpoint,
       encoder=model.checkpoint_items["encoder"],
     )
-    super().initialize(model)
+    with checkpoint.readable(self.task_config.init_checkpoint):
+      super().initialize(model)
 
 
 @task_factory.register_task_cls(GlueConfig)

@@ -71,6 +71,11 @@ class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
     """Returns the batches from global step `start_step` on."""
     if params.input_path == "dummy":
       return super().build_inputs(params, input_context)
+    if not (params.input_path or params.tfds_name):
+      name = "train_data" if params.is_training else "validation_data"
+      raise errors.UsageError(
+        f"task.{name}.input_path is not set; name the files."
+      )
     return loaders.build_dataset(params, input_context, start_step=start_step)
 
   def train_step(self, inputs, model, optimizer, metrics):
