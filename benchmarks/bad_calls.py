@@ -122,6 +122,7 @@ def write_files(directory: pathlib.Path) -> None:
     "SST-2/manifest.json": json.dumps(manifest),
     "SST-2/train.tf_record": "",
     "lost/manifest.json": json.dumps(manifest),
+    "edited/manifest.json": json.dumps(manifest | {"splits": 5}),
     "squad.json": json.dumps(squad),
     "broken.json": "{",
     "list.json": "[]",
@@ -295,6 +296,7 @@ _OVERRIDES = {
   "task.init_checkpoint=bare/ckpt-1": "there is no checkpoint at",
 }
 _LATER = {
+  "task.model.encoder.any.hidden_activation=geluu": "did you mean gelu?",
   "task.sharing.rule=adaptive,task.sharing.rho=2.0": "rho (2.0)",
   "task.train_data.masking=next_token": "must be 15 with masking=next_token",
   "task.init_checkpoint=cut/ckpt-1": "cannot be read",
@@ -343,6 +345,8 @@ _OTHERS = {
   ),
   "finetune --task=SST-2 --checkpoint=garbage --data_dir=absent "
   "--output_dir=out": "absent has no manifest.json",
+  "finetune --task=SST-2 --checkpoint=garbage --data_dir=edited "
+  "--output_dir=out": "prepare the data again",
   "finetune --task=SST2 --checkpoint=garbage --data_dir=SST-2 "
   "--output_dir=out": "did you mean SST-2?",
   "finetune --task=CoLA --checkpoint=garbage --data_dir=SST-2 "
@@ -440,6 +444,7 @@ _OTHERS = {
   ),
 }
 _OTHERS_LATER = {
+  "task.model.encoder.any.hidden_activation=geluu": "did you mean gelu?",
   f"doctor {_PLAN} --params_override=task.train_data.input_path=absent.txt": (
     "faults above: data"
   ),

@@ -65,7 +65,7 @@ def _snapshot(directory: pathlib.Path) -> dict[str, bytes | None]:
 
 def _judge(call: bad_calls.Call, done: subprocess.CompletedProcess) -> str:
   """Returns what is wrong with an answer; empty if nothing is."""
-  lines = [line for line in done.stderr.splitlines() if line.strip()]
+  lines = done.stderr.splitlines()
   if done.returncode == 0:
     return "status 0"
   if not lines:

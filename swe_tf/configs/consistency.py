@@ -50,6 +50,11 @@ def check(values: Table, follows_data: bool = False) -> None:
   _check_runtime(runtime)
   _check_trainer(trainer, 0 if follows_data else 1)
   _check_optimizer(trainer.get("optimizer_config") or {})
+  model = task.get("model") or {}
+  if "encoder" in model and (model["encoder"] or {}).get("type") is None:
+    raise errors.UsageError(
+      "task.model.encoder.type is not set; 'any' is BERT as the paper has it."
+    )
   encoder = registry.encoder_of(task)
   if encoder is not None and isinstance(encoder.family, registry.Bert):
     _check_encoder(encoder.params)

@@ -9,6 +9,7 @@ import dataclasses
 from absl import logging
 
 from official.core import config_definitions as cfg
+from official.modeling import tf_utils
 from swe_tf import errors
 from swe_tf.configs import consistency
 from swe_tf.configs import describe
@@ -16,11 +17,15 @@ from swe_tf.configs import fields
 from swe_tf.methods import bindings
 from swe_tf.methods import choose
 from swe_tf.methods import recipes
+from swe_tf.modeling import activations  # noqa: F401 (makes its name known)
+from swe_tf.modeling import registry
 
 # Section 5.1: the peak is reached at step 10k, of 0.5M and of 1M.
 _WARMUP_STEPS = 10_000
 # A run that is shorter than these warms up for the part that 10k is of 0.5M.
 _WARMUP_FRACTION = 0.02
+
+_ACTIVATIONS = ("gelu", "relu", "swish", "tanh", "elu", "selu", "sigmoid")
 
 
 @dataclasses.dataclass
@@ -56,7 +61,26 @@ class SharingExperimentConfig(CheckedExperimentConfig):
     follow_train_steps(self)
     bindings.record(self.task.sharing)
     consistency.check(self.as_dict())
+    check_activations(self.task)
     choose.check(self)
+
+
+def check_activations(task: cfg.TaskConfig) -> None:
+  """Raises `UsageError` unless Keras knows the activations of the model."""
+  encoder = registry.encoder_of(task.as_dict())
+  params = encoder.params if encoder is not None else {}
+  for name, value in (
+    ("the encoder's hidden_activation", params.get("hidden_activation")),
+    ("task.model.mlm_activation", getattr(task.model, "mlm_activation", None)),
+  ):
+    try:
+      tf_utils.get_activation(value)
+    except (TypeError, ValueError) as error:
+      known = "see tf_keras.activations."
+      raise errors.UsageError(
+        f"{name} ({value!r}) is none that Keras knows; "
+        + errors.nearest(value, _ACTIVATIONS, known)
+      ) from error
 
 
 def check_train_steps(config: cfg.ExperimentConfig) -> None:

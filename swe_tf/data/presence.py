@@ -67,11 +67,13 @@ def _check_files(place: str, data: Table, vocab_size: int | None) -> None:
 
 
 def _local_files(place: str, source: Any) -> list[str]:
-  sources = [source] if isinstance(source, str) else source
-  if not isinstance(sources, list) or not all(
-    isinstance(each, str) for each in sources
-  ):
+  if isinstance(source, Mapping):
     return []  # A mixture by name; Model Garden reads it.
+  sources = source if isinstance(source, (list, tuple)) else [source]
+  if not all(isinstance(each, str) for each in sources):
+    raise errors.UsageError(
+      f"{place} ({source!r}) must be paths or patterns, in quotes."
+    )
   patterns = [p.strip() for each in sources for p in each.split(",")]
   paths = []
   for pattern in filter(None, patterns):

@@ -61,6 +61,7 @@ BAD = {
   "task.model.encoder.any.dropout_rate=1.5": "below 1.",
   "task.model.encoder.any.num_layers=0": "num_layers (0) must be at least 1.",
   "task.model.encoder.type=brt": "did you mean bert?",
+  "task.model.encoder.type=null": "task.model.encoder.type is not set",
   "task.init_checkpoint=7": "(7) must be text.",
   "task.sharing.unit_size=5": "unit_size (5) must divide the number of layers",
   "task.sharing.unit_size=0": "unit_size (0) must divide",
