@@ -206,6 +206,9 @@ _TRAIN_CALLS = {
   "train --experiment=bert --mode=eval --model_dir=model": "no such exper",
   f"{_TRAIN} --mode=trian": "did you mean train?",
   f"{_TRAIN} --mode=train_and_validate": "use train_and_eval",
+  f"{_TRAIN} --mode=eval --params_override=trainer.validation_steps=0": (
+    "nothing is evaluated"
+  ),
   f"{_TRAIN} --moddel_dir=x": "did you mean --model_dir?",
   f"{_TRAIN} --param_override=x": "did you mean --params_override?",
   f"{_TRAIN} model": "unexpected argument 'model'",
@@ -257,7 +260,7 @@ _OVERRIDES = {
   "trainer.train_steps=1.5": "(1.5) must be an integer.",
   "trainer.train_steps=0": "must be at least 1",
   "trainer.steps_per_loop=3": "must be a multiple of trainer.steps_per_loop",
-  "trainer.validation_steps=0": "use --mode=train",
+  "trainer.validation_steps=-2": "must be at least -1.",
   f"{_RATE}.polynomial.initial_learning_rate=-0.1": "must be at least 0.",
   f"{_RATE}.type=polynomal": "did you mean polynomial?",
   "trainer.optimizer_config.optimizer.type=adm": "did you mean adam",

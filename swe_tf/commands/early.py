@@ -18,7 +18,6 @@ from swe_tf.data.prepare import prepared_data
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
-# The modes that read the data; the names of Model Garden's configs.
 _TRAIN, _VALIDATION = "train_data", "validation_data"
 
 
@@ -58,6 +57,11 @@ def check_data(values: Mapping[str, Any], *needed: str) -> None:
     *needed: The data that must be given: `train_data`, `validation_data`.
   """
   task = values["task"]
+  if _VALIDATION in needed and values["trainer"]["validation_steps"] == 0:
+    raise errors.UsageError(
+      "trainer.validation_steps is 0, so that nothing is evaluated; -1 stands "
+      "for all of the data."
+    )
   if "data_dir" in task:
     prepared_data.read_prepared_data(task["data_dir"])
     if task["init_checkpoint"]:

@@ -141,11 +141,6 @@ def _check_trainer(trainer: Table, least: int) -> None:
     )
   _at_least(trainer, "trainer", dict.fromkeys(_INTERVALS, least))
   _at_least(trainer, "trainer", {"max_to_keep": 1, "validation_steps": -1})
-  if trainer.get("validation_steps") == 0:
-    raise errors.UsageError(
-      "trainer.validation_steps is 0: use --mode=train to train without "
-      "validation, or -1 for all of the data."
-    )
   loop, interval = trainer.get("steps_per_loop"), trainer.get(_INTERVALS[1])
   if loop and interval and interval % loop:
     raise errors.UsageError(

@@ -126,8 +126,8 @@ def _check_method(values: dict[str, Any]) -> None:
   sharing = values["task"]["sharing"]
   if encoder is None or encoder.num_layers is None:
     return
-  fields_ = recipes.fields_of(sharing["recipe"], encoder.num_layers)
-  values["task"]["sharing"] = {**sharing, **fields_}
+  of_recipe = recipes.fields_of(sharing["recipe"], encoder.num_layers)
+  values["task"]["sharing"] = {**sharing, **of_recipe}
   checks.check(values)
 
 

@@ -36,7 +36,7 @@ class GinText:
 
   Attributes:
     overrides: What they bind of `task.sharing` and `task.growth`, as overrides.
-    decides_sharing: Whether code is bound that decides what is shared.
+    decides_sharing: Whether what is shared follows from code or from macros.
     imports_others: Whether they import modules that are not of this package.
   """
 
@@ -80,16 +80,16 @@ def read(gin_files: Sequence[str], gin_params: Sequence[str]) -> GinText:
   ]
   others = any(module.split(".")[0] != "swe_tf" for module in imports)
   task: dict[str, Any] = {}
+  decides = False
   for source, binding in bindings:
     if not others and binding.arg_name:
       _check_binding(source, binding)
     last = binding.selector.split(".")[-1]
-    if last in _TABLES and not isinstance(binding.value, Reference):
+    if last in _TABLES and "Reference(" not in repr(binding.value):
       task.setdefault(last, {})[binding.arg_name] = binding.value
-  names = {binding.selector.split(".")[-1] for _, binding in bindings}
-  return GinText(
-    {"task": task} if task else {}, bool(names & set(_CODE)), others
-  )
+    else:
+      decides |= last in (*_TABLES, *_CODE)
+  return GinText({"task": task} if task else {}, decides, others)
 
 
 def _statements_of_file(path: str, flag: str) -> list[tuple[str, Any]]:

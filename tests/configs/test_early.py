@@ -45,7 +45,7 @@ BAD = {
   "trainer.optimizer_config.optimizer.type=adafactor": "use adafactor_keras",
   "trainer.steps_per_loop=300": "must be a multiple of trainer.steps_per_loop",
   "trainer.steps_per_loop=0": "trainer.steps_per_loop (0) must be at least 1.",
-  "trainer.validation_steps=0": "use --mode=train",
+  "trainer.validation_steps=-2": "validation_steps (-2) must be at least -1.",
   "trainer.max_to_keep=0": "trainer.max_to_keep (0) must be at least 1.",
   "runtime.distribution_strategy=mirored": "did you mean mirrored?",
   "runtime.distribution_strategy=true": "put it in quotes.",
@@ -199,6 +199,11 @@ def test_every_study_of_the_package_passes():
 def test_gin_files_of_the_package_pass(name):
   gin_files = [str(ROOT / "gin" / f"{each}.gin") for each in ("swe", name)]
   assert early.read_values(RECORDS, gin_files=gin_files)
+
+
+def test_what_follows_from_macros_is_left_to_gin():
+  units = ["UNITS = 7", "sharing.unit_size = %UNITS"]
+  assert early.read_values(RECORDS, gin_params=units)
 
 
 def test_the_runs_of_a_study(tmp_path):
