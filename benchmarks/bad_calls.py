@@ -292,6 +292,8 @@ _OVERRIDES = {
   "task.sharing.untie_fraction=2": "untie_fraction (2) must be between",
   "task.sharing.mode=sew": "did you mean swe?",
   "task.sharing.rule=adaptiv": "did you mean adaptive?",
+  "task.sharing.rule=adaptive,task.sharing.rho=2.0": "rho (2.0)",
+  "'task.sharing.rule=staged,task.sharing.stages=[{unit_size: 3}]'": "stage",
   "task.sharing.recipe=few_lops": "did you mean few_loops?",
   "task.growth.method=staking": "did you mean stacking?",
   "task.init_checkpoint=absent": "there is no checkpoint at task.init_check",
@@ -300,7 +302,6 @@ _OVERRIDES = {
 }
 _LATER = {
   "task.model.encoder.any.hidden_activation=geluu": "did you mean gelu?",
-  "task.sharing.rule=adaptive,task.sharing.rho=2.0": "rho (2.0)",
   "task.train_data.masking=next_token": "must be 15 with masking=next_token",
   "task.init_checkpoint=cut/ckpt-1": "cannot be read",
   "runtime.distribution_strategy=mirrored,runtime.num_gpus=64": "64",

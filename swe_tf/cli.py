@@ -154,7 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
   try:
     _dispatch(sys.argv[1:] if arguments is None else arguments)
   except (errors.UsageError, errors.Failed) as error:
-    print(f"error: {error}", file=sys.stderr)
+    # Gin adds lines of its own to what is raised in a configurable.
+    print(f"error: {str(error).partition(chr(10))[0]}", file=sys.stderr)
     sys.exit(2 if isinstance(error, errors.UsageError) else 1)
   except KeyboardInterrupt:
     sys.exit(130)

@@ -49,12 +49,15 @@ def check_plan(
   return values
 
 
-def check_data(values: Mapping[str, Any], *needed: str) -> None:
+def check_data(
+  values: Mapping[str, Any], *needed: str, resumes: bool = False
+) -> None:
   """Checks data and `init_checkpoint`, as far as files tell.
 
   Args:
     values: The experiment.
     *needed: The data that must be given: `train_data`, `validation_data`.
+    resumes: Whether the run has a checkpoint of its own already.
   """
   task = values["task"]
   if _VALIDATION in needed and values["trainer"]["validation_steps"] == 0:
@@ -69,7 +72,7 @@ def check_data(values: Mapping[str, Any], *needed: str) -> None:
     return
   encoder = registry.encoder_of(task)
   presence.check(task, encoder.vocab_size if encoder else None, needed)
-  if task["init_checkpoint"]:
+  if task["init_checkpoint"] and not resumes:
     checkpoint_files.find(task["init_checkpoint"], "task.init_checkpoint")
 
 
@@ -88,16 +91,18 @@ def check_run(options: stock_options.StockOptions) -> None:
     return
   consistency.check_replicas(values)
   modes = {_TRAIN: "train", _VALIDATION: "eval"}
-  check_data(values, *(name for name, word in modes.items() if word in mode))
-  if options.model_dir:
-    _check_same_model(values, options.model_dir)
+  needed = [name for name, word in modes.items() if word in mode]
+  model_dir = options.model_dir or ""
+  resumes = os.path.isfile(os.path.join(model_dir, "checkpoint"))
+  check_data(values, *needed, resumes=resumes or files.is_url(model_dir))
+  if resumes and model_dir:
+    _check_same_model(values, model_dir)
 
 
 def _check_same_model(values: Mapping[str, Any], model_dir: str) -> None:
   """Raises if a run in `model_dir` would be resumed with another encoder."""
   path = os.path.join(model_dir, "params.yaml")
-  state = os.path.join(model_dir, "checkpoint")
-  if files.is_url(path) or not (os.path.isfile(path) and os.path.isfile(state)):
+  if not os.path.isfile(path):
     return
   before = files.read_yaml(path)
   encoders = [

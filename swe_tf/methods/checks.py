@@ -36,12 +36,14 @@ def check(values: Table) -> None:
   """
   task, train_steps = values["task"], values["trainer"]["train_steps"]
   sharing = task["sharing"]
-  untie_step_lib.resolve_untie_step(
+  tau = untie_step_lib.resolve_untie_step(
     train_steps,
     untie_step=sharing["untie_step"],
     untie_fraction=sharing["untie_fraction"],
   )
   check_rule(sharing)
+  if sharing["rule"] == catalog.STAGED and sharing["unit_size"] > 0:
+    untie_step_lib.check_stages(tau, stages_of(sharing, train_steps))
   encoder = registry.encoder_of(task)
   num_layers = encoder.num_layers if encoder else None
   choice = catalog.read(task, train_steps, num_layers)
@@ -83,6 +85,29 @@ def check_rule(sharing: Table) -> None:
       f"task.sharing.stages is set, but task.sharing.rule is "
       f"{rule!r}, which has none; set it to {catalog.STAGED!r}."
     )
+  if rule in ("adaptive", "split"):
+    untie_step_lib.check_correlation(
+      sharing["check_interval"], sharing["rho"], sharing["patience"]
+    )
+
+
+def stages_of(sharing: Table, train_steps: int) -> list[tuple[int, int]]:
+  """Returns when stages begin, and how many units form one from then on."""
+  stages = []
+  for stage in sharing["stages"]:
+    stage = {"unit_size": 1, "from_fraction": 0.0} | stage
+    if stage["unit_size"] % sharing["unit_size"]:
+      raise errors.UsageError(
+        f"task.sharing.stages has units of {stage['unit_size']} layers, which "
+        f"is no multiple of task.sharing.unit_size ({sharing['unit_size']})."
+      )
+    begin = untie_step_lib.resolve_untie_step(
+      train_steps,
+      untie_step=stage.get("from_step"),
+      untie_fraction=stage["from_fraction"],
+    )
+    stages.append((begin, stage["unit_size"] // sharing["unit_size"]))
+  return sorted(stages)
 
 
 def _check_knobs(sharing: Table, runtime: Table) -> None:

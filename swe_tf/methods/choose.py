@@ -21,8 +21,8 @@ def choice_of(config: cfg.ExperimentConfig) -> catalog.Choice:
 
 def check(config: cfg.ExperimentConfig) -> None:
   """Raises unless an experiment can be trained by the method it chooses."""
-  rules.make_rule(config.task.sharing, config.trainer.train_steps)
   checks.check(config.as_dict())
+  rules.make_rule(config.task.sharing, config.trainer.train_steps)
   method = catalog.find(choice_of(config))
   if method.check is not None:
     catalog.load(method.check)(config)

@@ -1,6 +1,5 @@
 """Untie rules from `task.sharing`: the `make` of the catalog's rules."""
 
-from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import checks
 from swe_tf.methods import config as config_lib
@@ -36,19 +35,7 @@ def make_staged(
   config: config_lib.SharingConfig, train_steps: int
 ) -> schedule.UntieRule:
   """Makes the rule that goes through larger and larger units."""
-  stages = []
-  for stage in config.stages:
-    if stage.unit_size % config.unit_size:
-      raise errors.UsageError(
-        f"task.sharing.stages has units of {stage.unit_size} layers, which "
-        f"is no multiple of task.sharing.unit_size ({config.unit_size})."
-      )
-    begin = untie_step_lib.resolve_untie_step(
-      train_steps,
-      untie_step=stage.from_step,
-      untie_fraction=stage.from_fraction,
-    )
-    stages.append((begin, stage.unit_size // config.unit_size))
+  stages = checks.stages_of(config.as_dict(), train_steps)
   return schedule.UntieInStages(tau_of(config, train_steps), stages)
 
 

@@ -44,10 +44,14 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
 class SharedMaskedLMTask(sharing_lib.SharingTask, masked_lm.MaskedLMTask):
   """Model Garden's masked LM task, with sharing, resumable input, real fp16."""
 
-  def build_model(self, params=None):
-    """See base class; checks the data first, since building takes longer."""
-    self.check_data()
-    return super().build_model(params)
+  def __init__(self, params, logging_dir=None, name=None, **kwargs):
+    """See base class; a task that is to be run checks its data at once.
+
+    Building the model takes longer, and gin adds lines of its own to errors.
+    """
+    super().__init__(params, logging_dir, name, **kwargs)
+    if logging_dir:
+      self.check_data()
 
   def check_data(self) -> None:
     """Raises unless the data is there, sound, and fits the model."""
