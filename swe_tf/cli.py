@@ -5,9 +5,8 @@ The only place that catches errors. The exit code is 0, 1 if the work failed,
 it is called, so that one without TensorFlow starts at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import dataclasses
-import difflib
 import importlib
 import inspect
 import os
@@ -77,12 +76,6 @@ def _usage() -> str:
   )
 
 
-def _nearest(name: str, known: Iterable[str], otherwise: str) -> str:
-  """Returns the end of a message about a name that does not exist."""
-  close = difflib.get_close_matches(name, known, n=1)
-  return f"did you mean {close[0]}?" if close else otherwise
-
-
 def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
   """Splits the longest known command off the arguments; '' if there is none."""
   for words in (2, 1):
@@ -110,7 +103,7 @@ def _parse(
     rest = values([command, *arguments])[1:]
   except flags.UnrecognizedFlagError as error:
     name = f"--{error.flagname}"
-    end = _nearest(name, ours, f"{command} --help lists its flags.")
+    end = errors.nearest(name, ours, f"{command} --help lists its flags.")
     raise errors.UsageError(f"{command} has no flag {name}; {end}") from error
   except (flags.Error, ValueError) as error:
     message = str(error).removeprefix("flag ").rstrip(".")
@@ -144,7 +137,7 @@ def _dispatch(arguments: Sequence[str]) -> None:
   if not command:
     if rest and rest[0] != "help" and rest[0] not in _HELP:
       name = " ".join(rest[: 2 if rest[0] in ("prepare", "doctor") else 1])
-      end = _nearest(name, COMMANDS, "swe --help lists the commands.")
+      end = errors.nearest(name, COMMANDS, "swe --help lists the commands.")
       raise errors.UsageError(f"swe has no command {name!r}; {end}")
     print(_usage())
     return
@@ -162,7 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
   try:
     _dispatch(sys.argv[1:] if arguments is None else arguments)
   except (errors.UsageError, errors.Failed) as error:
-    print(f"error: {error}", file=sys.stderr)
+    # Gin adds lines of its own to what is raised in a configurable.
+    print(f"error: {str(error).partition(chr(10))[0]}", file=sys.stderr)
     sys.exit(2 if isinstance(error, errors.UsageError) else 1)
   except KeyboardInterrupt:
     sys.exit(130)

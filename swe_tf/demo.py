@@ -15,6 +15,8 @@ from typing import Any
 from rich import console as rich_console
 
 from swe_tf import files
+from swe_tf.configs import early
+from swe_tf.configs import override_text
 from swe_tf.data.text import docstrings
 from swe_tf.modeling import registry as encoders
 from swe_tf.runs import launcher
@@ -22,6 +24,7 @@ from swe_tf.runs import scalars
 from swe_tf.runs import sweep as sweep_lib
 from swe_tf.runs import worker
 
+_EXPERIMENT = "swe/bert_pretraining_text"
 ENCODER = {
   "hidden_size": 64,
   "num_layers": 12,
@@ -75,7 +78,7 @@ def make_config(corpus: docstrings.CorpusPaths, params_override: str | None):
 
   vocab_size = len(files.read_text(corpus.vocab).splitlines())
   data = {"vocab_file_path": corpus.vocab, **DATA}
-  config = exp_factory.get_exp_config("swe/bert_pretraining_text")
+  config = exp_factory.get_exp_config(_EXPERIMENT)
   encoder = encoders.encoder_of(config.task.as_dict())
   assert encoder is not None
   for overrides in (
@@ -93,6 +96,20 @@ def make_config(corpus: docstrings.CorpusPaths, params_override: str | None):
   config.validate()
   config.lock()
   return config
+
+
+def check(params_override: str | None) -> None:
+  """Raises `UsageError` for wrong overrides, before TensorFlow is imported."""
+  encoder = encoders.bert({}).overrides(**ENCODER)
+  data = {"train_data": DATA, "validation_data": DATA}
+  early.check_layers(
+    _EXPERIMENT,
+    [
+      ("the demo", OVERRIDES),
+      ("the demo", {"task": {**encoder, **data}}),
+      ("--params_override", override_text.parse(params_override)),
+    ],
+  )
 
 
 def train(
@@ -160,6 +177,8 @@ def run(output_dir: str, params_override: str | None = None) -> None:
     output_dir: Directory for the corpus and the run.
     params_override: As for `swe train`.
   """
+  files.check_output_dir(output_dir, "output_dir")
+  check(params_override)
   console = rich_console.Console()
   start = time.monotonic()
   console.print("reading the docstrings of the installed packages ...")

@@ -3,6 +3,9 @@
 `swe_tf.cli` prints the message alone, without a stack trace.
 """
 
+from collections.abc import Iterable
+import difflib
+
 
 class UsageError(ValueError):
   """Bad input, found before any work was done; the exit code is 2."""
@@ -10,3 +13,28 @@ class UsageError(ValueError):
 
 class Failed(RuntimeError):
   """The input is fine, but the work did not succeed; the exit code is 1."""
+
+
+def nearest(
+  name: object, known: Iterable[str], otherwise: str, cutoff: float = 0.6
+) -> str:
+  """Returns the end of a message about a name that does not exist.
+
+  >>> nearest("fixd", ["fixed", "staged"], "see the list.")
+  'did you mean fixed?'
+
+  Args:
+    name: The name.
+    known: The names that exist.
+    otherwise: What to say if none of them is near.
+    cutoff: How near is near, from 0 to 1.
+  """
+  close = difflib.get_close_matches(str(name), list(known), 1, cutoff)
+  return f"did you mean {close[0]}?" if close else otherwise
+
+
+def first_line(error: BaseException) -> str:
+  """Returns what an error of somebody else's says, as part of one line."""
+  text = str(error.args[0] if error.args else "") or str(error)
+  lines = [line.strip() for line in text.splitlines() if line.strip()]
+  return lines[0].rstrip(".") if lines else type(error).__name__

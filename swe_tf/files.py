@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import tempfile
 from typing import Any, BinaryIO, TypeAlias, cast
 
@@ -129,19 +130,31 @@ def _construct_any(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
 
 
 _Loader.add_multi_constructor("", _construct_any)
+# 1e-3 is a number for Model Garden, as for everybody; for YAML 1.1 it is not.
+_Loader.add_implicit_resolver(
+  "tag:yaml.org,2002:float",
+  re.compile(r"[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"),
+  list("-+0123456789"),
+)
 
 
 def read_yaml(path: PathLike) -> Any:
   """Returns the content of a YAML file; faults are `UsageError`s."""
-  text = read_text(path)
+  return parse_yaml(read_text(path), path)
+
+
+def parse_yaml(text: str, name: PathLike) -> Any:
+  """Returns what a YAML text says; `name` is how errors call it."""
   try:
     return yaml.load(text, _Loader)
   except yaml.YAMLError as error:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     raise errors.UsageError(
-      f"{path}:{mark.line + 1 if mark else 1}: not YAML ({problem})."
+      f"{name}:{mark.line + 1 if mark else 1}: not YAML ({problem})."
     ) from error
+  except ValueError as error:  # Such as a date with a 13th month.
+    raise errors.UsageError(f"{name}: not YAML ({error}).") from error
 
 
 def refuse_existing(paths: Iterable[PathLike]) -> None:
@@ -152,6 +165,27 @@ def refuse_existing(paths: Iterable[PathLike]) -> None:
         f"{path} is already there and is not overwritten; remove it or "
         "choose another output."
       )
+
+
+def check_output_dir(path: PathLike, flag: str) -> None:
+  """Raises `UsageError` unless `path` is or can become a directory to fill.
+
+  Args:
+    path: The directory; a URL is not looked at.
+    flag: The flag that names it, for the error.
+  """
+  if is_url(path):
+    return
+  place = pathlib.Path(path).absolute()
+  while not os.path.lexists(place):
+    place = place.parent
+  if not place.is_dir():
+    reason = f"{place} is a file"
+  elif not os.access(place, os.W_OK | os.X_OK):
+    reason = f"{place} cannot be written to"
+  else:
+    return
+  raise errors.UsageError(f"--{flag}={path}: {reason}; name another directory.")
 
 
 @contextlib.contextmanager

@@ -5,7 +5,8 @@ r"""Checks a command line of `swe train`.
 
 Says what the run would do, from its data to its schedule, and everything that
 would keep it from starting. Nothing is trained and nothing is written. The exit
-status is 1 if there is a fault. See also `swe doctor cost`, `swe doctor tpu`.
+status is 1 if there is a fault, and 2 if there is no experiment to look at. See
+also `swe doctor cost`, `swe doctor tpu`.
 """
 
 import dataclasses
@@ -13,6 +14,8 @@ import dataclasses
 from rich import console as rich_console
 from rich import markup
 
+from swe_tf import errors
+from swe_tf.commands import early
 from swe_tf.commands import stock_options
 
 
@@ -21,17 +24,22 @@ class Options(stock_options.StockOptions):
   """The flags of `swe train`."""
 
 
-def run(options: Options) -> int:
+def run(options: Options) -> None:
   """Makes all checks and prints a line for each."""
+  early.check_plan(options)
   # TensorFlow takes seconds to import.
   from swe_tf.doctor import checks
   from swe_tf.doctor import experiment
 
   config = experiment.read_config(options)
   console = rich_console.Console(soft_wrap=True, highlight=False)
-  faults = 0
+  faults = []
   for name, passed, text in checks.run(config, options.model_dir):
-    faults += not passed
+    if not passed:
+      faults.append(name)
     label = "[green]ok   [/]" if passed else "[red]fault[/]"
     console.print(f"{label} {name:<10}", markup.escape(text))
-  return int(faults > 0)
+  if faults:
+    raise errors.Failed(
+      f"the run cannot start; faults above: {', '.join(faults)}."
+    )

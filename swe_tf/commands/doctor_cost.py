@@ -13,6 +13,7 @@ from rich import console as rich_console
 from rich import table as rich_table
 
 from swe_tf import files
+from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
 from swe_tf.doctor import units_of_measure as show
@@ -55,6 +56,7 @@ def _tables(cost: Any) -> list[rich_table.Table]:
 
 def run(options: Options) -> None:
   """Prints the cost of the experiment."""
+  early.check_plan(options)
   # TensorFlow takes seconds to import.
   from swe_tf.configs import cost as cost_lib
   from swe_tf.doctor import experiment

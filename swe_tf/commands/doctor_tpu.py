@@ -18,8 +18,10 @@ from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
+from swe_tf.doctor import topologies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,16 +63,17 @@ def _parts(config: Any) -> str:
 
 def run(options: Options) -> None:
   """Compiles the steps, prints the table and writes the figures."""
+  topology = topologies.parse(options.topology)
+  early.check_plan(options)
+  files.check_output_dir(options.output_dir, "output_dir")
   # TensorFlow takes seconds to import.
   from swe_tf.doctor import experiment
   from swe_tf.doctor import fit
   from swe_tf.doctor import steps
-  from swe_tf.doctor import topologies
   from swe_tf.doctor import tpu
   from swe_tf.doctor import tpu_summary
 
   versions = tpu.require_compiler()
-  topology = topologies.parse(options.topology)
   config = experiment.read_config(options)
   depths = list(options.depths) or tpu.depths_of(config)
   tpu.check(config, topology, depths)

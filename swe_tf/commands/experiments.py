@@ -8,7 +8,6 @@ of `swe sweep` take these names in every directory.
 """
 
 import dataclasses
-import difflib
 
 from swe_tf import errors
 from swe_tf import library
@@ -32,7 +31,6 @@ def run(options: Options) -> None:
       print(f"{name:<{width}}  {first.lstrip('# ')}")
     return
   if options.name not in known:
-    close = difflib.get_close_matches(options.name, known, n=1, cutoff=0.3)
-    hint = f"did you mean {close[0]}?" if close else "see `swe experiments`."
+    hint = errors.nearest(options.name, known, "see `swe experiments`.", 0.3)
     raise errors.UsageError(f"there is no {options.name}; {hint}")
   print(library.read(options.name).rstrip("\n"))

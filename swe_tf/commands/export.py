@@ -14,6 +14,7 @@ from absl import logging
 
 from swe_tf import files
 from swe_tf.commands import options as options_lib
+from swe_tf.modeling import checkpoint_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Options:
 def run(options: Options) -> None:
   """Reads, converts, writes."""
   files.refuse_existing([options.output_dir])
+  files.check_output_dir(options.output_dir, "output_dir")
+  checkpoint_files.find_with_config(options.checkpoint, options.config_file)
   # TensorFlow takes seconds to import.
   from swe_tf.convert import huggingface_export
   from swe_tf.convert import saved_model_export

@@ -22,6 +22,7 @@ from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import execution
@@ -108,6 +109,12 @@ def _plan(
   data = prepared_data.read_prepared_data(data_dir)
   protocol.check_task(task, data)
   protocol.check_ax(data, ax_data_dir)
+  early.check_finetuning(
+    "swe/squad" if data.is_squad else "swe/glue",
+    options.checkpoint,
+    options.params_override,
+    output_dir,
+  )
   settings = protocol.Settings(
     data_dir=_absolute(data_dir),
     checkpoint=_absolute(options.checkpoint),

@@ -12,6 +12,7 @@ from absl import logging
 
 from swe_tf import files
 from swe_tf.commands import options as options_lib
+from swe_tf.convert import huggingface_config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Options:
 def run(options: Options) -> None:
   """Converts and says what it was."""
   files.refuse_existing([options.output_dir])
+  files.check_output_dir(options.output_dir, "output_dir")
+  huggingface_config.read(options.input_dir)
   # TensorFlow takes seconds to import.
   from swe_tf.convert import huggingface_import
 

@@ -114,7 +114,9 @@ class _Parser(flags.ArgumentParser):
     except (KeyError, ValueError):
       fits = False
     if not fits:
-      raise ValueError(f"{text!r} is not {self._expected}")
+      near = errors.nearest(text, self._choices, "")
+      shown = f"{text!r} ({near})" if near else repr(text)
+      raise ValueError(f"{shown} is not {self._expected}")
     return value
 
   def parse(self, argument: Any) -> Any:

@@ -22,10 +22,12 @@ from rich import table as rich_table
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
 from swe_tf.commands import sweep as sweep_command
 from swe_tf.runs import launcher
+from swe_tf.study import budget
 from swe_tf.study import outcome as outcome_lib
 
 
@@ -50,6 +52,18 @@ class Options(stock_options.StockOptions):
     super().__post_init__()
     if (self.hours is None) == (self.steps is None):
       raise errors.UsageError("give either --hours or --steps.")
+
+
+def _check(options: Options) -> None:
+  """Checks the plan before TensorFlow is imported."""
+  files.check_output_dir(options.output_dir, "output_dir")
+  values = early.check_plan(options)
+  if values is None:
+    return
+  needed = () if options.dry_run else ("train_data", "validation_data")
+  early.check_data(values, *needed)
+  if options.steps is not None:
+    budget.check_steps(options.steps, values["trainer"]["train_steps"])
 
 
 def _steps(options: Options, config: Any, console) -> int:
@@ -143,6 +157,7 @@ def _draw(records, path: str, word: str) -> None:
 
 def run(options: Options) -> int:
   """Runs the pilot; the exit status is 1 if a run failed."""
+  _check(options)
   console = rich_console.Console()
   console.print("starting TensorFlow and reading the plan ...")
   from swe_tf.doctor import experiment

@@ -15,10 +15,12 @@ import tempfile
 from absl import logging
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.data import tfds_files
 from swe_tf.data.glue import examples
 from swe_tf.data.glue import tasks
+from swe_tf.data.text import vocab as vocab_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Options:
 def run(options: Options) -> None:
   """Reads and checks everything, then writes."""
   task = tasks.find_task(options.task)
+  files.check_output_dir(options.output_dir, "output_dir")
+  vocab_lib.Vocabulary.load(options.vocab)
   with tempfile.TemporaryDirectory() as scratch:
     if options.tfds:
       tfds_files.write_glue_files(options.tfds, task, pathlib.Path(scratch))

@@ -15,6 +15,7 @@ import os
 from rich import console as rich_console
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.data.prepare import job
 
@@ -95,6 +96,7 @@ class Options(job.Options):
 
 def run(options: Options) -> None:
   """Makes the shards and says how to train on them."""
+  files.check_output_dir(options.output_dir, "output_dir")
   # Tokenizing is work for the CPU, and the result must not depend on a GPU.
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
   console = rich_console.Console(stderr=True, highlight=False)

@@ -21,6 +21,8 @@ from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.data import tfds_files
 from swe_tf.data.squad import questions
+from swe_tf.data.squad import windows as windows_lib
+from swe_tf.data.text import vocab as vocab_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Options:
 
 def run(options: Options) -> None:
   """Reads and checks everything, then writes."""
+  files.check_output_dir(options.output_dir, "output_dir")
+  vocab_lib.Vocabulary.load(options.vocab)
   with tempfile.TemporaryDirectory() as scratch:
     if not options.tfds:
       return _convert(options, options.input)
@@ -79,6 +83,11 @@ def run(options: Options) -> None:
 
 
 def _convert(options: Options, path: files.PathLike) -> None:
+  windows = windows_lib.Windows(
+    max_seq_length=options.max_seq_length,
+    max_query_length=options.max_query_length,
+    doc_stride=options.doc_stride,
+  )
   squad = questions.read_squad_file(path, options.version)
   split = options.split or ("train" if squad.looks_like_training else "eval")
   questions.check_convertible(squad, for_training=split == "train")
@@ -95,9 +104,5 @@ def _convert(options: Options, path: files.PathLike) -> None:
     tokenizer=cached_tokenizer.CachedTokenizer(
       options.vocab, options.lower_case
     ),
-    windows=records.Windows(
-      max_seq_length=options.max_seq_length,
-      max_query_length=options.max_query_length,
-      doc_stride=options.doc_stride,
-    ),
+    windows=windows,
   )

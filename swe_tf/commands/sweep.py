@@ -21,10 +21,12 @@ from rich import table as rich_table
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
+from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.runs import launcher
 from swe_tf.runs import progress
 from swe_tf.runs import sweep as sweep_lib
+from swe_tf.study import early as study_early
 from swe_tf.study import study_file
 
 
@@ -139,6 +141,14 @@ def run(options: Options) -> int:
       f"--shard={options.shard}: the runs of a tuning follow from each other's "
       "results; divide it by studies."
     )
+  files.check_output_dir(options.output_dir, "output_dir")
+  needed = () if options.dry_run else ("train_data", "validation_data")
+  checked: list[Any] = []
+  for values in study_early.check(study, options.params_override):
+    data = [values["task"][name] for name in ("train_data", "validation_data")]
+    if data not in checked:
+      early.check_data(values, *needed)
+      checked.append(data)
   console.print(f"starting TensorFlow and checking {len(study.runs)} runs ...")
   from swe_tf.configs import cost
   from swe_tf.study import experiments

@@ -12,18 +12,9 @@ that the same command goes on.
 
 import dataclasses
 
-from absl import flags
-import gin
-
-from official.common import flags as tfm_flags
-from official.core import task_factory
-from official.nlp import train as stock_driver
-from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
-from swe_tf.configs import parsing
-from swe_tf.training import interruption
-from swe_tf.training import trainer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,17 +29,38 @@ class Options(stock_options.StockOptions):
 
 def _check(options: Options) -> None:
   """Raises for bad input before the stock driver writes to `model_dir`."""
-  gin.parse_config_files_and_bindings(
-    options.gin_file, options.gin_params, finalize_config=False
-  )
+  import tensorflow as tf
+  import tf_keras
+
+  from official.core import task_factory
+  from swe_tf.configs import parsing
+  from swe_tf.doctor import checks
+
+  parsing.parse_gin(options)
   params = parsing.parse_configuration(options)
+  checks.check_devices(params)
   task = task_factory.get_task(params.task)
   if hasattr(task, "check_data"):
     task.check_data()
+  starts = not tf.train.latest_checkpoint(options.model_dir)
+  if "train" in options.mode and params.task.init_checkpoint and starts:
+    task.initialize(task.build_model())
+    tf_keras.backend.clear_session()  # The run names its layers afresh.
 
 
 def run(options: Options) -> None:
   """Runs the stock driver's `main` with our trainer."""
+  early.check_run(options)
+  # TensorFlow takes seconds to import.
+  from absl import flags
+  import gin
+
+  from official.common import flags as tfm_flags
+  from official.nlp import train as stock_driver
+  from swe_tf import registry  # noqa: F401 (registers)
+  from swe_tf.training import interruption
+  from swe_tf.training import trainer
+
   with gin.unlock_config():
     gin.bind_parameter(
       "train_utils.create_trainer.trainer_cls", trainer.SharedWeightsTrainer

@@ -9,10 +9,16 @@ import dataclasses
 from absl import logging
 
 from official.core import config_definitions as cfg
+from official.modeling import tf_utils
 from swe_tf import errors
+from swe_tf.configs import consistency
+from swe_tf.configs import describe
+from swe_tf.configs import fields
 from swe_tf.methods import bindings
 from swe_tf.methods import choose
 from swe_tf.methods import recipes
+from swe_tf.modeling import activations  # noqa: F401 (makes its name known)
+from swe_tf.modeling import registry
 from swe_tf.training import micro_batches
 
 # Section 5.1: the peak is reached at step 10k, of 0.5M and of 1M.
@@ -20,9 +26,31 @@ _WARMUP_STEPS = 10_000
 # A run that is shorter than these warms up for the part that 10k is of 0.5M.
 _WARMUP_FRACTION = 0.02
 
+_ACTIVATIONS = ("gelu", "relu", "swish", "tanh", "elu", "selu", "sigmoid")
+
 
 @dataclasses.dataclass
-class SharingExperimentConfig(cfg.ExperimentConfig):
+class CheckedExperimentConfig(cfg.ExperimentConfig):
+  """An experiment that says what is wrong with an override, under any driver.
+
+  Model Garden takes any type of value, and any name in a list of tables.
+  """
+
+  def override(self, override_params, is_strict=True):
+    """See base class; strict overrides have the names and types of the fields.
+
+    Raises:
+      UsageError: If there is no such parameter, or it has no such value.
+    """
+    if is_strict:
+      if hasattr(override_params, "as_dict"):
+        override_params = override_params.as_dict()
+      override_params = fields.tidy(describe.shape_of(self), override_params)
+    super().override(override_params, is_strict)
+
+
+@dataclasses.dataclass
+class SharingExperimentConfig(CheckedExperimentConfig):
   """An experiment with `task.sharing` whose schedules follow `train_steps`."""
 
   def validate(self):
@@ -34,7 +62,27 @@ class SharingExperimentConfig(cfg.ExperimentConfig):
     recipes.apply(self.task.sharing, choose.choice_of(self).num_layers)
     follow_train_steps(self)
     bindings.record(self.task.sharing)
+    consistency.check(self.as_dict())
+    check_activations(self.task)
     choose.check(self)
+
+
+def check_activations(task: cfg.TaskConfig) -> None:
+  """Raises `UsageError` unless Keras knows the activations of the model."""
+  encoder = registry.encoder_of(task.as_dict())
+  params = encoder.params if encoder is not None else {}
+  for name, value in (
+    ("the encoder's hidden_activation", params.get("hidden_activation")),
+    ("task.model.mlm_activation", getattr(task.model, "mlm_activation", None)),
+  ):
+    try:
+      tf_utils.get_activation(value)
+    except (TypeError, ValueError) as error:
+      known = "see tf_keras.activations."
+      raise errors.UsageError(
+        f"{name} ({value!r}) is none that Keras knows; "
+        + errors.nearest(value, _ACTIVATIONS, known)
+      ) from error
 
 
 def check_train_steps(config: cfg.ExperimentConfig) -> None:

@@ -16,6 +16,7 @@ from official.nlp.tasks import question_answering
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
 from swe_tf.configs import bert_pretraining
+from swe_tf.configs import consistency
 from swe_tf.configs import experiment
 from swe_tf.data.prepare import prepared_data
 from swe_tf.modeling import registry
@@ -29,13 +30,14 @@ _SHUFFLE_BUFFER = 100_000
 
 
 @dataclasses.dataclass
-class FineTuningConfig(cfg.ExperimentConfig):
+class FineTuningConfig(experiment.CheckedExperimentConfig):
   """An experiment that is complete once data and checkpoint are named."""
 
   def validate(self):
     """Fills in what is unset and follows from the data and the checkpoint."""
     super().validate()
     experiment.check_micro_batches(self)
+    consistency.check(self.as_dict(), follows_data=True)
     data = prepared_data.read_prepared_data(self.task.data_dir)
     follow_checkpoint(self.task, data)
     if isinstance(self.task, finetuning.SquadConfig):
@@ -46,6 +48,7 @@ class FineTuningConfig(cfg.ExperimentConfig):
       self.task.train_data.input_path = data.train.path
       limit = self.task.max_train_examples or data.train.size
       follow_train_size(self, min(limit, data.train.size))
+    consistency.check(self.as_dict(), follows_data=True)
 
 
 def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:

@@ -2,12 +2,17 @@
 
 from typing import Any
 
+import gin
 import tensorflow as tf
+import yaml
 
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from official.modeling import hyperparams
 from swe_tf import errors
+
+# What Model Garden raises for a config that is at fault.
+_FAULTS = (LookupError, AttributeError, TypeError, ValueError, yaml.YAMLError)
 
 
 def parse_configuration(values: Any, **kwargs) -> cfg.ExperimentConfig:
@@ -24,11 +29,40 @@ def parse_configuration(values: Any, **kwargs) -> cfg.ExperimentConfig:
     UsageError: If an experiment, a parameter or a file does not exist.
   """
   try:
-    return train_utils.parse_configuration(values, print_return=False, **kwargs)
-  except LookupError as error:  # No such experiment, no such parameter.
-    raise errors.UsageError(str(error.args[0])) from error
+    params = train_utils.parse_configuration(
+      values, print_return=False, **kwargs
+    )
+  except errors.UsageError:
+    raise
   except tf.errors.NotFoundError as error:
     raise errors.UsageError(f"--config_file: {error.message}.") from error
+  except (*_FAULTS, tf.errors.OpError) as error:
+    raise errors.UsageError(f"{errors.first_line(error)}.") from error
+  if params.runtime.distribution_strategy is False:  # Of a stock experiment.
+    raise errors.UsageError(
+      "runtime.distribution_strategy is false, which is how YAML reads off; "
+      "put it in quotes: runtime.distribution_strategy='off'."
+    )
+  return params
+
+
+def parse_gin(values: Any) -> None:
+  """Applies `--gin_file` and `--gin_params`.
+
+  Args:
+    values: Has the stock driver's flags as attributes.
+
+  Raises:
+    UsageError: If a file is not there, or a binding cannot be made.
+  """
+  try:
+    gin.parse_config_files_and_bindings(
+      values.gin_file, values.gin_params, finalize_config=False
+    )
+  except errors.UsageError:
+    raise
+  except (*_FAULTS, OSError, ImportError, SyntaxError) as error:
+    raise errors.UsageError(f"gin: {errors.first_line(error)}.") from error
 
 
 def apply_overrides(
@@ -52,8 +86,9 @@ def apply_overrides(
     return hyperparams.override_params_dict(
       config, params_override, is_strict=True
     )
-  except (LookupError, AttributeError, ValueError) as error:
-    reason = str(error.args[0] if error.args else error).splitlines()[0]
+  except errors.UsageError as error:
+    raise errors.UsageError(f"--params_override: {error}") from error
+  except (*_FAULTS, tf.errors.OpError) as error:
     raise errors.UsageError(
-      f"--params_override={params_override}: {reason}"
+      f"--params_override={params_override}: {errors.first_line(error)}."
     ) from error

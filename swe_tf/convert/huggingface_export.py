@@ -11,7 +11,7 @@ from safetensors import numpy as safetensors_numpy
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.convert import huggingface_import
+from swe_tf.convert import huggingface_config
 from swe_tf.convert import huggingface_names
 from swe_tf.modeling import encoder_files
 
@@ -51,7 +51,7 @@ def _config(loaded: encoder_files.LoadedEncoder) -> dict[str, Any]:
   built = loaded.network.get_config()
   name = loaded.encoder.params.get("hidden_activation", _DEFAULT_ACTIVATION)
   # Where several of their names are one of ours, the first is taken.
-  known = reversed(huggingface_import.ACTIVATIONS.items())
+  known = reversed(huggingface_config.ACTIVATIONS.items())
   activations = {ours: theirs for theirs, ours in known}
   if name not in activations:
     raise errors.UsageError(
@@ -71,6 +71,6 @@ def _config(loaded: encoder_files.LoadedEncoder) -> dict[str, Any]:
     "hidden_dropout_prob": built["output_dropout"],
     "attention_probs_dropout_prob": built["attention_dropout"],
     "initializer_range": loaded.encoder.params.get("initializer_range", 0.02),
-    "layer_norm_eps": huggingface_import.LAYER_NORM_EPSILON,
+    "layer_norm_eps": huggingface_config.LAYER_NORM_EPSILON,
     "position_embedding_type": "absolute",
   }

@@ -4,41 +4,16 @@ Reads `config.json`, `model.safetensors` and `vocab.txt`. Heads are not read.
 Everything is checked before anything is written.
 """
 
-from typing import Any
-
 import numpy as np
 import safetensors
 import tf_keras
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.convert import huggingface_config
 from swe_tf.convert import huggingface_names
-from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import activations
 from swe_tf.modeling import encoder_files
 from swe_tf.modeling import registry
-
-# Hugging Face's names of what Model Garden calls `gelu`, and of others.
-ACTIVATIONS = {
-  "gelu": activations.EXACT_GELU,
-  "gelu_new": "gelu",
-  "gelu_pytorch_tanh": "gelu",
-  "relu": "relu",
-}
-
-# What both configs say; only the number of layers has two names.
-_SIZES = (
-  "vocab_size",
-  "hidden_size",
-  "num_hidden_layers",
-  "num_attention_heads",
-  "intermediate_size",
-  "max_position_embeddings",
-  "type_vocab_size",
-)
-
-# What Model Garden's encoder has and no config can change.
-LAYER_NORM_EPSILON = 1e-12
 
 
 def import_huggingface(
@@ -60,71 +35,16 @@ def import_huggingface(
   """
   input_dir = files.as_path(input_dir)
   files.refuse_existing([output_dir])
-  params = encoder_params(input_dir / "config.json")
-  vocab_file = input_dir / "vocab.txt"
-  tokens, size = (
-    len(vocab_lib.Vocabulary.load(vocab_file)),
-    params["vocab_size"],
-  )
-  if tokens > size:
-    raise errors.UsageError(
-      f"{vocab_file} has {tokens} tokens, but vocab_size is {size} in "
-      "config.json; the files do not belong together."
-    )
+  params = huggingface_config.read(input_dir)
+  vocab_file = input_dir / huggingface_config.VOCABULARY
   encoder = registry.bert(params, "bert")
   network = encoder.build()
-  load_weights(network, params["num_layers"], input_dir / "model.safetensors")
+  weights_file = input_dir / huggingface_config.WEIGHTS
+  load_weights(network, params["num_layers"], weights_file)
   loaded = encoder_files.LoadedEncoder(network, encoder, vocab_file)
   with files.new_directory(output_dir) as scratch:
     encoder_files.write_encoder(scratch, loaded)
   return loaded
-
-
-def encoder_params(path: files.PathLike) -> dict[str, Any]:
-  """Returns the `BertEncoderConfig` that a `config.json` stands for.
-
-  Raises:
-    UsageError: If it is not a BERT encoder that Model Garden's can be.
-  """
-  config = files.read_json(path)
-  if not isinstance(config, dict):
-    raise errors.UsageError(f"{path}:1: not a JSON object.")
-
-  def insist(key, allowed, default=None):
-    value = config.get(key, default)
-    if value not in allowed:
-      raise errors.UsageError(
-        f"{path}: {key} is {value!r}, but only "
-        f"{' or '.join(map(str, allowed))} can be imported."
-      )
-    return value
-
-  insist("model_type", ("bert",))
-  insist("position_embedding_type", ("absolute",), "absolute")
-  insist("is_decoder", (False,), False)
-  insist("layer_norm_eps", (LAYER_NORM_EPSILON,), LAYER_NORM_EPSILON)
-  activation = insist("hidden_act", tuple(ACTIVATIONS), "gelu")
-  params = {}
-  for key in _SIZES:
-    value = config.get(key)
-    if not isinstance(value, int) or value < 1:
-      raise errors.UsageError(
-        f"{path}: {key} is {value!r}, but a positive number is needed."
-      )
-    params[key.replace("num_hidden_layers", "num_layers")] = value
-  if params["hidden_size"] % params["num_attention_heads"]:
-    raise errors.UsageError(
-      f"{path}: hidden_size ({params['hidden_size']}) is not a multiple of "
-      f"num_attention_heads ({params['num_attention_heads']})."
-    )
-  return {
-    **params,
-    "hidden_activation": ACTIVATIONS[activation],
-    "dropout_rate": config.get("hidden_dropout_prob", 0.1),
-    "attention_dropout_rate": config.get("attention_probs_dropout_prob", 0.1),
-    "initializer_range": config.get("initializer_range", 0.02),
-    "norm_first": False,
-  }
 
 
 def load_weights(

@@ -14,7 +14,7 @@ from official.core import config_definitions as cfg
 from official.core import input_reader
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
-from swe_tf import files
+from swe_tf.data import presence
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
@@ -54,7 +54,7 @@ def _check_text(params, vocab_size) -> dict[str, str]:
   """Returns the text by its vocabulary; reads the beginning of each file."""
   loader = pretrain_text.PretrainTextDataLoader(params)
   vocabulary = loader.tokenizer.vocabulary
-  _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
+  presence.check_size(params.vocab_file_path, len(vocabulary), vocab_size)
   params = pretrain_text.with_files(params)
   is_records = pretrain_text.reads_records(params)
   for path in _matched(params):
@@ -76,17 +76,13 @@ def _check_shards(params, vocab_size) -> dict[str, str]:
   folders = {}
   load = functools.cache(manifest.load)
   unknown = set()
+  table = params.as_dict()
   for shard in _matched(params):
     folder = os.path.dirname(shard)
     found = load(folder)
+    presence.check_shard(table, shard, found, vocab_size)
     if found:
-      _check_settings(params, shard, found, vocab_size)
       folders[found["vocab_sha256"]] = folder
-    elif files.as_path(os.path.join(folder, manifest.JOURNAL_NAME)).exists():
-      raise errors.UsageError(
-        f"the shards in {folder} are not finished; re-run the same `swe "
-        "prepare pretraining` to resume."
-      )
     elif folder not in unknown:
       logging.info("No manifest in %s: one record is checked.", folder)
       _check_record(params, shard, vocab_size)
@@ -106,43 +102,10 @@ def _matched(params):
   return paths
 
 
-def _check_size(source, size, vocab_size):
-  if vocab_size is not None and size > vocab_size:
-    raise errors.UsageError(
-      f"{source} has a vocabulary of {size} tokens, but the model has room "
-      f"for {vocab_size}; set the encoder's vocab_size to {size}, or use the "
-      "model's vocabulary."
-    )
-
-
-def _check_settings(params, shard, found, vocab_size):
-  """Raises if the manifest `found` beside a shard does not fit `params`."""
-  if os.path.basename(shard) not in manifest.shards_of(found):
-    raise errors.UsageError(
-      f"{shard} is not a shard of its manifest; set input_path to "
-      f"{os.path.join(os.path.dirname(shard), '*.tfrecord')}."
-    )
-  for name, made in (
-    ("seq_length", found["max_seq_length"]),
-    ("max_predictions_per_seq", found["max_predictions_per_seq"]),
-  ):
-    if getattr(params, name) != made:
-      raise errors.UsageError(
-        f"{name} is {getattr(params, name)}, but {shard} was made with {made}; "
-        f"set {name} to {made}, or prepare the text again."
-      )
-  if params.use_next_sentence_label and not found["next_sentence"]:
-    raise errors.UsageError(
-      f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
-      "or prepare the text again with --next_sentence."
-    )
-  _check_size(shard, found["vocab_size"], vocab_size)
-
-
 def _check_record(params, shard, vocab_size):
   """Raises if the first record of a shard does not fit `params`."""
-  records = dataset_fn.pick_dataset_fn(params.file_type)(shard)
   try:
+    records = dataset_fn.pick_dataset_fn(params.file_type)(shard)
     record = next(iter(records)).numpy()
     features = tf.train.Example.FromString(record).features.feature
   except Exception as error:  # Whatever a broken file raises.
@@ -162,4 +125,6 @@ def _check_record(params, shard, vocab_size):
         "were made."
       )
   ids = "input_word_ids" if params.use_v2_feature_names else "input_ids"
-  _check_size(shard, max(features[ids].int64_list.value) + 1, vocab_size)
+  presence.check_size(
+    shard, max(features[ids].int64_list.value) + 1, vocab_size
+  )

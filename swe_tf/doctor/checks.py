@@ -10,6 +10,8 @@ import tensorflow as tf
 from official.core import config_definitions as cfg
 from official.core import task_factory
 from swe_tf import errors
+from swe_tf import files
+from swe_tf.configs import consistency
 from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import units_of_measure as show
 
@@ -23,8 +25,8 @@ def _versions(config: cfg.ExperimentConfig) -> str:
   )
 
 
-def _devices(config: cfg.ExperimentConfig) -> str:
-  """Says where the run would run."""
+def check_devices(config: cfg.ExperimentConfig) -> str:
+  """Says where the run would run; raises if there are not as many devices."""
   runtime = config.runtime
   kind = runtime.distribution_strategy
   if kind == "tpu":
@@ -34,13 +36,8 @@ def _devices(config: cfg.ExperimentConfig) -> str:
     raise errors.UsageError(
       f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} here."
     )
-  batch = config.task.train_data.global_batch_size
+  consistency.check_replicas(config.as_dict())
   replicas = max(1, runtime.num_gpus)
-  if batch % replicas:
-    raise errors.UsageError(
-      f"task.train_data.global_batch_size ({batch}) cannot be divided among "
-      f"{replicas} replicas."
-    )
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
 
 
@@ -50,9 +47,9 @@ def _data(config: cfg.ExperimentConfig) -> str:
   data = config.task.train_data
   paths = data.input_path
   patterns = paths.split(",") if isinstance(paths, str) else paths
-  files = sum(len(tf.io.gfile.glob(pattern)) for pattern in patterns)
+  found = sum(len(tf.io.gfile.glob(pattern)) for pattern in patterns)
   return (
-    f"{files} files, batches of {data.global_batch_size} sequences of "
+    f"{found} files, batches of {data.global_batch_size} sequences of "
     f"{data.seq_length} tokens"
   )
 
@@ -99,6 +96,7 @@ def _model_dir(directory: str | None) -> str:
   """Says what is in the model directory already."""
   if not directory:
     return "none given"
+  files.check_output_dir(directory, "model_dir")
   latest = tf.train.latest_checkpoint(directory)
   if latest:
     return f"{directory}: would resume from {os.path.basename(latest)}"
@@ -108,7 +106,7 @@ def _model_dir(directory: str | None) -> str:
 
 _CHECKS: dict[str, Callable[[cfg.ExperimentConfig], str]] = {
   "versions": _versions,
-  "devices": _devices,
+  "devices": check_devices,
   "data": _data,
   "model": _model,
   "phases": _phases,
@@ -120,9 +118,11 @@ def run(
   config: cfg.ExperimentConfig, model_dir: str | None
 ) -> Iterator[tuple[str, bool, str]]:
   """Yields each check's name, whether it passed, and a line about it."""
-  for name, check in _CHECKS.items():
+  for name, check in {
+    **_CHECKS,
+    "model_dir": lambda _: _model_dir(model_dir),
+  }.items():
     try:
       yield name, True, check(config)
     except errors.UsageError as error:
       yield name, False, str(error)
-  yield "model_dir", True, _model_dir(model_dir)

@@ -7,7 +7,6 @@ putting another word in the place of `train`. No data is read.
 from typing import Any
 
 from absl import logging
-import gin
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
@@ -26,9 +25,7 @@ def read_config(options: Any) -> cfg.ExperimentConfig:
     UsageError: If it is not one that shares weights.
   """
   logging.set_verbosity(logging.ERROR)  # The commands say what matters.
-  gin.parse_config_files_and_bindings(
-    options.gin_file, options.gin_params, finalize_config=False
-  )
+  parsing.parse_gin(options)
   config = parsing.parse_configuration(options, lock_return=False)
   if not isinstance(config, experiment.SharingExperimentConfig):
     raise errors.UsageError(

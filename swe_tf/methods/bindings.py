@@ -11,7 +11,6 @@ would label a run by what the config says, and not by what was trained.
 """
 
 import dataclasses
-import difflib
 from typing import Any
 
 import gin
@@ -50,8 +49,7 @@ def set_fields(task: Any) -> None:
     known = [field.name for field in dataclasses.fields(config)]
     for field in bound:
       if field not in known:
-        close = difflib.get_close_matches(field, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"it has {known}."
+        hint = errors.nearest(field, known, f"it has {', '.join(known)}.")
         raise errors.UsageError(
           f"gin binds {name}.{field}, but task.{name} has no such field; {hint}"
         )

@@ -118,9 +118,10 @@ def find(choice: Choice) -> Method:
     field, value = "growth.method", choice.growth
     table, key = "growth", "method"
   known = {m.task[table][key] for m in _METHODS.values() if table in m.task}
+  own = "a method of your own is made known by --plugins=MODULE."
   raise errors.UsageError(
-    f"task.{field} ({value!r}) must be one of {', '.join(sorted(known))}; a "
-    "method of your own is made known by --plugins=MODULE."
+    f"task.{field} ({value!r}) must be one of {', '.join(sorted(known))}; "
+    + errors.nearest(value, known, own)
   )
 
 
@@ -183,14 +184,12 @@ for _method in (
       and choice.untie_step == choice.train_steps
     ),
     phases=method_lib.shared_then_unshared,
-    check="swe_tf.methods.swe:check",
   ),
   Method(
     name=SWE,
     task={"sharing": {"mode": SWE}},
     build="swe_tf.methods.swe:build",
     phases=method_lib.shared_then_unshared,
-    check="swe_tf.methods.swe:check",
   ),
   *(
     Method(
@@ -228,7 +227,6 @@ for _method in (
     matches=_grown("net2net"),
     phases=_growth_phases(method_lib.halve_width),
     fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
-    check="swe_tf.methods.growth:check",
   ),
   Method(
     name="stacking",
@@ -238,7 +236,6 @@ for _method in (
     matches=_grown("stacking"),
     phases=_growth_phases(method_lib.halve_depth),
     fractions=(0.125, 0.3),  # Gong et al. 2019: 50k and 120k of 400k steps.
-    check="swe_tf.methods.growth:check",
   ),
 ):
   register(_method)

@@ -12,11 +12,9 @@ import dataclasses
 import tensorflow as tf
 import tf_keras
 
-from official.core import config_definitions as cfg
 from official.modeling.hyperparams import base_config
 from swe_tf import errors
 from swe_tf.methods import catalog
-from swe_tf.modeling import registry
 from swe_tf.sharing import slots
 from swe_tf.training import phases
 
@@ -41,76 +39,6 @@ class GrowthConfig(base_config.Config):
   method: str = catalog.NONE
   fractions: list[float] | None = None
   noise: float = 0.01
-
-
-def check(config: cfg.ExperimentConfig) -> None:
-  """Raises unless the model of an experiment can grow as configured."""
-  growth, mode = config.task.growth, config.task.sharing.mode
-  if mode != catalog.NONE:
-    raise errors.UsageError(
-      f"task.growth.method is {growth.method!r} and task.sharing.mode is "
-      f"{mode!r}: a model that grows shares no weights. Set "
-      "task.sharing.mode=none, or task.growth.method=none."
-    )
-  _check_fractions(growth)
-  if growth.noise < 0.0:
-    raise errors.UsageError(
-      f"task.growth.noise ({growth.noise}) must not be < 0."
-    )
-  if config.trainer.optimizer_config.ema is not None:
-    raise errors.UsageError(
-      f"task.growth.method is {growth.method!r}, but "
-      "trainer.optimizer_config.ema is set: an average over models of "
-      "different sizes does not exist. Unset one of them."
-    )
-  encoder = registry.encoder_of(config.task.as_dict())
-  if encoder is None or not isinstance(encoder.family, registry.Bert):
-    raise errors.UsageError(
-      f"task.growth.method={growth.method} is for BERT, but the encoder is "
-      "another one. Set task.model.encoder.type to 'any' or 'bert'."
-    )
-  _check_size(growth.method, encoder)
-
-
-def _check_fractions(growth: GrowthConfig) -> None:
-  default = catalog.methods()[growth.method].fractions
-  fractions = growth.fractions or list(default)
-  if len(fractions) != len(default):
-    raise errors.UsageError(
-      f"task.growth.fractions ({fractions}) must be {len(default)} "
-      f"for {growth.method!r}, one each time that the model grows."
-    )
-  if not all(0.0 <= f <= 1.0 for f in fractions):
-    raise errors.UsageError(
-      f"task.growth.fractions ({fractions}) must be between 0.0 and 1.0."
-    )
-  if sorted(fractions) != list(fractions):
-    raise errors.UsageError(
-      f"task.growth.fractions ({fractions}) must be in ascending order."
-    )
-
-
-def _check_size(method: str, encoder: registry.Encoder) -> None:
-  if method == "stacking":
-    num_layers = encoder.size.num_layers
-    if num_layers % 4:
-      raise errors.UsageError(
-        f"num_layers ({num_layers}) must be divisible by 4 for "
-        "'stacking': it trains a quarter of them first."
-      )
-    return
-  for name in (
-    "hidden_size",
-    "num_attention_heads",
-    "intermediate_size",
-    "embedding_size",
-  ):
-    value = encoder.params.get(name) or 0
-    if value % 2:
-      raise errors.UsageError(
-        f"{name} ({value}) must be even for 'net2net': it trains a model of "
-        "half the width first."
-      )
 
 
 class GrowthPhases(phases.Phases):

@@ -10,19 +10,21 @@ from typing import Any
 from swe_tf import errors
 from swe_tf.modeling import sizes
 from swe_tf.sharing import loops as loops_lib
+from swe_tf.sharing import units as units_lib
 from swe_tf.sharing import untie_step as untie_step_lib
 
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
 NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
 FIXED, STAGED = "fixed", "staged"
+COPY, OWN = "copy", "own"  # Of `task.sharing.second_moments`.
 # Fields of `task.sharing` that make it another method than Algorithm 1 as
 # printed, and what they are if they are left alone.
 KNOBS = {
-  "share": "all",
+  "share": units_lib.ALL,
   "own_layers": 0,
   "shared_learning_rate_scale": 1.0,
   "untie_warmup_steps": 0,
-  "second_moments": "copy",
+  "second_moments": COPY,
 }
 
 

@@ -1,14 +1,13 @@
 """Recipes: sets of fields of `task.sharing` that were tried and measured.
 
 `task.sharing.recipe=NAME` sets them. docs/map.md has the measurements; none is
-the default, which is Algorithm 1 as printed.
+the default, which is Algorithm 1 as printed. Imports no TensorFlow.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from swe_tf import errors
-from swe_tf.methods import config as config_lib
 
 Fields = Mapping[str, Any]
 
@@ -45,30 +44,44 @@ RECIPES: dict[str, Callable[[int], Fields]] = {
 }
 
 
-def apply(sharing: config_lib.SharingConfig, num_layers: int | None) -> None:
+def fields_of(recipe: str, num_layers: int | None) -> Fields:
+  """Returns the fields that a recipe sets; none if there is no recipe.
+
+  Args:
+    recipe: Its name, may be empty.
+    num_layers: The layers of the model, None if they are not known.
+
+  Raises:
+    UsageError: If there is no such recipe, or none for such a model.
+  """
+  if not recipe:
+    return {}
+  if recipe not in RECIPES:
+    raise errors.UsageError(
+      f"task.sharing.recipe ({recipe!r}) must be one of "
+      f"{', '.join(RECIPES)}; "
+      + errors.nearest(recipe, RECIPES, "see docs/methods.md.")
+    )
+  if num_layers is None:
+    raise errors.UsageError(
+      f"task.sharing.recipe={recipe}: how many layers the model has is "
+      "not known; register its family in swe_tf.modeling.registry."
+    )
+  return RECIPES[recipe](num_layers)
+
+
+def apply(sharing: Any, num_layers: int | None) -> None:
   """Sets the fields of `sharing.recipe`; changes `sharing` in place.
 
   Args:
-    sharing: `task.sharing`.
+    sharing: `task.sharing`, a `SharingConfig`.
     num_layers: The layers of the model, None if they are not known.
 
   Raises:
     UsageError: If there is no such recipe, or a field was set to another value.
   """
-  if not sharing.recipe:
-    return
-  if sharing.recipe not in RECIPES:
-    raise errors.UsageError(
-      f"task.sharing.recipe ({sharing.recipe!r}) must be one of "
-      f"{', '.join(RECIPES)}."
-    )
-  if num_layers is None:
-    raise errors.UsageError(
-      f"task.sharing.recipe={sharing.recipe}: how many layers the model has is "
-      "not known; register its family in swe_tf.modeling.registry."
-    )
-  fields = RECIPES[sharing.recipe](num_layers)
-  plain, made = config_lib.SharingConfig(), config_lib.SharingConfig()
+  fields = fields_of(sharing.recipe, num_layers)
+  plain, made = type(sharing)(), type(sharing)()
   made.override(fields)
   for name in fields:
     now, value = (each.as_dict()[name] for each in (sharing, made))

@@ -1,7 +1,7 @@
 """Untie rules from `task.sharing`: the `make` of the catalog's rules."""
 
-from swe_tf import errors
 from swe_tf.methods import catalog
+from swe_tf.methods import checks
 from swe_tf.methods import config as config_lib
 from swe_tf.sharing import adaptive
 from swe_tf.sharing import schedule
@@ -20,17 +20,8 @@ def make_rule(
   Raises:
     UsageError: If the config is at fault.
   """
-  known = catalog.rules()
-  if config.rule not in known:
-    raise errors.UsageError(
-      f"task.sharing.rule ({config.rule!r}) must be one of {', '.join(known)}."
-    )
-  if config.stages and config.rule != catalog.STAGED:
-    raise errors.UsageError(
-      f"task.sharing.stages is set, but task.sharing.rule is "
-      f"{config.rule!r}, which has none; set it to {catalog.STAGED!r}."
-    )
-  return catalog.load(known[config.rule].make)(config, train_steps)
+  checks.check_rule(config.as_dict())
+  return catalog.load(catalog.rules()[config.rule].make)(config, train_steps)
 
 
 def make_fixed(
@@ -44,19 +35,7 @@ def make_staged(
   config: config_lib.SharingConfig, train_steps: int
 ) -> schedule.UntieRule:
   """Makes the rule that goes through larger and larger units."""
-  stages = []
-  for stage in config.stages:
-    if stage.unit_size % config.unit_size:
-      raise errors.UsageError(
-        f"task.sharing.stages has units of {stage.unit_size} layers, which "
-        f"is no multiple of task.sharing.unit_size ({config.unit_size})."
-      )
-    begin = untie_step_lib.resolve_untie_step(
-      train_steps,
-      untie_step=stage.from_step,
-      untie_fraction=stage.from_fraction,
-    )
-    stages.append((begin, stage.unit_size // config.unit_size))
+  stages = checks.stages_of(config.as_dict(), train_steps)
   return schedule.UntieInStages(tau_of(config, train_steps), stages)
 
 

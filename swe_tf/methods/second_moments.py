@@ -19,8 +19,6 @@ from swe_tf.sharing import slots
 from swe_tf.sharing import wrapper
 from swe_tf.training import phases
 
-COPY, OWN = "copy", "own"
-
 
 class GradientProbe(wrapper.WrappedOptimizer):
   """Takes the gradients of a step as its inner optimizer would, and keeps them.

@@ -24,8 +24,7 @@ from typing import Any
 import tf_keras
 
 from official.core import config_definitions as cfg
-from swe_tf import errors
-from swe_tf.methods import catalog
+from swe_tf.methods import method as method_lib
 from swe_tf.methods import plans
 from swe_tf.methods import rules
 from swe_tf.methods import second_moments as second_moments_lib
@@ -183,7 +182,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     untie_warmup_steps=sharing.untie_warmup_steps,
   )
   own_moments = None
-  if sharing.second_moments == second_moments_lib.OWN:
+  if sharing.second_moments == method_lib.OWN:
     own_moments = second_moments_lib.SecondMoments(
       ingredients, plan, sharing.second_moment_passes
     )
@@ -229,63 +228,3 @@ def _loop_schedule(
     untie_step=rules.tau_of(sharing, train_steps),
     train_steps=train_steps,
   )
-
-
-def check(config: cfg.ExperimentConfig) -> None:
-  """Raises unless the method can be applied as `task.sharing` says."""
-  sharing = config.task.sharing
-  _check_knobs(config)
-  if not sharing.loops:
-    return
-  if sharing.rule != catalog.FIXED:
-    raise errors.UsageError(
-      f"task.sharing.loops is set, but task.sharing.rule is {sharing.rule!r}: "
-      f"loops go with {catalog.FIXED!r} only."
-    )
-  encoder = registry.encoder_of(config.task.as_dict())
-  if encoder is None or not isinstance(encoder.family, registry.Bert):
-    raise errors.UsageError(
-      "task.sharing.loops is for BERT, but the encoder is another one."
-    )
-  assert encoder.num_layers is not None
-  plan_lib.check_unit_size(
-    sharing.unit_size, encoder.num_layers, sharing.own_layers
-  )
-  units = (encoder.num_layers - 2 * sharing.own_layers) // sharing.unit_size
-  _loop_schedule(config, units)
-
-
-def _check_knobs(config: cfg.ExperimentConfig) -> None:
-  sharing = config.task.sharing
-  for name, allowed in (
-    ("share", (plan_lib.ALL, plan_lib.KERNELS)),
-    ("second_moments", (second_moments_lib.COPY, second_moments_lib.OWN)),
-  ):
-    value = getattr(sharing, name)
-    if value not in allowed:
-      raise errors.UsageError(
-        f"task.sharing.{name} ({value!r}) must be {' or '.join(allowed)}."
-      )
-  for name, least in (
-    ("untie_warmup_steps", 0),
-    ("own_layers", 0),
-    ("second_moment_passes", 1),
-  ):
-    if getattr(sharing, name) < least:
-      raise errors.UsageError(
-        f"task.sharing.{name} ({getattr(sharing, name)}) must be at least "
-        f"{least}."
-      )
-  if sharing.shared_learning_rate_scale <= 0.0:
-    raise errors.UsageError(
-      "task.sharing.shared_learning_rate_scale "
-      f"({sharing.shared_learning_rate_scale}) must be above 0."
-    )
-  if (
-    sharing.second_moments == second_moments_lib.OWN
-    and config.runtime.mixed_precision_dtype == "float16"
-  ):
-    raise errors.UsageError(
-      "task.sharing.second_moments=own goes with float32 and bfloat16: under "
-      "float16 a gradient-only pass would have to scale the loss by itself."
-    )

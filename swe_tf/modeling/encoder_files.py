@@ -14,10 +14,8 @@ import yaml
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
-
-# The configs that Model Garden and `swe finetune` leave beside a checkpoint.
-_CONFIG_NAMES = ("encoder.yaml", "params.yaml")
 
 
 class LoadedEncoder(NamedTuple):
@@ -48,7 +46,7 @@ def load_encoder(
   Raises:
     UsageError: If there is no checkpoint, no config, or they do not agree.
   """
-  path, config_path = find_files(checkpoint, config_file)
+  path, config_path = checkpoint_files.find_with_config(checkpoint, config_file)
   encoder = read_config(config_path)
   network = encoder.build()
   try:
@@ -62,41 +60,6 @@ def load_encoder(
   vocab_file = files.as_path(path).parent / "vocab.txt"
   found = vocab_file if vocab_file.exists() else None
   return LoadedEncoder(network, encoder, found)
-
-
-def find_files(
-  checkpoint: files.PathLike, config_file: files.PathLike | None = None
-) -> tuple[str, files.Path]:
-  """Returns the prefix of a checkpoint, and the config of its encoder.
-
-  Args:
-    checkpoint: See `load_encoder`.
-    config_file: See `load_encoder`.
-
-  Raises:
-    UsageError: If there is no checkpoint or no config.
-  """
-  path = str(checkpoint)
-  if tf.io.gfile.isdir(path):
-    path = tf.train.latest_checkpoint(path)
-  if not path or not tf.io.gfile.exists(f"{path}.index"):
-    raise errors.UsageError(
-      f"there is no checkpoint at {checkpoint}; name a directory or a prefix "
-      "such as DIR/ckpt-1000."
-    )
-  candidates = (
-    [files.as_path(config_file)]
-    if config_file
-    else [files.as_path(path).parent / name for name in _CONFIG_NAMES]
-  )
-  config_path = next((each for each in candidates if each.exists()), None)
-  if config_path is None:
-    raise errors.UsageError(
-      f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
-      "of the run that wrote the checkpoint beside it (swe export can also "
-      "be told with --config_file)."
-    )
-  return path, config_path
 
 
 def read_config(path: files.PathLike) -> registry.Encoder:

@@ -18,6 +18,17 @@ from swe_tf.modeling import sizes
 
 Params = Mapping[str, Any]
 
+# The parameters of a BERT that are the shapes of its weights.
+SIZES = (
+  "num_layers",
+  "hidden_size",
+  "num_attention_heads",
+  "intermediate_size",
+  "vocab_size",
+  "max_position_embeddings",
+  "type_vocab_size",
+)
+
 
 class Family(abc.ABC):
   """A kind of encoder."""

@@ -11,9 +11,9 @@ from typing import Any
 import gin
 import tensorflow as tf
 
-from swe_tf import errors
 from swe_tf.sharing import plan
 from swe_tf.sharing import schedule
+from swe_tf.sharing import untie_step as untie_step_lib
 
 
 class RememberingRule(schedule.UntieRule, tf.train.experimental.PythonState):
@@ -67,7 +67,7 @@ class UntieByCorrelation(RememberingRule):
         all units at once.
     """
     super().__init__()
-    check_correlation(interval, rho, patience)
+    untie_step_lib.check_correlation(interval, rho, patience)
     self.interval = interval
     self.rho = rho
     self.patience = patience
@@ -122,15 +122,3 @@ class UntieByCorrelation(RememberingRule):
       after.append(unit if apart else after[-1])
     alone = after == list(range(len(groups)))
     return schedule.UNTIED if alone else tuple(after)
-
-
-def check_correlation(interval: int, rho: float, patience: int) -> None:
-  """Raises unless a rule can be made of these."""
-  if interval < 1:
-    raise errors.UsageError(f"interval ({interval}) must be at least 1.")
-  if not -1.0 <= rho <= 1.0:
-    raise errors.UsageError(
-      f"rho ({rho}) must be a cosine, between -1.0 and 1.0."
-    )
-  if patience < 1:
-    raise errors.UsageError(f"patience ({patience}) must be at least 1.")

@@ -15,10 +15,11 @@ import tensorflow as tf
 import tf_keras
 
 from swe_tf import errors
+from swe_tf.sharing import units as units_lib
 
 Tie = tuple[tf.Variable, ...]
 # Which weights of the layers are tied: all, or kernels alone.
-ALL, KERNELS = "all", "kernels"
+ALL, KERNELS = units_lib.ALL, units_lib.KERNELS
 # For each unit the unit whose weights it has: the first of its group.
 Groups = tuple[int, ...]
 
@@ -221,7 +222,7 @@ class SharingPlan:
         )
     if share not in (ALL, KERNELS):
       raise errors.UsageError(f"share ({share!r}) must be {ALL} or {KERNELS}.")
-    check_unit_size(unit_size, len(layers), own_layers)
+    units_lib.check_unit_size(unit_size, len(layers), own_layers)
     layers = layers[own_layers : len(layers) - own_layers]
     num_units = len(layers) // unit_size
     ties: list[tuple[tf.Variable, ...]] = []
@@ -325,30 +326,3 @@ def _show_units(units: Sequence[int]) -> str:
   if len(units) > 1 and units[-1] - units[0] == len(units) - 1:
     return f"{units[0]}-{units[-1]}"
   return "+".join(map(str, units))
-
-
-def check_unit_size(
-  unit_size: int, num_layers: int, own_layers: int = 0
-) -> None:
-  """Raises unless `unit_size` layers make a unit of a stack of `num_layers`.
-
-  Args:
-    unit_size: The layers of a unit.
-    num_layers: All layers.
-    own_layers: How many at either end are in no unit.
-  """
-  if not isinstance(unit_size, int) or isinstance(unit_size, bool):
-    raise errors.UsageError(f"unit_size must be an integer, got {unit_size!r}.")
-  if not 0 <= 2 * own_layers < num_layers:
-    raise errors.UsageError(
-      f"own_layers ({own_layers}) are the layers at either end that are never "
-      f"tied: of {num_layers} layers at least one must be left between them."
-    )
-  if own_layers:
-    num_layers -= 2 * own_layers
-  if unit_size < 1 or num_layers % unit_size:
-    fits = [n for n in range(1, num_layers + 1) if num_layers % n == 0]
-    raise errors.UsageError(
-      f"unit_size ({unit_size}) must divide the number of layers "
-      f"({num_layers}). Choose one of {', '.join(map(str, fits))}."
-    )

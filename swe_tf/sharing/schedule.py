@@ -11,8 +11,8 @@ from typing import Any
 
 import gin
 
-from swe_tf import errors
 from swe_tf.sharing import plan
+from swe_tf.sharing import untie_step as untie_step_lib
 
 # What a rule returns in place of groups to end the shared phase.
 UNTIED: plan.Groups = ()
@@ -128,20 +128,8 @@ class UntieInStages(UntieAtStep):
         unit after that step.
     """
     super().__init__(untie_step)
-    self.stages = sorted(map(tuple, stages))
-    factor = 1
-    for step, units in self.stages:
-      if not 0 < step < untie_step:
-        raise errors.UsageError(
-          f"A stage begins at step {step}, which is not between 0 and the "
-          f"untie step ({untie_step})."
-        )
-      if units % factor or units == factor:
-        raise errors.UsageError(
-          f"The stage at step {step} has units of {units}, after units of "
-          f"{factor}: each must be a multiple of the one before."
-        )
-      factor = units
+    self.stages = sorted((step, units) for step, units in stages)
+    untie_step_lib.check_stages(untie_step, self.stages)
 
   def next_decision(self, step: int) -> int | None:
     coming = [begin for begin, _ in self.stages if begin > step]

@@ -1,9 +1,13 @@
-"""The untie step tau: how many updates are shared. Imports no TensorFlow.
+"""When sharing ends: the untie step tau, and the numbers of untie rules.
+
+Imports no TensorFlow.
 
 Tau counts updates: the first tau updates are shared, update tau + 1 is the
 first unshared one. The paper's Algorithm 1 prints `t < tau` for the shared
 phase, its text says "untied after 100 steps"; the text is what counts here.
 """
+
+from collections.abc import Sequence
 
 from swe_tf import errors
 
@@ -55,3 +59,38 @@ def resolve_untie_step(
       "and 1.0 (always share)."
     )
   return round(untie_fraction * train_steps)
+
+
+def check_correlation(interval: int, rho: float, patience: int) -> None:
+  """Raises unless a rule can be made of these."""
+  if interval < 1:
+    raise errors.UsageError(f"interval ({interval}) must be at least 1.")
+  if not -1.0 <= rho <= 1.0:
+    raise errors.UsageError(
+      f"rho ({rho}) must be a cosine, between -1.0 and 1.0."
+    )
+  if patience < 1:
+    raise errors.UsageError(f"patience ({patience}) must be at least 1.")
+
+
+def check_stages(untie_step: int, stages: Sequence[tuple[int, int]]) -> None:
+  """Raises unless units can become larger in these stages.
+
+  Args:
+    untie_step: Tau.
+    stages: Pairs of a step and of the number of units that form a unit after
+      that step, in order.
+  """
+  factor = 1
+  for step, units in stages:
+    if not 0 < step < untie_step:
+      raise errors.UsageError(
+        f"A stage begins at step {step}, which is not between 0 and the "
+        f"untie step ({untie_step})."
+      )
+    if units % factor or units == factor:
+      raise errors.UsageError(
+        f"The stage at step {step} has units of {units}, after units of "
+        f"{factor}: each must be a multiple of the one before."
+      )
+    factor = units

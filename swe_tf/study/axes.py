@@ -46,13 +46,26 @@ def parse_units(value: Any) -> tuple[int, int | None]:
   return int(match[1]), int(match[2])
 
 
+def check_units(value: Any, num_layers: int | None) -> None:
+  """Raises unless a model with so many layers has such units."""
+  size, count = parse_units(value)
+  if count is not None and size * count != num_layers:
+    raise errors.UsageError(
+      f"units {value} are {size * count} layers, but the model has "
+      f"{num_layers}."
+    )
+
+
 def check_value(axis: str, value: Any) -> None:
   """Raises unless `value` can stand on the axis."""
   if axis == "method" and value not in catalog.methods():
-    raise errors.UsageError(
-      f"axes.method: {value!r} is none of {', '.join(catalog.methods())}. For "
-      "another one, register it with --plugins=MODULE, or give the axis "
+    other = (
+      "for another one, register it with --plugins=MODULE, or give the axis "
       "another name, and overrides for each value."
+    )
+    raise errors.UsageError(
+      f"axes.method: {value!r} is none of {', '.join(catalog.methods())}; "
+      + errors.nearest(value, catalog.methods(), other)
     )
   if axis == "units":
     parse_units(value)

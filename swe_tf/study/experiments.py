@@ -57,21 +57,12 @@ def make_config(
       if axis in axes.KNOWN:
         config.override(axes.overrides_of(axis, value, encoder), is_strict=True)
     config = parsing.apply_overrides(config, params_override)
-    _check_units(run, encoder.num_layers)
+    if "units" in run.point:
+      axes.check_units(run.point["units"], encoder.num_layers)
     config.validate()
   except (LookupError, AttributeError, ValueError) as error:
     raise errors.UsageError(f"run {run.name}: {error}") from error
   return config
-
-
-def _check_units(run: study_file.Run, num_layers: int | None) -> None:
-  if "units" in run.point:
-    size, count = axes.parse_units(run.point["units"])
-    if count is not None and size * count != num_layers:
-      raise errors.UsageError(
-        f"units {run.point['units']} are {size * count} layers, but the "
-        f"model has {num_layers}."
-      )
 
 
 def make_configs(study: study_file.Study, params_override: str = "") -> Configs:

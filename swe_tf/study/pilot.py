@@ -29,6 +29,7 @@ from swe_tf.methods import recipes
 from swe_tf.methods import rules
 from swe_tf.modeling import registry as encoders
 from swe_tf.runs import worker
+from swe_tf.study import budget
 from swe_tf.study import study_file
 from swe_tf.training import runner as runner_lib
 
@@ -36,7 +37,7 @@ BASELINE, SWE, PLANNED = catalog.BASELINE, catalog.SWE, "planned"
 EQUAL_INIT = "equal_init"
 RECIPE = "one_loop"
 _RATE_FACTORS = (0.5, 1.0, 2.0)
-_VALIDATIONS = 20
+_VALIDATIONS = budget.VALIDATIONS
 # An arm that is further behind gets no other seeds.
 _DROP_ABOVE = 0.05
 _TIMED_STEPS = 5
@@ -190,11 +191,7 @@ def _planned(config: cfg.ExperimentConfig) -> dict[str, Any] | None:
 def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
   """Returns the plan with fewer steps, and without sharing."""
   planned = config.trainer.train_steps
-  if not _VALIDATIONS <= steps <= planned:
-    raise errors.UsageError(
-      f"a pilot of {steps} steps: it must have at least {_VALIDATIONS} and at "
-      f"most as many as the planned run ({planned})."
-    )
+  budget.check_steps(steps, planned)
   overrides = config.as_dict()
   overrides["task"]["sharing"] = config_lib.SharingConfig().as_dict()
   if "growth" in overrides["task"]:

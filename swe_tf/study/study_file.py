@@ -116,10 +116,23 @@ def read_study(path: str) -> Study:
   unknown = sorted(set(content) - set(_KEYS))
   if unknown:
     raise errors.UsageError(
-      f"{path}: unknown key {unknown[0]!r}; a study has {', '.join(_KEYS)}."
+      f"{path}: unknown key {unknown[0]!r}; "
+      + errors.nearest(unknown[0], _KEYS, f"a study has {', '.join(_KEYS)}.")
     )
   if not content.get("experiment"):
     raise errors.UsageError(f"{path}: 'experiment' is missing.")
+  if not isinstance(content["experiment"], str):
+    raise errors.UsageError(
+      f"{path}: experiment ({content['experiment']!r}) must be a name."
+    )
+  for key in ("config_files", "metrics"):
+    names = content.get(key) or []
+    if not isinstance(names, list) or not all(
+      isinstance(name, str) for name in names
+    ):
+      raise errors.UsageError(
+        f"{path}: {key} ({names!r}) must be a list of names, such as [a, b]."
+      )
   if bool(content.get("axes")) == bool(content.get("tuning")):
     raise errors.UsageError(f"{path}: it must have either 'axes' or 'tuning'.")
   config_files = []
@@ -145,10 +158,12 @@ def _with_arms_of_file(table: Any, path: str) -> Any:
   if not isinstance(table, dict) or "arms_file" not in table:
     return table
   table = dict(table)
-  arms_file = files.as_path(path).parent / table.pop("arms_file")
+  arms_file = files.as_path(path).parent / str(table.pop("arms_file"))
   if not arms_file.is_file():
     raise errors.UsageError(f"{path}: tuning.arms_file: no file {arms_file}.")
   arms = files.read_yaml(arms_file)
+  if not isinstance(arms, dict):
+    raise errors.UsageError(f"{arms_file} must be a table of arms.")
   return table | {"arms": {**arms, **(table.get("arms") or {})}}
 
 

@@ -13,6 +13,7 @@ from swe_tf import files
 from swe_tf import library
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import encoder_files
 from swe_tf.modeling import registry
 
@@ -43,7 +44,7 @@ def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
   Raises:
     UsageError: If there is no checkpoint, or no config beside it.
   """
-  path, config_file = encoder_files.find_files(checkpoint)
+  path, config_file = checkpoint_files.find_with_config(checkpoint)
   encoder = encoder_files.read_config(config_file)
   vocab_file = _find_vocabulary(config_file, encoder.task)
   return EncoderSource(path, config_file, encoder, vocab_file)

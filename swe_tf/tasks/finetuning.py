@@ -103,7 +103,8 @@ class FineTuningTask(micro_batched.MicroBatchedTask):
       self.task_config.init_checkpoint,
       encoder=model.checkpoint_items["encoder"],
     )
-    super().initialize(model)
+    with checkpoint.readable(self.task_config.init_checkpoint):
+      super().initialize(model)
 
 
 @task_factory.register_task_cls(GlueConfig)

@@ -52,10 +52,14 @@ class SharedMaskedLMTask(
 ):
   """Model Garden's masked LM task, with sharing, resumable input, real fp16."""
 
-  def build_model(self, params=None):
-    """See base class; checks the data first, since building takes longer."""
-    self.check_data()
-    return super().build_model(params)
+  def __init__(self, params, logging_dir=None, name=None, **kwargs):
+    """See base class; a task that is to be run checks its data at once.
+
+    Building the model takes longer, and gin adds lines of its own to errors.
+    """
+    super().__init__(params, logging_dir, name, **kwargs)
+    if logging_dir:
+      self.check_data()
 
   def check_data(self) -> None:
     """Raises unless the data is there, sound, and fits the model."""
@@ -79,6 +83,11 @@ class SharedMaskedLMTask(
     """Returns the batches from global step `start_step` on."""
     if params.input_path == "dummy":
       return super().build_inputs(params, input_context)
+    if not (params.input_path or params.tfds_name):
+      name = "train_data" if params.is_training else "validation_data"
+      raise errors.UsageError(
+        f"task.{name}.input_path is not set; name the files."
+      )
     return loaders.build_dataset(params, input_context, start_step=start_step)
 
   def train_step(self, inputs, model, optimizer, metrics=None):

@@ -68,4 +68,5 @@ class SharingTask(base_task.Task):
     checkpoint.check_init_checkpoint(
       self.task_config.init_checkpoint, **model.checkpoint_items
     )
-    super().initialize(model)
+    with checkpoint.readable(self.task_config.init_checkpoint):
+      super().initialize(model)

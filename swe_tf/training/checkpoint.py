@@ -1,15 +1,19 @@
-"""Says in a few lines why a checkpoint does not fit, before anything is loaded.
+"""Says in a line why a checkpoint does not fit, before anything is loaded.
 
 TensorFlow restores what it can find and stays silent about the rest, or raises
 from deep inside at the first shape that differs.
 """
 
+from collections.abc import Iterator
+import contextlib
+
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf.modeling import checkpoint_files
 from swe_tf.training import sound_checkpoint
 
-_SHOWN = 5
+_SHOWN = 3
 # Where EMA and loss scaling, and our wrappers, keep the optimizer inside.
 _ENCLOSED, _WRAPPED = "_optimizer", "_inner_optimizer"
 
@@ -44,9 +48,23 @@ def weight_keys(path: str) -> set[str]:
 
 def _listed(title: str, lines: list[str]) -> str:
   more = len(lines) - _SHOWN
-  shown = [f"\n    {line}" for line in sorted(lines)[:_SHOWN]]
-  tail = f"\n    ... and {more} more" if more > 0 else ""
-  return f"\n  {title} ({len(lines)}):{''.join(shown)}{tail}" if lines else ""
+  shown = ", ".join(sorted(lines)[:_SHOWN])
+  tail = f" and {more} more" if more > 0 else ""
+  return f"; {title}: {shown}{tail}" if lines else ""
+
+
+@contextlib.contextmanager
+def readable(path: str) -> Iterator[None]:
+  """Turns what a broken checkpoint raises in the block into a `UsageError`."""
+  try:
+    yield
+  except errors.UsageError:
+    raise
+  except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
+    raise errors.UsageError(
+      f"Checkpoint {path} cannot be read ({errors.first_line(error)}); name "
+      "another one, whole and of TensorFlow 2."
+    ) from error
 
 
 def check_fits(path: str, **items: tf.Module) -> None:
@@ -60,9 +78,10 @@ def check_fits(path: str, **items: tf.Module) -> None:
   Raises:
     UsageError: With the variables that are missing, extra, or of another shape.
   """
-  view = tf.train.CheckpointView(path)
+  with readable(path):
+    view = tf.train.CheckpointView(path)
+    shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
-  shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
   top = view.children(0)
   absent = [name for name in items if name not in top]
   if absent:
@@ -91,11 +110,11 @@ def check_fits(path: str, **items: tf.Module) -> None:
         )
   if missing or extra or differ:
     raise errors.UsageError(
-      f"Checkpoint {path} is of another architecture than this model."
+      f"Checkpoint {path} is of another architecture than this model"
       + _listed("shapes that differ", differ)
       + _listed("only in the model", missing)
       + _listed("only in the checkpoint", extra)
-      + "\nSet task.model as in the params.yaml of the run that wrote it, or "
+      + "; set task.model as in the params.yaml of the run that wrote it, or "
       "choose another model_dir or init_checkpoint."
     )
 
@@ -107,15 +126,8 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
     path: A checkpoint, or a directory with one; nothing is checked if empty.
     **items: See `check_fits`.
   """
-  if not path:
-    return
-  found = tf.train.latest_checkpoint(path) if tf.io.gfile.isdir(path) else path
-  if not found or not tf.io.gfile.exists(f"{found}.index"):
-    raise errors.UsageError(
-      f"there is no checkpoint at task.init_checkpoint ({path}); name a "
-      "directory with one, or a prefix such as DIR/ckpt-1000."
-    )
-  check_fits(found, **items)
+  if path:
+    check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):

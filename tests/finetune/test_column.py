@@ -26,6 +26,8 @@ def fixture_root(tmp_path_factory):
 @pytest.fixture(name="command")
 def fixture_command(root, tmp_path, monkeypatch, capsys):
   monkeypatch.setattr(execution, "JOBS", "tests.finetune.fake_jobs")
+  # There is no such checkpoint.
+  monkeypatch.setattr(finetune.early, "check_finetuning", lambda *a: None)
   monkeypatch.setenv("COLUMNS", "200")
 
   def run(*rates, tasks=("paper",), data_dir=root):

@@ -68,8 +68,7 @@ def test_a_name_is_taken_once(known, register, change):
     (
       {"sharing": {"mode": "swee"}},
       "task.sharing.mode ('swee') must be one of equal_init, none, "
-      "reparameterize, stem_branch, swe; a method of your own is made known "
-      "by --plugins=MODULE.",
+      "reparameterize, stem_branch, swe; did you mean swe?",
     ),
     (
       {"growth": {"method": "weaving"}},

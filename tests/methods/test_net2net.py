@@ -205,7 +205,13 @@ class CheckTest(parameterized.TestCase):
     ("range", {"fractions": [1.5]}, {}, {}, r"between 0.0 and 1.0"),
     ("noise", {"noise": -1.0}, {}, {}, r"noise \(-1.0\)"),
     ("unused", {"method": "none"}, {}, {}, "fractions is set, but"),
-    ("width", {}, {}, {"hidden_size": 9}, r"hidden_size \(9\) must be even"),
+    (
+      "width",
+      {},
+      {},
+      {"hidden_size": 9, "num_attention_heads": 3},
+      r"hidden_size \(9\) must be even",
+    ),
     ("heads", {}, {}, {"num_attention_heads": 1}, "num_attention_heads"),
     ("inner", {}, {}, {"intermediate_size": 15}, "intermediate_size"),
     (

@@ -149,7 +149,6 @@ def find_task(name: str) -> GlueTask:
   for known, task in [*TASKS.items(), *SUBMISSIONS.items()]:
     if known.lower() == name.lower():
       return task
-  raise errors.UsageError(
-    f"there is no GLUE task {name!r}; choose from {', '.join(TASKS)}, "
-    "MNLI-m, MNLI-mm."
-  )
+  choices = f"choose from {', '.join(TASKS)}, MNLI-m, MNLI-mm."
+  near = errors.nearest(name.upper(), [*TASKS, *SUBMISSIONS], choices)
+  raise errors.UsageError(f"there is no GLUE task {name!r}; {near}")

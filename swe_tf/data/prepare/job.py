@@ -101,7 +101,9 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
 def _check_texts(options, console) -> list[text_files.TextFile]:
   """Reads every input to its end."""
   paths = text_files.match(options.input)
-  with rich_progress.Progress(console=console, transient=True) as progress:
+  with rich_progress.Progress(
+    console=console, transient=True, disable=not console.is_terminal
+  ) as progress:
     return [
       text_files.check(path)
       for path in progress.track(paths, description="checking the text")

@@ -107,10 +107,16 @@ def read(path: files.PathLike) -> dict[str, Any]:
   keys = {"kind", "task", "settings"}
   if not isinstance(content, dict) or keys.isdisjoint(content):
     raise errors.UsageError(f'{path}:1: no "kind"; is it from `swe prepare`?')
-  if content.get("format_version", 1) > _FORMAT_VERSION:
+  version = content.get("format_version", 1)
+  if isinstance(version, int) and version > _FORMAT_VERSION:
     raise errors.UsageError(
-      f"{path}: format_version {content['format_version']} is newer than this "
-      f"program, which knows {_FORMAT_VERSION}; update it."
+      f"{path}: format_version {version} is newer than this program, which "
+      f"knows {_FORMAT_VERSION}; update it."
+    )
+  if "kind" in content and not _has_splits(content):
+    raise errors.UsageError(
+      f"{path}: its splits are not as `swe prepare` wrote them; prepare the "
+      "data again."
     )
   if "kind" in content:
     return content
@@ -129,6 +135,14 @@ def read(path: files.PathLike) -> dict[str, Any]:
     if f"{name}_data_size" in content
   }
   return make(SQUAD, **content, splits=splits)
+
+
+def _has_splits(content: Mapping[str, Any]) -> bool:
+  splits = content.get("splits")
+  return isinstance(splits, Mapping) and all(
+    isinstance(split, Mapping) and {"file", "size"} <= split.keys()
+    for split in splits.values()
+  )
 
 
 def load(directory: files.PathLike) -> dict[str, Any] | None:

@@ -1,0 +1,100 @@
+"""`--params_override` as nested tables, read without TensorFlow.
+
+Model Garden reads it as `a.b=1,c.d=x`, as YAML, or as the name of a YAML file,
+in this order. A test holds what is read here against what it reads.
+"""
+
+import re
+from typing import Any
+
+from swe_tf import errors
+from swe_tf import files
+
+_ITEM = re.compile(
+  r"""
+  (?P<name> [A-Za-z][\w.]*) (?P<index> \[\d*\])? \s* = \s*
+  (?P<value> '[^']*' | "[^"]*" | \[[^\]]*\] | [^,\[]*)
+  (?: ,\s* | $)
+  """,
+  re.VERBOSE,
+)
+_FLAG = "--params_override"
+
+
+def parse(text: str | None, flag: str = _FLAG) -> dict[str, Any] | None:
+  """Returns what a text overrides.
+
+  Args:
+    text: The value of the flag; may be empty.
+    flag: How errors call it.
+
+  Returns:
+    Nested tables; None for a text that sets single values of a list, which only
+    Model Garden reads.
+
+  Raises:
+    UsageError: If it is neither parameters nor a file of them.
+  """
+  if not text:
+    return {}
+  items, rest = _items(text)
+  if not rest:
+    if any(index for _, index, _ in items):
+      return None
+    return _nested([(n, _value(n, v, flag)) for n, _, v in items], flag)
+  try:
+    found = files.parse_yaml(text, flag)
+  except errors.UsageError:
+    found = None
+    if not items and text.lstrip().startswith("{"):
+      raise
+  if isinstance(found, dict):
+    return found
+  if not items and files.as_path(text).is_file():
+    found = files.read_yaml(text)
+    if isinstance(found, dict):
+      return found
+  raise errors.UsageError(
+    f"{flag}: {rest!r} is not NAME=VALUE; separate parameters by commas, and "
+    "put a value that has commas into quotes."
+  )
+
+
+def _items(text: str) -> tuple[list[tuple[str, str | None, str]], str]:
+  """Returns names, indices and values, and what is left that is none."""
+  items: list[tuple[str, str | None, str]] = []
+  place = 0
+  while place < len(text):
+    match = _ITEM.match(text, place)
+    if match is None:
+      return items, text[place:]
+    items.append((match["name"], match["index"], match["value"]))
+    place = match.end()
+  return items, ""
+
+
+def _value(name: str, text: str, flag: str) -> Any:
+  # As Model Garden has it: what may be a path or URL is no YAML.
+  if text[:1] in ("g", "s", ":", "/"):
+    return text
+  try:
+    return files.parse_yaml(f"{{value: {text}}}", flag)["value"]
+  except errors.UsageError as error:
+    raise errors.UsageError(
+      f"{flag}: the value of {name} ({text}) is not YAML; put it into quotes."
+    ) from error
+
+
+def _nested(items: list[tuple[str, Any]], flag: str) -> dict[str, Any]:
+  found: dict[str, Any] = {}
+  for name, value in items:
+    *above, last = name.split(".")
+    table = found
+    for key in above:
+      table = table.setdefault(key, {})
+      if not isinstance(table, dict):
+        raise errors.UsageError(
+          f"{flag}: {name} is set, and so is the table above it; set one."
+        )
+    table[last] = value
+  return found

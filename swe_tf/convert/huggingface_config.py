@@ -1,0 +1,106 @@
+"""The files of a BERT in Hugging Face's layout, and what its config says.
+
+Imports no TensorFlow, so that a fault is reported at once; the weights are read
+by `huggingface_import`.
+"""
+
+from typing import Any
+
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.data.text import vocab as vocab_lib
+
+CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
+
+# Hugging Face's names of what Model Garden calls `gelu`, and of others.
+ACTIVATIONS = {
+  "gelu": "swe_tf>exact_gelu",  # Of `modeling.activations`.
+  "gelu_new": "gelu",
+  "gelu_pytorch_tanh": "gelu",
+  "relu": "relu",
+}
+
+# What both configs say; only the number of layers has two names.
+_SIZES = (
+  "vocab_size",
+  "hidden_size",
+  "num_hidden_layers",
+  "num_attention_heads",
+  "intermediate_size",
+  "max_position_embeddings",
+  "type_vocab_size",
+)
+
+# What Model Garden's encoder has and no config can change.
+LAYER_NORM_EPSILON = 1e-12
+
+
+def read(input_dir: files.PathLike) -> dict[str, Any]:
+  """Returns the `BertEncoderConfig` of a directory that has all its files.
+
+  Raises:
+    UsageError: If a file is not there, they do not belong together, or it is
+      not a BERT encoder that Model Garden's can be.
+  """
+  directory = files.as_path(input_dir)
+  params = encoder_params(directory / CONFIG)
+  vocab_file = directory / VOCABULARY
+  tokens = len(vocab_lib.Vocabulary.load(vocab_file))
+  if tokens > params["vocab_size"]:
+    raise errors.UsageError(
+      f"{vocab_file} has {tokens} tokens, but vocab_size is "
+      f"{params['vocab_size']} in {CONFIG}; the files do not belong together."
+    )
+  if not (directory / WEIGHTS).is_file():
+    raise errors.UsageError(
+      f"there is no {directory / WEIGHTS}; a PyTorch file has to be saved as "
+      "safetensors first."
+    )
+  return params
+
+
+def encoder_params(path: files.PathLike) -> dict[str, Any]:
+  """Returns the `BertEncoderConfig` that a `config.json` stands for.
+
+  Raises:
+    UsageError: If it is not a BERT encoder that Model Garden's can be.
+  """
+  config = files.read_json(path)
+  if not isinstance(config, dict):
+    raise errors.UsageError(f"{path}:1: not a JSON object.")
+
+  def insist(key, allowed, default=None):
+    value = config.get(key, default)
+    if value not in allowed:
+      raise errors.UsageError(
+        f"{path}: {key} is {value!r}, but only "
+        f"{' or '.join(map(str, allowed))} can be imported."
+      )
+    return value
+
+  insist("model_type", ("bert",))
+  insist("position_embedding_type", ("absolute",), "absolute")
+  insist("is_decoder", (False,), False)
+  insist("layer_norm_eps", (LAYER_NORM_EPSILON,), LAYER_NORM_EPSILON)
+  activation = insist("hidden_act", tuple(ACTIVATIONS), "gelu")
+  params = {}
+  for key in _SIZES:
+    value = config.get(key)
+    if not isinstance(value, int) or value < 1:
+      raise errors.UsageError(
+        f"{path}: {key} is {value!r}, but a positive number is needed."
+      )
+    params[key.replace("num_hidden_layers", "num_layers")] = value
+  if params["hidden_size"] % params["num_attention_heads"]:
+    raise errors.UsageError(
+      f"{path}: hidden_size ({params['hidden_size']}) is not a multiple of "
+      f"num_attention_heads ({params['num_attention_heads']})."
+    )
+  return {
+    **params,
+    "hidden_activation": ACTIVATIONS[activation],
+    "dropout_rate": config.get("hidden_dropout_prob", 0.1),
+    "attention_dropout_rate": config.get("attention_probs_dropout_prob", 0.1),
+    "initializer_range": config.get("initializer_range", 0.02),
+    "norm_first": False,
+  }

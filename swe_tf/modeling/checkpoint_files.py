@@ -1,0 +1,88 @@
+"""Where a checkpoint is, and whether its files are whole. No TensorFlow.
+
+A checkpoint is a prefix, such as DIR/ckpt-1000, with an index and data files;
+DIR/checkpoint names the latest one. What they hold is read by TensorFlow.
+"""
+
+import re
+
+from swe_tf import errors
+from swe_tf import files
+
+# The last bytes of every table file, and so of every index.
+_MAGIC = bytes.fromhex("57fb808b247547db")
+# The configs that Model Garden and `swe finetune` leave beside a checkpoint.
+_CONFIG_NAMES = ("encoder.yaml", "params.yaml")
+_LATEST = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
+
+
+def find(checkpoint: files.PathLike, name: str = "") -> str:
+  """Returns the prefix of a checkpoint whose files are there.
+
+  Args:
+    checkpoint: A prefix, or a directory, of which the latest one is taken.
+    name: The flag or the parameter that names it, for errors.
+
+  Raises:
+    UsageError: If there is none, or its index is no index of a checkpoint.
+  """
+  path = files.as_path(checkpoint)
+  prefix = _latest(path) if path.is_dir() else str(checkpoint)
+  place = f"{name} ({checkpoint})" if name else str(checkpoint)
+  if not prefix or not files.as_path(f"{prefix}.index").exists():
+    raise errors.UsageError(
+      f"there is no checkpoint at {place}; name a directory with one, or a "
+      "prefix such as DIR/ckpt-1000."
+    )
+  if not files.read_bytes(f"{prefix}.index").endswith(_MAGIC):
+    raise errors.UsageError(
+      f"{prefix}.index is not the index of a checkpoint, or it is cut; name "
+      "another checkpoint."
+    )
+  if not list(files.as_path(prefix).parent.glob(f"{_name(prefix)}.data-*")):
+    raise errors.UsageError(
+      f"{prefix}.index is there, but no {prefix}.data-*; copy all files of the "
+      "checkpoint."
+    )
+  return prefix
+
+
+def find_with_config(
+  checkpoint: files.PathLike, config_file: files.PathLike | None = None
+) -> tuple[str, files.Path]:
+  """Returns the prefix of a checkpoint, and the config of its encoder.
+
+  Args:
+    checkpoint: See `find`.
+    config_file: A YAML file with `task.model.encoder`. By default
+      `encoder.yaml` or `params.yaml` beside the checkpoint.
+
+  Raises:
+    UsageError: If there is no checkpoint or no config.
+  """
+  path = find(checkpoint)
+  candidates = (
+    [files.as_path(config_file)]
+    if config_file
+    else [files.as_path(path).parent / name for name in _CONFIG_NAMES]
+  )
+  config_path = next((each for each in candidates if each.exists()), None)
+  if config_path is None:
+    raise errors.UsageError(
+      f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
+      "of the run that wrote the checkpoint beside it (swe export can also "
+      "be told with --config_file)."
+    )
+  return path, config_path
+
+
+def _name(prefix: str) -> str:
+  return re.sub(r"([*?[])", r"[\1]", files.as_path(prefix).name)
+
+
+def _latest(directory: files.Path) -> str | None:
+  state = directory / "checkpoint"
+  if not state.is_file():
+    return None
+  found = _LATEST.search(files.read_text(state))
+  return str(directory / found[1]) if found else None
