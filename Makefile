@@ -34,6 +34,7 @@ lint: venv
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
+	$(BIN)/codespell $(CODE) gin docs *.md
 
 format: venv
 	$(BIN)/ruff check --fix $(CODE)
