@@ -3,8 +3,8 @@ r"""Fine-tunes on one task by the paper's protocol.
     swe finetune --task=SST-2 --checkpoint=RUN --data_dir=data/SST-2 \
       --output_dir=runs/glue/SST-2
 
-Nine peak learning rates, for SQuAD five runs of each; the validation set
-selects. Run again, it resumes. The best run of a GLUE task predicts the test
+Nine peak learning rates, for SQuAD with five runs of each; the validation set
+selects. Re-run it to resume. The best run of a GLUE task predicts the test
 set, where `swe submission` finds it.
 """
 
@@ -49,7 +49,7 @@ class Options:
   )
   init: str = options_lib.flag(
     "`random` starts from random weights: the same model without "
-    "pre-training, to compare with.",
+    "pre-training, for comparison.",
     protocol.CHECKPOINT,
     choices=protocol.INITS,
   )
@@ -57,7 +57,7 @@ class Options:
     "Passes over the training data.", 3.0, lower_bound=0.0
   )
   max_train_examples: int = options_lib.flag(
-    "Train on the first so many records only; for SQuAD these are windows. 0 "
+    "Train only on the first N records; for SQuAD these are windows. 0 "
     "for all.",
     0,
     lower_bound=0,
