@@ -310,6 +310,14 @@ def test_fields_of_the_config_exist(page):
     assert named <= fields
 
 
+def test_gains_in_the_cards_are_those_of_the_map():
+  measured = r"-?\d+\.\d+ \((?:-?\d+\.\d+ to -?\d+\.\d+|one seed)\)"
+  known = (_DOCS / "map.md").read_text(encoding="utf-8")
+  for card in (_DOCS / "cards").glob("*.md"):
+    for number in re.findall(measured, card.read_text(encoding="utf-8")):
+      assert number in known, f"{card.name}: {number} is not in map.md"
+
+
 def test_the_citation_is_valid():
   text = (_ROOT / "CITATION.cff").read_text(encoding="utf-8")
   citation = yaml.safe_load(text)
