@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: venv demo test test-all lint format bench clean
+.PHONY: venv demo test test-all lint format bench docs clean
 
 venv: $(STAMP)
 
@@ -34,6 +34,7 @@ lint: venv
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
+	$(BIN)/codespell $(CODE) gin docs *.md
 
 format: venv
 	$(BIN)/ruff check --fix $(CODE)
@@ -42,6 +43,11 @@ format: venv
 bench: venv
 	$(BIN)/python -m benchmarks.step_time --layers=6 --cosine
 	$(BIN)/python -m benchmarks.tokenization
+
+docs: venv
+	$(BIN)/pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python docs/build_api.py build/docs
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -3,7 +3,7 @@
     python -m benchmarks.input_pipeline --text=FILE --vocab=FILE
 
 `swe/bert_pretraining_text` and Model Garden's `pretrain_text_dataloader` read
-the same documents and make batches of masked sequences, by turns, in this
+the same documents and make batches of masked sequences, interleaved in this
 process. Tokens are those in the batches that are not padding. A turn has a
 pipeline of its own, timed from its start and for several passes over the text:
 what is tokenized ahead and buffered would else count as made in no time.

@@ -1,4 +1,4 @@
-"""Errors that reach a person: what is wrong, the value, what to do.
+"""Errors meant for people: what is wrong, the value, what to do.
 
 `swe_tf.cli` prints the message alone, without a stack trace.
 """

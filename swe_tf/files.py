@@ -1,4 +1,4 @@
-"""Files by path or URL: one-line errors, outputs that are whole or absent.
+"""File helpers for paths and URLs: one-line errors, all-or-nothing writes.
 
 A path is local, or a URL of any scheme that `tf.io.gfile` knows, such as
 `gs://` or `ram://`. TensorFlow is imported only for a URL, so that a fault in

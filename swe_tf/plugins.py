@@ -1,4 +1,4 @@
-"""Plug-ins: modules of the user that register methods and untie rules.
+"""Plug-ins: modules of your own that register methods and untie rules.
 
 `swe --plugins=my_project.methods` names them, or the environment variable
 SWE_PLUGINS, which the processes that a command starts inherit.

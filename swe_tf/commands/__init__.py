@@ -1,1 +1,1 @@
-"""One file a command: its flags, its frozen `Options`, `run(options)`."""
+"""One file per command: its flags, its frozen `Options`, `run(options)`."""

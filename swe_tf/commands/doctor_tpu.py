@@ -38,7 +38,7 @@ class Options(stock_options.StockOptions):
     "Find the least task.micro_batches with which the steps fit.", False
   )
   output_dir: str = options_lib.flag(
-    "Keeps programs and reports; what is there is not compiled again.",
+    "Directory for programs and reports; what it holds is not recompiled.",
     "runs/doctor_tpu",
   )
   jobs: int = options_lib.flag(

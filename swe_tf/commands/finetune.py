@@ -5,8 +5,8 @@ r"""Fine-tunes by the paper's protocol: on one task, or on all of a column.
     swe finetune --tasks=paper --checkpoint=RUN --data_dir=data \
       --output_dir=runs/column
 
-Nine peak learning rates, for SQuAD five runs of each; the validation set
-selects. Run again, it resumes. The best run of a GLUE task predicts the test
+Nine peak learning rates, for SQuAD with five runs of each; the validation set
+selects. Re-run it to resume. The best run of a GLUE task predicts the test
 set, where `swe submission` finds it.
 
 With --tasks, --data_dir has a directory for each task, by its name, and so gets
@@ -62,7 +62,7 @@ class Options:
   )
   init: str = options_lib.flag(
     "`random` starts from random weights: the same model without "
-    "pre-training, to compare with.",
+    "pre-training, for comparison.",
     protocol.CHECKPOINT,
     choices=protocol.INITS,
   )
@@ -70,7 +70,7 @@ class Options:
     "Passes over the training data.", 3.0, lower_bound=0.0
   )
   max_train_examples: int = options_lib.flag(
-    "Train on the first so many records only; for SQuAD these are windows. 0 "
+    "Train only on the first N records; for SQuAD these are windows. 0 "
     "for all.",
     0,
     lower_bound=0,

@@ -42,7 +42,7 @@ class Options(job.Options):
     "What is masked together.", "random", choices=("random", "whole_word")
   )
   masking_rate: float = options_lib.flag(
-    "The part of the tokens to predict.",
+    "The fraction of the tokens to predict.",
     0.15,
     lower_bound=0.01,
     upper_bound=0.9,
@@ -63,10 +63,10 @@ class Options(job.Options):
     "Whether the vocabulary is an uncased one.", True
   )
   next_sentence: bool = options_lib.flag(
-    "Make sentence pairs, as the original BERT has.", False
+    "Make sentence pairs, as in the original BERT.", False
   )
   dupe_factor: int = options_lib.flag(
-    "How often each sequence is written, with other masks.", 1, lower_bound=1
+    "How often each sequence is written, with new masks.", 1, lower_bound=1
   )
   num_shards: int | None = options_lib.flag(
     "Number of shards. By default one for every 16 MB of text.",
@@ -80,7 +80,7 @@ class Options(job.Options):
     lower_bound=100,
   )
   jobs: int | None = options_lib.flag(
-    "Number of processes. By default one a core, if the text is worth it.",
+    "Number of processes. By default one per core, for enough text.",
     None,
     lower_bound=1,
   )

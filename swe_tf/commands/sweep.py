@@ -48,7 +48,7 @@ class Options:
     "",
   )
   params_override: str = options_lib.flag(
-    "Changes every run: YAML or a=b,c=d as for swe train; for example where "
+    "Applies to every run: YAML or a=b,c=d as for swe train; for example where "
     "the data is.",
     "",
   )

@@ -1,1 +1,1 @@
-"""What a run needs and costs, said before it is started: `swe doctor`."""
+"""`swe doctor`: what a run needs and costs, before it is started."""

@@ -19,7 +19,7 @@ Scores = dict[str, float | None]
 
 
 class Diverged(Exception):
-  """A run whose loss is no number any more: a result, not a fault."""
+  """A run whose loss is no longer a number: a result, not a fault."""
 
 
 class GlueOutputs(NamedTuple):

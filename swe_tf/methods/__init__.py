@@ -1,1 +1,1 @@
-"""The methods that can be compared, a file each, and their catalog."""
+"""The methods that can be compared, one file each, and their catalog."""

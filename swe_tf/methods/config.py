@@ -9,7 +9,7 @@ from swe_tf.sharing import untie_step as untie_step_lib
 
 @dataclasses.dataclass
 class StageConfig(base_config.Config):
-  """From which step on units are larger, for `SharingConfig.rule=staged`.
+  """A stage with larger units, for `SharingConfig.rule=staged`.
 
   Attributes:
     unit_size: The number of consecutive layers that form a unit from then on.
@@ -57,18 +57,18 @@ class SharingConfig(base_config.Config):
       row; `split` cuts the stack only between the units that disagree. These
       two have no untie step.
     stages: The stages of `staged`, in order.
-    check_interval: How many steps are between two looks at the cosines.
+    check_interval: The steps between two measurements of the cosines.
     rho: The cosine below which two units disagree.
-    patience: How often in a row.
-    loops: With fewer applications of the unit a shared step costs less. Empty
-      applies all units, as Algorithm 1 does.
+    patience: How many times in a row they must disagree.
+    loops: How often the unit is applied while shared: fewer applications make
+      a shared step cheaper. Empty applies all units, as Algorithm 1 does.
     share: `all` weights of a block are tied, or `kernels`: then each layer has
       its own biases and norms from the first step on.
     own_layers: How many layers at either end of the stack are never tied.
-    shared_learning_rate_scale: By what the steps of tied weights are multiplied
-      while they are shared, on top of the schedule: 1 is Algorithm 1.
-    untie_warmup_steps: After untying, the steps of the weights that were tied
-      grow from 1/N of the schedule's to all of it in so many updates.
+    shared_learning_rate_scale: Multiplies the steps of tied weights while they
+      are shared, on top of the schedule; 1 is Algorithm 1.
+    untie_warmup_steps: The number N of updates after untying in which the steps
+      of the weights that were tied grow from 1/N to all of the schedule's.
     second_moments: At the switch, `copy` gives each layer the second moments
       of the stem, which are those of the mean gradient; `own` measures each
       layer's.
@@ -76,7 +76,8 @@ class SharingConfig(base_config.Config):
       weight changes in these passes, and they are the next batches of the run.
     recipe: The name of a set of the fields above (`recipes.py`) that was tried
       and measured; the fields themselves must then be left alone.
-    bindings: What gin binds of the method and no field above says; filled in.
+    bindings: What gin binds of the method that no field above expresses; filled
+      in automatically.
   """
 
   mode: str = catalog.SWE

@@ -34,7 +34,7 @@ from swe_tf.sharing import slots
 from swe_tf.training import phases
 
 # With which power of a gradient's factor each slot goes. Any other slot of an
-# optimizer starts anew, as that of a new variable.
+# optimizer starts from scratch, as that of a new variable.
 _POWERS = {"m": 1, "momentum": 1, "v": 2, "vhat": 2}
 
 

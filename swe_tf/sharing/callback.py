@@ -14,8 +14,8 @@ from swe_tf.sharing import wrapper
 class UntieCallback(tf_keras.callbacks.Callback):
   """Unties the model's `SharedWeightsOptimizer` at its `untie_step`.
 
-  It also copies the stems to their branches before the first update, and has
-  Keras compile the train step anew when the phase changes.
+  It also copies the stems to their branches before the first update, and makes
+  Keras recompile the train step when the phase changes.
 
   For example:
 

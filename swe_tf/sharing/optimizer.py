@@ -10,7 +10,7 @@ shared, on each replica (Algorithm 1, lines 4 to 6):
 Unshared, the call goes to the inner optimizer as it came. Which of the two is
 fixed when a step is traced: `phase` never is a tensor, so there is no `cond`
 in either program, and whoever compiles steps (`training.trainer`, `callback`)
-must compile anew after `untie()`.
+must recompile after `untie()`.
 
 Not for: deciding when to untie (`schedule.py`).
 """
@@ -70,18 +70,18 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       plan: The ties. Call `plan.tie_weights()` before the first update.
       untie_step: Tau. This class only keeps it: the trainer or the callback
         calls `untie()` there. 0 starts unshared.
-      cosine_interval: Measure `gradient_cosine` every so many updates while
-        shared; None never does.
+      cosine_interval: The number of updates between two measurements of
+        `gradient_cosine` while shared; None never measures it.
       cosines_decide: Whether untying depends on the cosines. With micro-batches
         they are then measured on the whole batch, for which the gradients of
         all layers are added up; otherwise on each micro-batch, and averaged.
       loops: How many units give gradients while shared; None for all. All of
         them are updated.
-      shared_learning_rate_scale: By what the steps of tied variables are
-        multiplied while shared.
-      untie_warmup_steps: In how many updates after `untie()` the steps of the
-        variables that were tied grow from 1/N of theirs to the whole. The step
-        has to be compiled anew when `is_warming_up` ends.
+      shared_learning_rate_scale: Multiplies the steps of tied variables while
+        shared.
+      untie_warmup_steps: The number N of updates after `untie()` in which the
+        steps of the variables that were tied grow from 1/N to full size. The
+        step has to be recompiled when `is_warming_up` ends.
       name: The name of the optimizer.
     """
     if untie_step is not None and untie_step < 0:

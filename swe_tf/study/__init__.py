@@ -1,1 +1,1 @@
-"""`swe sweep`: many runs that differ in a few things, described by one file."""
+"""`swe sweep`: many runs that differ in a few settings, from one file."""

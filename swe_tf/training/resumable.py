@@ -1,6 +1,6 @@
 """Model Garden's trainer, resumed as if it had never been interrupted.
 
-Stock Model Garden starts the data and the dropout masks anew after a restart,
+Stock Model Garden starts the data and the dropout masks over after a restart,
 says little about a checkpoint that does not fit, and restores only the chief
 of several workers.
 """
@@ -52,7 +52,7 @@ def _dropout_generators(model: tf_keras.Model, seed: int):
 class ResumableTrainer(base_trainer.Trainer):
   """The stock trainer whose checkpoint knows the place in data and dropout.
 
-  The data of a task goes on where it was if its `build_inputs` takes a
+  The data of a task continues where it was if its `build_inputs` takes a
   `start_step`, dropout if the model was built within `dropout_with_state`.
   """
 
