@@ -33,7 +33,7 @@ TITLES = {
   "post_ln": "Post-LN, 24 layers",
   "pointers": "pointer chasing",
   "deep": "48 layers",
-  "short_data": "20 epochs of 25 kB",
+  "short_data": "20 epochs of 15 kB",
   "long": "8 times the tokens",
   "low_rate": "rates far below the best",
 }
