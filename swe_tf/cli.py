@@ -8,6 +8,7 @@ it is called, so that one without TensorFlow starts at once.
 from collections.abc import Sequence
 import dataclasses
 import importlib
+from importlib import metadata
 import inspect
 import os
 import sys
@@ -19,36 +20,19 @@ from absl import flags
 
 from swe_tf import errors
 from swe_tf import plugins
+from swe_tf.commands import names
 from swe_tf.commands import options as options_lib
 
-# The module in swe_tf.commands, and what it is for.
-COMMANDS: dict[str, tuple[str, str]] = {
-  "demo": ("demo", "pre-train a small BERT on this machine's text"),
-  "train": ("train", "official.nlp.train with the swe experiments"),
-  "doctor": ("doctor", "check a command line of swe train before it is run"),
-  "doctor cost": ("doctor_cost", "what a run will cost"),
-  "doctor tpu": ("doctor_tpu", "compile the steps for a TPU, without a TPU"),
-  "prepare pretraining": (
-    "prepare_pretraining",
-    "text files to masked TFRecords",
-  ),
-  "prepare squad": ("prepare_squad", "SQuAD JSON to TFRecords"),
-  "prepare glue": ("prepare_glue", "GLUE files to TFRecords"),
-  "finetune": ("finetune", "fine-tune on SQuAD or GLUE as the paper does"),
-  "pilot": ("pilot", "would sharing pay for a planned run, on its own data?"),
-  "sweep": ("sweep", "run a study: many runs, one file"),
-  "diff": ("diff", "compare two runs: config, curves, weights, slots"),
-  "experiments": ("experiments", "list the configurations, or print one"),
-  "score": ("score", "score predictions"),
-  "submission": ("submission", "predictions to the GLUE benchmark's zip"),
-  "import": ("import_", "a Hugging Face BERT to a Model Garden checkpoint"),
-  "export": (
-    "export",
-    "a checkpoint to a SavedModel or to Hugging Face's layout",
-  ),
-  "report": ("report", "tables and figures of runs, beside the paper's"),
-  "theory": ("theory", "the paper's theory, computed"),
-}
+COMMANDS = names.COMMANDS
+# What `swe --version` shows.
+_PACKAGES = (
+  "swe-tf",
+  "tensorflow",
+  "tf-keras",
+  "tf-models-official",
+  "tensorflow-text",
+  "gin-config",
+)
 _HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 
 
@@ -64,16 +48,30 @@ class _Common:
 
 def _usage() -> str:
   width = max(map(len, COMMANDS))
-  lines = [f"  swe {n:<{width}}  {text}" for n, (_, text) in COMMANDS.items()]
+  lines = ["usage: swe COMMAND [FLAGS]"]
+  for title, group in names.GROUPS.items():
+    lines += ["", f"{title}:"]
+    lines += [f"  swe {n:<{width}}  {text}" for n, (_, text) in group.items()]
   return "\n".join(
     [
-      "usage: swe COMMAND [FLAGS]",
-      "",
       *lines,
       "",
-      "swe COMMAND --help lists the flags of a command.",
+      "swe COMMAND --help shows an example and the flags of a command,",
+      "swe --version the versions that matter.",
     ]
   )
+
+
+def _versions() -> str:
+  """Returns the versions that matter, without importing the packages."""
+  python = ".".join(map(str, sys.version_info[:3]))
+  lines = [f"python {python}"]
+  for name in _PACKAGES:
+    try:
+      lines.append(f"{name} {metadata.version(name)}")
+    except metadata.PackageNotFoundError:
+      lines.append(f"{name} is not installed")
+  return "\n".join(lines)
 
 
 def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
@@ -135,6 +133,9 @@ def _run(command: str, module: ModuleType, arguments: Sequence[str]) -> None:
 def _dispatch(arguments: Sequence[str]) -> None:
   command, rest = split_command(arguments)
   if not command:
+    if rest[:1] == ["--version"]:
+      print(_versions())
+      return
     if rest and rest[0] != "help" and rest[0] not in _HELP:
       name = " ".join(rest[: 2 if rest[0] in ("prepare", "doctor") else 1])
       end = errors.nearest(name, COMMANDS, "swe --help lists the commands.")
@@ -142,7 +143,7 @@ def _dispatch(arguments: Sequence[str]) -> None:
     print(_usage())
     return
   # What TensorFlow's runtime says at start is not about the command.
-  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   _run(command, load(command), rest)
 
 

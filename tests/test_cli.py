@@ -1,5 +1,7 @@
 """The `swe` command itself: exit codes, near misses, plug-ins, help."""
 
+import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -159,3 +161,47 @@ def test_the_modules_are_programs(module):
   done = subprocess.run(command, capture_output=True, text=True, check=False)
   assert done.returncode == 2
   assert "has no flag --x" in done.stderr.splitlines()[-1]
+
+
+def test_versions_are_shown_without_tensorflow(swe):
+  status, output, _ = swe("--version")
+  assert status == 0
+  assert {line.split()[0] for line in output.splitlines()} >= {
+    "python",
+    "swe-tf",
+    "tensorflow",
+    "tf-models-official",
+  }
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_has_a_worked_example_in_its_help(swe, command):
+  _, output, _ = swe(*command.split(), "--help")
+  assert re.search(rf"^ *swe {command}\b", output, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+  "words, expected",
+  [
+    (["doc"], {"doctor"}),
+    (["prepare", "gl"], {"glue"}),
+    (["doctor", "t"], {"tpu"}),
+    (["doctor", "tpu", "--topo"], {"--topology="}),
+    (["finetune", "--task"], {"--task=", "--tasks="}),
+    (["sweep", "--output_dir=setup.c"], {"setup.cfg"}),
+  ],
+)
+def test_a_shell_completes(swe, words, expected):
+  _, script, _ = swe("completion", "bash")
+  line = ["swe", *words]
+  asked = (
+    f"COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(words)}; _swe; "
+    'printf "%s\\n" "${COMPREPLY[@]}"'
+  )
+  result = subprocess.run(
+    ["bash", "-c", f"{script}\n{asked}"],
+    capture_output=True,
+    text=True,
+    cwd=pathlib.Path(__file__).parents[1],
+  )
+  assert expected == set(result.stdout.split()), result.stderr

@@ -142,6 +142,12 @@ def _fields(
     yield field, _Parser(field, hints[field.name])
 
 
+def flag_names(options_cls: type) -> list[str]:
+  """Returns the names of a command's flags."""
+  fields = dataclasses.fields(options_cls)
+  return [field.name for field in fields if not field.metadata["positional"]]
+
+
 def define_flags(
   options_cls: type, values: flags.FlagValues, title: str = "flags"
 ) -> None:
