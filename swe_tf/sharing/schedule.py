@@ -119,7 +119,7 @@ class UntieInStages(UntieAtStep):
         unit after that step.
     """
     super().__init__(untie_step)
-    self.stages = sorted(map(tuple, stages))
+    self.stages = sorted((step, units) for step, units in stages)
     untie_step_lib.check_stages(untie_step, self.stages)
 
   def next_decision(self, step: int) -> int | None:
