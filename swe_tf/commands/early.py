@@ -92,19 +92,21 @@ def check_run(options: stock_options.StockOptions) -> None:
   consistency.check_replicas(values)
   modes = {_TRAIN: "train", _VALIDATION: "eval"}
   needed = [name for name, word in modes.items() if word in mode]
-  model_dir = options.model_dir or ""
+  model_dir = options.model_dir or os.devnull
   resumes = os.path.isfile(os.path.join(model_dir, "checkpoint"))
   check_data(values, *needed, resumes=resumes or files.is_url(model_dir))
-  if resumes and model_dir:
+  if resumes:
     _check_same_model(values, model_dir)
 
 
 def _check_same_model(values: Mapping[str, Any], model_dir: str) -> None:
   """Raises if a run in `model_dir` would be resumed with another encoder."""
-  path = os.path.join(model_dir, "params.yaml")
-  if not os.path.isfile(path):
+  try:
+    before = files.read_yaml(os.path.join(model_dir, "params.yaml"))
+  except errors.UsageError:
+    return  # It is written anew by every start, and nothing else reads it.
+  if not isinstance(before, dict):
     return
-  before = files.read_yaml(path)
   encoders = [
     registry.encoder_of(each.get("task") or {}) for each in (before, values)
   ]

@@ -12,6 +12,9 @@ that the same command goes on.
 
 import dataclasses
 
+from absl import flags
+from absl import logging
+
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
@@ -33,6 +36,7 @@ def _check(options: Options) -> None:
   import tf_keras
 
   from official.core import task_factory
+  from swe_tf.configs import experiment
   from swe_tf.configs import parsing
   from swe_tf.doctor import checks
 
@@ -42,8 +46,9 @@ def _check(options: Options) -> None:
   task = task_factory.get_task(params.task)
   if hasattr(task, "check_data"):
     task.check_data()
-  starts = not tf.train.latest_checkpoint(options.model_dir)
-  if "train" in options.mode and params.task.init_checkpoint and starts:
+  is_ours = isinstance(params, experiment.CheckedExperimentConfig)
+  loads = "train" in options.mode and params.task.init_checkpoint
+  if is_ours and loads and not tf.train.latest_checkpoint(options.model_dir):
     task.initialize(task.build_model())
     tf_keras.backend.clear_session()  # The run names its layers afresh.
 
@@ -52,7 +57,6 @@ def run(options: Options) -> None:
   """Runs the stock driver's `main` with our trainer."""
   early.check_run(options)
   # TensorFlow takes seconds to import.
-  from absl import flags
   import gin
 
   from official.common import flags as tfm_flags
@@ -65,7 +69,10 @@ def run(options: Options) -> None:
     gin.bind_parameter(
       "train_utils.create_trainer.trainer_cls", trainer.SharedWeightsTrainer
     )
+  verbosity = logging.get_verbosity()
+  logging.set_verbosity(logging.ERROR)  # The run itself says all of it again.
   _check(options)
+  logging.set_verbosity(verbosity)
   if "experiment" not in flags.FLAGS:
     tfm_flags.define_flags()
   for name, value in vars(options).items():  # What the driver reads.
