@@ -230,7 +230,7 @@ def _check_swe(words, in_text):
   """Checks a call of swe: the command, its flags, and their values."""
   command, arguments = cli.split_command(words)
   if not command:
-    if not words or words[0] in ("--help", "COMMAND", "..."):
+    if not words or words[0] in ("--help", "--version", "COMMAND"):
       return
     name = words[0]
     assert in_text and any(each.startswith(f"{name} ") for each in cli.COMMANDS)
