@@ -61,6 +61,7 @@ def test_an_experiment_takes_the_same(override):
     "a.b=1, a.c = 'x, y',d=[1, 2]",
     "a=true,b=no,c=0x10,d=1_000,e=1e-3,f=1.5,g=.5,h=",
     "a=gs://bucket/x,b=/c:d,c=soon,d='gs'",
+    "a=/data/{x}.tfrecord",
     'a="1",b=~',
   ],
 )
