@@ -110,7 +110,12 @@ def run(options: Options) -> None:
     f"compiled with {versions} at {depths} layers; "
     f"{tpu_summary.how_far_from_a_line(found)}"
   )
-  if layers == all_layers:
+  if config.task.micro_batches > 1:
+    say(
+      "XLA counts the FLOPs and bytes of a loop once, so these two are of one "
+      "micro-batch and the update"
+    )
+  elif layers == all_layers:
     say(tpu_summary.against_cost_model(config, found, topology.replicas))
   same = reports[steps.STOCK] == reports[steps.UNSHARED]
   say(

@@ -89,10 +89,9 @@ def sum_over(
   _, sums = tf.while_loop(
     lambda index, _: index < count,
     add,
-    [tf.constant(0), [_zero(x, count) for x in tf.nest.flatten(result)]],
+    (tf.constant(0), [_zero(x, count) for x in tf.nest.flatten(result)]),
     # More would have the activations of more than one part in memory.
     parallel_iterations=1,
-    maximum_iterations=count,
   )
   whole = map(_finish, sums, tf.nest.flatten(result))
   return tf.nest.pack_sequence_as(result, list(whole))
@@ -135,6 +134,6 @@ def _finish(total, like):
 
 
 def _join(rows: tf.TensorArray) -> tf.Tensor:
-  """As `rows.concat()`, which XLA does not compile."""
+  """Puts the rows of all parts one after another."""
   stacked = rows.stack()
   return tf.reshape(stacked, tf.concat([[-1], tf.shape(stacked)[2:]], axis=0))

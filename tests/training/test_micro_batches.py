@@ -311,7 +311,9 @@ class SumOverTest(tf.test.TestCase):
         lambda _, part: tf.reduce_sum(tf.square(part), axis=0), x, 2
       )
 
-    self.assertAllClose(total([[1.0, 2.0], [3.0, 4.0]]), [10.0, 20.0])
+    batch = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    self.assertAllClose(total(batch), [10.0, 20.0])
+    self.assertAllClose(total.python_function(batch), [10.0, 20.0])  # Eagerly.
     with self.assertRaises(tf.errors.InvalidArgumentError):
       total([[1.0, 2.0]] * 3)
 
