@@ -11,6 +11,7 @@ run), the figure and the tables of docs/map.md are made of these files.
 import math
 import pathlib
 import sys
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,13 @@ TITLES = {
 }
 # They ask what happens at given rates, so none of them is the best.
 UNTUNED = ("low_rate",)
+# Stopped, with the reason: no arm of these is judged.
+STOPPED = {
+  "post_ln": "after 600 steps every arm but one was still at the entropy of "
+  "single tokens (3.02), where the rule drops nothing and no rate is the best. "
+  "The exception is `stacking`: 6 layers first, then 24, got to 2.881 in as "
+  "many steps."
+}
 # More seeds and arms of a regime, by files of their own.
 MORE_SEEDS = {
   "text": (
@@ -125,6 +133,8 @@ def rows_of(
   base = best["baseline"]
   rows = []
   for record in records:
+    if regime in UNTUNED:  # At each rate, with the baseline at that rate.
+      base = _runs_at(records, "baseline", record.learning_rate)
     steps_ratio = flops_ratio = None
     if record.seed in base and record.curve:
       steps_ratio, flops_ratio = outcome_lib.ratios(record, base[record.seed])
@@ -147,6 +157,44 @@ def rows_of(
       }
     )
   return rows
+
+
+def _runs_at(
+  records: list[outcome_lib.Record], arm: str, rate: float
+) -> dict[int, outcome_lib.Record]:
+  return {r.seed: r for r in records if (r.arm, r.learning_rate) == (arm, rate)}
+
+
+def table_by_rate(regime: str, records: list[outcome_lib.Record]) -> str:
+  """Returns the table of a regime that is judged rate by rate."""
+  lines = [
+    f"### {TITLES[regime]} (`{regime}`)",
+    "",
+    "| peak | arm | FLOPs | final loss | minus baseline at this peak | |",
+    "|---|---|---|---|---|---|",
+  ]
+  rates = sorted({r.learning_rate for r in records}, reverse=True)
+  for rate in rates:
+    at_rate = [r for r in records if r.learning_rate == rate]
+    outcomes = outcome_lib.compare(at_rate)
+    base = outcomes["baseline"]
+    for each in sorted(outcomes.values(), key=lambda o: o.loss.mean):
+      is_base = each.arm == "baseline"
+      lines.append(
+        f"| {rate:g} | {each.arm} | {each.flops:.2f} | {each.loss.mean:.3f} | "
+        f"{'' if is_base else each.difference} | "
+        f"{'' if is_base else verdict_of(each, base)} |"
+      )
+  return "\n".join(lines) + "\n"
+
+
+def stopped() -> str:
+  """Returns a list of the regimes that were stopped."""
+  return "".join(
+    textwrap.fill(f"**Stopped: {TITLES[name]}** (`{name}`): {reason}", 80)
+    + "\n"
+    for name, reason in STOPPED.items()
+  )
 
 
 def flops_to_mean(
@@ -340,6 +388,15 @@ def table_of(regime: str, records: list[outcome_lib.Record]) -> str:
   return "\n".join(lines) + "\n"
 
 
+def tables_of(regimes: dict[str, list[outcome_lib.Record]]) -> list[str]:
+  """Returns the tables of all regimes that were not stopped."""
+  return [
+    (table_by_rate if name in UNTUNED else table_of)(name, runs)
+    for name, runs in regimes.items()
+    if name not in STOPPED
+  ]
+
+
 def _draw(regimes: dict[str, list[outcome_lib.Record]]) -> None:
   """Draws, for each regime, each arm's final loss beside its FLOPs."""
   from matplotlib import figure
@@ -398,13 +455,16 @@ def build() -> None:
     RESULTS / "map.json",
     [row for name, runs in regimes.items() for row in rows_of(name, runs)],
   )
-  _draw(regimes)
+  judged = {
+    name: runs
+    for name, runs in regimes.items()
+    if name not in (*STOPPED, *UNTUNED)
+  }
+  _draw(judged)
   page = PAGE.read_text(encoding="utf-8")
   before, rest = page.split(_BEGIN)
   _, after = rest.split(_END)
-  tables = "\n".join(
-    [table_of(name, runs) for name, runs in regimes.items()] + [confirmation()]
-  )
+  tables = "\n".join([*tables_of(regimes), confirmation(), stopped()])
   PAGE.write_text(f"{before}{_BEGIN}\n{tables}\n{_END}{after}", "utf-8")
 
 
