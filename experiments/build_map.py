@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments import draw_map
 from swe_tf import files
 from swe_tf.runs import scalars
 from swe_tf.study import outcome as outcome_lib
@@ -397,57 +398,6 @@ def tables_of(regimes: dict[str, list[outcome_lib.Record]]) -> list[str]:
   ]
 
 
-def _draw(regimes: dict[str, list[outcome_lib.Record]]) -> None:
-  """Draws, for each regime, each arm's final loss beside its FLOPs."""
-  from matplotlib import figure
-
-  columns = min(3, len(regimes))
-  rows = -(-len(regimes) // columns)
-  drawing = figure.Figure(
-    figsize=(4.2 * columns, 3.4 * rows), dpi=110, layout="constrained"
-  )
-  panels = drawing.subplots(rows, columns, squeeze=False).flat
-  for panel in panels[len(regimes) :]:
-    panel.set_visible(False)
-  arms = list(
-    dict.fromkeys(r.arm for records in regimes.values() for r in records)
-  )
-  for panel, (regime, records) in zip(panels, regimes.items()):
-    outcomes = outcome_lib.compare(records)
-    base = outcomes["baseline"].loss.mean
-    panel.axhline(base, color="black", linewidth=0.8, linestyle="--")
-    best = outcome_lib.at_best_rates(records)
-    losses = {
-      arm: [run.final_loss for run in best[arm].values()] for arm in outcomes
-    }
-    everything = [loss for found in losses.values() for loss in found]
-    gap = 0.045 * (max(everything) - min(everything))
-    last: dict[float, float] = {}
-    for each in sorted(outcomes.values(), key=lambda o: o.loss.mean):
-      colour, column = f"C{arms.index(each.arm) % 10}", round(each.flops, 1)
-      found = losses[each.arm]
-      panel.plot([each.flops] * len(found), found, ".", alpha=0.6, color=colour)
-      # Names that would stand upon each other are moved up.
-      height = max(each.loss.mean, last.get(column, -math.inf) + gap)
-      last[column] = height
-      panel.text(
-        each.flops + 0.01,
-        height,
-        each.arm,
-        fontsize=7,
-        color=colour,
-        va="center",
-      )
-    panel.margins(x=0.25)
-    panel.set_title(TITLES[regime], fontsize=9)
-    panel.set_xlabel("FLOPs / baseline's", fontsize=8)
-    panel.set_ylabel("final loss", fontsize=8)
-    panel.grid(alpha=0.25)
-  drawing.savefig(
-    ROOT / "docs" / "figures" / "map.png", metadata={"Software": None}
-  )
-
-
 def build() -> None:
   """Rebuilds map.json, the figure and the tables of the page."""
   regimes = read_regimes()
@@ -455,12 +405,8 @@ def build() -> None:
     RESULTS / "map.json",
     [row for name, runs in regimes.items() for row in rows_of(name, runs)],
   )
-  judged = {
-    name: runs
-    for name, runs in regimes.items()
-    if name not in (*STOPPED, *UNTUNED)
-  }
-  _draw(judged)
+  drawn = {name: runs for name, runs in regimes.items() if name not in STOPPED}
+  draw_map.draw(drawn, TITLES, UNTUNED, ROOT / "docs" / "figures" / "map.png")
   page = PAGE.read_text(encoding="utf-8")
   before, rest = page.split(_BEGIN)
   _, after = rest.split(_END)
