@@ -9,6 +9,7 @@ lines of a paragraph are joined, since a line is a segment. `swe prepare
 pretraining` reads the result.
 """
 
+import argparse
 from collections.abc import Iterator
 import glob
 import gzip
@@ -16,13 +17,8 @@ import json
 import pathlib
 import re
 
-from absl import app
-from absl import flags
-
 from swe_tf import errors
 from swe_tf import files
-
-_OUTPUT = flags.DEFINE_string("output", None, "A new text file.", required=True)
 
 # Between rules, or headings with a rule under them.
 _FRONT_MATTER = re.compile(
@@ -70,12 +66,17 @@ def documents(path: str) -> Iterator[str]:
       yield "\n".join(filter(str.strip, text.splitlines()))
 
 
-def main(argv):
-  paths = sorted(path for each in argv[1:] for path in glob.glob(each))
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+  parser.add_argument("--output", required=True, help="a new text file")
+  parser.add_argument("patterns", nargs="+", help="files to read")
+  flags = parser.parse_args()
+  paths = sorted(path for each in flags.patterns for path in glob.glob(each))
   if not paths:
-    raise app.UsageError(f"no file matches {' '.join(argv[1:]) or 'nothing'}.")
-  output = pathlib.Path(_OUTPUT.value)
-  files.refuse_existing([output])
+    parser.error(f"no file matches {' '.join(flags.patterns)}")
+  output = pathlib.Path(flags.output)
+  if output.exists():
+    parser.error(f"--output={output} exists; name a new file")
   count = 0
   with files.complete_or_absent(output) as scratch:
     opened = gzip.open if output.suffix == ".gz" else open
@@ -88,4 +89,4 @@ def main(argv):
 
 
 if __name__ == "__main__":
-  app.run(main)
+  main()

@@ -396,7 +396,8 @@ def test_studies_of_the_paper_have_a_twin_that_asks_the_same():
   names = {path.stem for path in STUDIES}
   twins = {name for name in names if name.startswith("small_")}
   assert len(twins) >= 6
-  for twin in twins:
+  # The full size of Table 1 is its rows, not a study.
+  for twin in twins - {"small_table1"}:
     small, large = (
       study_file.read_study(str(EXPERIMENTS / "studies" / f"{name}.yaml"))
       for name in (twin, twin.removeprefix("small_"))

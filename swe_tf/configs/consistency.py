@@ -39,8 +39,8 @@ def check(values: Table, follows_data: bool = False) -> None:
 
   Args:
     values: The experiment as nested tables.
-    follows_data: Whether a 0 of the steps and intervals stands for what follows
-      from the data, as in fine-tuning.
+    follows_data: Whether lengths, and a 0 of the steps and intervals, follow
+      from the data, as in fine-tuning, which checks the lengths itself.
 
   Raises:
     UsageError: If they do not.
@@ -67,7 +67,7 @@ def check(values: Table, follows_data: bool = False) -> None:
   ]
   for place, data in sets.items():
     _check_data(place, data)
-    if place in used:
+    if place in used and not follows_data:
       _check_length(place, data, encoder)
   _at_least(task, "task", {"max_train_examples": 0})
   if (task.get("epochs") or 1) <= 0:

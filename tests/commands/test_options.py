@@ -15,7 +15,7 @@ from swe_tf import errors
 from swe_tf.commands import options
 from swe_tf.commands import stock_options
 
-_NO_COMMANDS = {"__init__", "early", "options", "stock_options"}
+_NO_COMMANDS = {"__init__", "early", "names", "options", "stock_options"}
 _MODULES = sorted(
   path.stem
   for path in pathlib.Path(commands.__file__).parent.glob("*.py")

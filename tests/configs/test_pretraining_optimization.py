@@ -109,6 +109,8 @@ class AdamWTest(tf.test.TestCase):
         max_position_embeddings=6,
       )
     )
+    for data in (config.task.train_data, config.task.validation_data):
+      data.override({"seq_length": 6, "max_predictions_per_seq": 1})
     config.validate()
     model = task_factory.get_task(config.task).build_model()
     optimizer = optimizer_of(config)

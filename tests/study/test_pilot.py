@@ -20,7 +20,8 @@ from tests import tiny
 def _config(tmp_path_factory):
   folder = tmp_path_factory.mktemp("records")
   base = tiny.overrides(tiny.write_records(str(folder)))
-  base["trainer"] |= {"train_steps": 1000, "steps_per_loop": 10}
+  every = ("steps_per_loop", "summary_interval")
+  base["trainer"] |= {"train_steps": 1000, **dict.fromkeys(every, 10)}
   base["task"]["sharing"] = {"untie_step": 200}
   base["task"]["model"]["encoder"]["any"]["num_layers"] = 4
   return tiny.config_of(base)
