@@ -169,7 +169,5 @@ def test_directory(tmp_path):
 
 
 def test_unknown_task():
-  with pytest.raises(
-    errors.UsageError, match="'SST'; did you mean SST-2"
-  ):
+  with pytest.raises(errors.UsageError, match="'SST'; did you mean SST-2"):
     glue_tasks.find_task("SST")
