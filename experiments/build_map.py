@@ -14,11 +14,9 @@ import sys
 import textwrap
 from typing import Any
 
-import numpy as np
-
 from experiments import draw_map
+from experiments import map_measures as measures
 from swe_tf import files
-from swe_tf.runs import scalars
 from swe_tf.study import outcome as outcome_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -46,7 +44,8 @@ STOPPED = {
   "post_ln": "after 600 steps every arm but one was still at the entropy of "
   "single tokens (3.02), where the rule drops nothing and no rate is the best. "
   "The exception is `stacking`: 6 layers first, then 24, got to 2.881 in as "
-  "many steps."
+  "many steps. Two more runs were under way then; they have no result and are "
+  "in no file."
 }
 # More seeds and arms of a regime, by files of their own.
 MORE_SEEDS = {
@@ -59,8 +58,6 @@ MORE_SEEDS = {
   ),
   "small_batch": ("small_batch_short",),
 }
-_SEEDS = 3  # An arm with fewer was dropped.
-_DRAWS = 10_000
 
 
 def collect(regime: str, *sources: str) -> None:
@@ -154,7 +151,7 @@ def rows_of(
         "steps_ratio": steps_ratio,
         "flops_ratio": flops_ratio,
         "best_rate": is_best,
-        "dropped": len(best.get(record.arm, {})) < _SEEDS,
+        "dropped": len(best.get(record.arm, {})) < measures.SEEDS,
       }
     )
   return rows
@@ -184,7 +181,7 @@ def table_by_rate(regime: str, records: list[outcome_lib.Record]) -> str:
       lines.append(
         f"| {rate:g} | {each.arm} | {each.flops:.2f} | {each.loss.mean:.3f} | "
         f"{'' if is_base else each.difference} | "
-        f"{'' if is_base else verdict_of(each, base)} |"
+        f"{'' if is_base else measures.verdict_of(each, base)} |"
       )
   return "\n".join(lines) + "\n"
 
@@ -196,102 +193,6 @@ def stopped() -> str:
     + "\n"
     for name, reason in STOPPED.items()
   )
-
-
-def flops_to_mean(
-  records: list[outcome_lib.Record], arm: str
-) -> outcome_lib.Interval | None:
-  """Returns the part of the baseline's FLOPs to the mean of its final losses.
-
-  Less noisy than seed by seed, where a lucky baseline may never be reached.
-  """
-  best = outcome_lib.at_best_rates(records)
-  base = list(best["baseline"].values())
-  target = sum(run.final_loss for run in base) / len(base)
-  parts = []
-  for run in best[arm].values():
-    if run.curve:
-      step = run.steps_to(target)
-      parts.append(
-        None if step is None else run.flops_until(step) / base[0].flops
-      )
-  return outcome_lib.interval(parts)
-
-
-def saving(
-  records: list[outcome_lib.Record], arm: str
-) -> tuple[float, float, float]:
-  """Returns the FLOPs to the baseline's mean final loss, and their interval.
-
-  Read off the mean of an arm's curves, as part of the baseline's FLOPs. The 95%
-  interval draws the seeds of both arms anew; infinity stands for curves that
-  never come down so far.
-
-  Args:
-    records: Runs at one learning rate for each arm.
-    arm: The arm.
-  """
-  mine = [record for record in records if record.arm == arm]
-  base = [record for record in records if record.arm == "baseline"]
-  steps = np.array([step for step, _ in mine[0].curve])
-  curves = np.array([[loss for _, loss in run.curve] for run in mine])
-  finals = np.array([run.final_loss for run in base])
-
-  def part(curve, target) -> float:
-    step = scalars.steps_to_reach(list(zip(steps, curve)), target)
-    if step is None:
-      return math.inf
-    return mine[0].flops_until(step) / base[0].flops
-
-  generator = np.random.default_rng(0)
-  drawn = [
-    part(
-      curves[generator.integers(len(mine), size=len(mine))].mean(axis=0),
-      finals[generator.integers(len(base), size=len(base))].mean(),
-    )
-    for _ in range(_DRAWS)
-  ]
-  # Not interpolated: there may be infinities.
-  low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
-  return part(curves.mean(axis=0), finals.mean()), float(low), float(high)
-
-
-def equal_loss(
-  records: list[outcome_lib.Record], arm: str
-) -> tuple[float, float, float] | None:
-  """Returns the FLOPs of an arm, divided by a baseline's for the same loss.
-
-  That baseline is fully decayed too: its loss is a straight line in the
-  logarithm of its FLOPs, through `short` and `baseline`. The 95% interval draws
-  the seeds of all three anew.
-
-  Args:
-    records: The runs of a regime.
-    arm: The arm.
-
-  Returns:
-    The ratio and its interval; None without three seeds of each.
-  """
-  best = outcome_lib.at_best_rates(records)
-  arms = [list(best.get(n, {}).values()) for n in (arm, "short", "baseline")]
-  if min(map(len, arms)) < _SEEDS:
-    return None
-  flops = [math.log(runs[0].flops) for runs in arms]
-  generator = np.random.default_rng(0)
-  drawn = []
-  for draw in range(1 + _DRAWS):
-    mine, short, base = (
-      losses[generator.integers(len(losses), size=len(losses))].mean()
-      if draw
-      else losses.mean()
-      for losses in (
-        np.array([run.final_loss for run in runs]) for runs in arms
-      )
-    )
-    slope = (base - short) / (flops[2] - flops[1])
-    drawn.append(math.exp(flops[0] - flops[2] - (mine - base) / slope))
-  low, high = np.quantile(drawn[1:], [0.025, 0.975])
-  return drawn[0], float(low), float(high)
 
 
 def confirmation() -> str:
@@ -307,7 +208,7 @@ def confirmation() -> str:
   base = [record for record in records if record.arm == "baseline"]
   for arm in dict.fromkeys(record.arm for record in records):
     runs = [record for record in records if record.arm == arm]
-    mean, low, high = saving(records, arm)
+    mean, low, high = measures.saving(records, arm)
     loss = outcome_lib.interval(run.final_loss for run in runs)
     is_base = arm == "baseline"
     saves = "yes" if mean <= 0.7 and high < 0.9 else "no"
@@ -321,35 +222,6 @@ def confirmation() -> str:
 
 def _ratio(value: float) -> str:
   return f"{value:.3f}" if math.isfinite(value) else "not reached"
-
-
-def minus_short(
-  records: list[outcome_lib.Record], arm: str
-) -> outcome_lib.Interval | None:
-  """Returns the final loss minus that of the baseline with as few FLOPs."""
-  best = outcome_lib.at_best_rates(records)
-  short = best.get("short", {})
-  return outcome_lib.interval(
-    run.final_loss - short[seed].final_loss
-    for seed, run in best[arm].items()
-    if seed in short
-  )
-
-
-def verdict_of(arm: outcome_lib.Outcome, base: outcome_lib.Outcome) -> str:
-  """Says what the rule of the study files says of an arm."""
-  if arm.loss.n < 2 or base.loss.n < 2:
-    return "dropped"
-  errors = sum(map(_standard_error, (arm.loss, base.loss)))
-  if arm.loss.mean < base.loss.mean - errors:
-    return "**pays**"
-  return "costs" if arm.loss.mean > base.loss.mean + errors else "as good"
-
-
-def _standard_error(each: outcome_lib.Interval) -> float:
-  from scipy import stats
-
-  return (each.high - each.mean) / float(stats.t.ppf(0.975, each.n - 1))
 
 
 def table_of(regime: str, records: list[outcome_lib.Record]) -> str:
@@ -376,11 +248,15 @@ def table_of(regime: str, records: list[outcome_lib.Record]) -> str:
       "" if is_base else str(each.difference),
       "" if is_base else str(each.steps_ratio or reached),
       "" if is_base else str(each.flops_ratio or reached),
-      "" if is_base else str(flops_to_mean(records, each.arm) or "not reached"),
-      str(minus_short(records, each.arm) or "") if each.flops < 0.9 else "",
-      "" if is_base else verdict_of(each, base),
+      ""
+      if is_base
+      else str(measures.flops_to_mean(records, each.arm) or "not reached"),
+      str(measures.minus_short(records, each.arm) or "")
+      if each.flops < 0.9
+      else "",
+      "" if is_base else measures.verdict_of(each, base),
     ]
-    equal = None if is_base else equal_loss(records, each.arm)
+    equal = None if is_base else measures.equal_loss(records, each.arm)
     shown = "" if equal is None else "{:.3f} ({:.3f} to {:.3f})".format(*equal)
     cells.insert(-1, shown)
     if each.arm == "short":

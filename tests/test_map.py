@@ -7,6 +7,7 @@ import math
 import pytest
 
 from experiments import build_map
+from experiments import map_measures
 from swe_tf.study import outcome as outcome_lib
 from swe_tf.study import study_file
 
@@ -90,13 +91,13 @@ def test_a_saving_is_read_off_the_mean_curve_and_its_interval_off_the_seeds():
   base = [_run("baseline", seed, [3.0, 2.5, 2.0]) for seed in range(4)]
   same = [_run("cheap", seed, [3.0, 1.0, 0.5], 0.5) for seed in range(4)]
   # Down at 2 in the middle of the first 10 steps, of 20, at half the FLOPs.
-  assert build_map.saving(base + same, "cheap") == (0.125, 0.125, 0.125)
+  assert map_measures.saving(base + same, "cheap") == (0.125, 0.125, 0.125)
   # The mean of these is [3, 2.5, 1.75]; of two that stay above there is none.
   other = [
     _run("cheap", seed, losses)
     for seed, losses in enumerate([[3.0, 2.0, 1.0], [3.0, 3.0, 2.5]])
   ]
-  mean, low, high = build_map.saving(base + other, "cheap")
+  mean, low, high = map_measures.saving(base + other, "cheap")
   assert mean == pytest.approx((10 + 10 * 0.5 / 0.75) / 20)
   assert low == pytest.approx(0.5) and high == math.inf
 
@@ -113,9 +114,9 @@ def test_flops_for_an_equal_loss():
     for seed in range(3)
   ]
   # 0.6 of the FLOPs of a baseline that would need 2 ** 0.5 times its own.
-  ratio, low, high = build_map.equal_loss(runs, "cheap")
+  ratio, low, high = map_measures.equal_loss(runs, "cheap")
   assert ratio == pytest.approx(0.6 / 2**0.5) == low == high
-  assert build_map.equal_loss(runs[:-1], "cheap") is None
+  assert map_measures.equal_loss(runs[:-1], "cheap") is None
 
 
 def test_the_page_has_the_tables_of_the_map():

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from swe_tf import files
+from swe_tf.report import columns as columns_lib
 from swe_tf.report import comparisons
 from swe_tf.report import finetuning
 from swe_tf.report import found_runs
@@ -29,7 +30,7 @@ def make_sections(
     UsageError: If there are no runs.
   """
   site = column.read_site_scores(site_scores) if site_scores else {}
-  columns = finetuning.read_columns(roots)
+  columns = columns_lib.read_columns(roots)
   found, notes = finetuning.attach(
     found_runs.read_runs(roots, may_be_none=bool(columns)),
     finetuning.read_finetunings(roots),
@@ -48,7 +49,7 @@ def make_sections(
     run_sections.steps_ratios(compared),
     run_sections.learning_rates(compared),
     run_sections.finetuning(compared, notes),
-    finetuning.columns_section(columns, site),
+    columns_lib.section(columns, site),
     run_sections.all_runs(found),
   ], (
     f"{len(found)} runs, {finished} of them finished, in {len(compared)} "

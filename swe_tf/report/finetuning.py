@@ -16,8 +16,8 @@ import statistics
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.report import columns as columns_lib
 from swe_tf.report import found_runs
-from swe_tf.report import tables
 from swe_tf.scoring import column as column_lib
 
 
@@ -67,46 +67,11 @@ def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
   return found
 
 
-@dataclasses.dataclass(frozen=True)
-class Column:
-  """A directory of `swe finetune --tasks`.
-
-  Attributes:
-    name: The directory, relative to where it was looked for.
-    checkpoint: What was fine-tuned.
-    init: Whether its weights were taken, or random ones.
-    dev: The scores on the dev sets by row, with the averages.
-  """
-
-  name: str
-  checkpoint: pathlib.Path
-  init: str
-  dev: Mapping[str, float]
-
-
-def read_columns(roots: Sequence[files.PathLike]) -> list[Column]:
-  """Reads all directories of `swe finetune --tasks` that came to an end."""
-  found = []
-  for name, directory in found_runs.directories_with(
-    roots, column_lib.FILE_NAME
-  ):
-    content = files.read_json(directory / column_lib.FILE_NAME)
-    found.append(
-      Column(
-        name,
-        pathlib.Path(content["checkpoint"]),
-        content["init"],
-        content["scores"],
-      )
-    )
-  return found
-
-
 def attach(
   found: Sequence[found_runs.Run],
   finetunings: Sequence[FineTuning],
   site: Mapping[str, Mapping[str, float]],
-  columns: Sequence[Column],
+  columns: Sequence[columns_lib.Column],
 ) -> tuple[list[found_runs.Run], list[str]]:
   """Adds the scores to the runs that they belong to.
 
@@ -182,50 +147,6 @@ def _with_scores(
   rest = {row: value for row, value in scores.items() if row in dev}
   scores |= column_lib.with_averages(rest | dict(test))
   return dataclasses.replace(run, scores={**run.scores, **scores})
-
-
-def columns_section(
-  columns: Sequence[Column], site: Mapping[str, Mapping[str, float]]
-) -> tables.Section:
-  """The columns of `swe finetune --tasks`, with the rows of the paper."""
-  made = []
-  for each in columns:
-    test = dict(site.get(each.name, {}))
-    same = {
-      row: value
-      for row, value in each.dev.items()
-      if column_lib.dev_name(row) == row
-    }
-    test = column_lib.with_averages(same | test)
-    rows: list[tables.Row] = [
-      {
-        "score": row,
-        "dev": None if row == column_lib.AX else each.dev.get(row),
-        "test": None if row.lower().startswith("squad") else test.get(row),
-      }
-      for row in column_lib.ROWS
-    ]
-    title = f"{each.name}: {each.checkpoint.name}, {each.init} weights"
-    made.append(tables.Table(title, _COLUMNS, rows))
-  return tables.Section(
-    "columns",
-    "Columns of swe finetune --tasks",
-    [
-      "The rows of the paper's tables, which have SQuAD's dev sets and GLUE's "
-      "test sets. AX is Matthews' correlation. The scores of test sets come "
-      "from the benchmark's site, by --site_scores; AX is scored here where "
-      "its labels are."
-    ],
-    "No directory of swe finetune --tasks.",
-    made,
-  )
-
-
-_COLUMNS = (
-  tables.Column("score", "score"),
-  tables.Column("dev", "dev (%)", ".2f"),
-  tables.Column("test", "test (%)", ".2f"),
-)
 
 
 def _step(checkpoint: pathlib.Path) -> int | None:
