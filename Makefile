@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: venv demo test test-all lint format bench docs clean
+.PHONY: venv venv-beam demo test test-all test-beam lint format bench docs clean
 
 venv: $(STAMP)
 
@@ -27,6 +27,21 @@ test: venv
 
 test-all: venv
 	$(PYTEST) $(ARGS)
+
+# Apache Beam wants other versions of some packages: an environment of its own.
+BEAM := .venv-beam
+BEAM_STAMP := $(BEAM)/.installed
+
+venv-beam: $(BEAM_STAMP)
+
+$(BEAM_STAMP): setup.cfg constraints-beam.txt
+	test -x $(BEAM)/bin/python || $(PYTHON) -m venv $(BEAM)
+	$(BEAM)/bin/pip install --quiet --disable-pip-version-check \
+	  --constraint constraints-beam.txt --editable '.[beam,dev]'
+	touch $(BEAM_STAMP)
+
+test-beam: venv-beam
+	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
 
 CODE := swe_tf tests benchmarks experiments
 
@@ -50,4 +65,4 @@ docs: venv
 	$(BIN)/python docs/build_api.py build/docs
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(BEAM) build *.egg-info
