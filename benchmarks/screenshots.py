@@ -21,7 +21,7 @@ from PIL import Image
 
 WIDTHS = (1200, 400)
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_COLOURS, _MARGIN = 64, 16
+_COLOURS, _MARGIN = 256, 16
 
 
 def find_browser() -> str | None:
@@ -62,7 +62,11 @@ def _shrink(shot: pathlib.Path) -> None:
   filled = np.flatnonzero((pixels != pixels[-1, -1]).any((1, 2)))
   end = min(len(pixels), int(filled[-1]) + _MARGIN) if len(filled) else 1
   picture = picture.crop((0, 0, picture.width, end))
-  picture.quantize(_COLOURS, dither=Image.Dither.NONE).save(shot, optimize=True)
+  # Keeps colours that only a few thin lines have.
+  method = Image.Quantize.MAXCOVERAGE
+  picture.quantize(_COLOURS, method, dither=Image.Dither.NONE).save(
+    shot, optimize=True
+  )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
