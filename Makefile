@@ -6,7 +6,9 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: venv venv-beam demo test test-all test-beam lint format bench docs clean
+.PHONY: venv demo test test-all lint format bench docs clean
+.PHONY: venv-beam test-beam
+.PHONY: screenshots
 
 venv: $(STAMP)
 
@@ -63,6 +65,14 @@ docs: venv
 	$(BIN)/pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/python docs/build_api.py build/docs
+
+# Needs Chromium (Debian: apt-get install chromium); the demo's page, if it was
+# made, by `make demo`.
+PAGES := report=docs/results/small_table5_baselines/report.html \
+  api=build/docs/swe_tf.html $(addprefix demo=,$(wildcard runs/demo/index.html))
+
+screenshots: docs
+	$(BIN)/python -m benchmarks.screenshots --output_dir=docs/images $(PAGES)
 
 clean:
 	rm -rf $(VENV) $(BEAM) build *.egg-info

@@ -295,7 +295,7 @@ def test_gin_files_choose_the_method_under_the_stock_driver(
   changes = {
     "task.model.encoder.any.num_layers": 4,
     "task.sharing.untie_step": "null",
-    "trainer.train_steps": 10,
+    "trainer.train_steps": 20,  # 5% of it is a step: the stage of `staged`.
   }
   code, output = finish(start(driver, tmp_path / "run", config_file, **changes))
   assert code == 0, output[-3000:]

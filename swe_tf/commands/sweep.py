@@ -27,6 +27,7 @@ from swe_tf.runs import launcher
 from swe_tf.runs import progress
 from swe_tf.runs import sweep as sweep_lib
 from swe_tf.study import early as study_early
+from swe_tf.study import hparams
 from swe_tf.study import study_file
 
 
@@ -129,6 +130,7 @@ def _write_study(
       "runs": {run.name: dict(run.point) for run in study.runs},
     },
   )
+  hparams.write_study(output_dir, study)
 
 
 def run(options: Options) -> int:
