@@ -1,4 +1,4 @@
-r"""Writes tables and figures of runs, beside the paper's.
+r"""Writes a verdict, tables and figures of runs, beside the paper's.
 
     swe report --runs=runs/study --output_dir=runs/report
     swe report --runs=runs/study,runs/glue --output_dir=runs/report
@@ -41,10 +41,10 @@ def run(options: Options) -> None:
   """Writes the report."""
   output.check(options.output_dir)
   logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
-  sections, head = build.make_sections(options.runs, options.site_scores)
-  output.write(options.output_dir, build.make_files(sections, head))
-  print(head)
-  for section in sections:
-    if section.is_empty:
-      print(f"{section.title}: {section.absent}")
+  sections, opening = build.make_sections(options.runs, options.site_scores)
+  output.write(options.output_dir, build.make_files(sections, opening))
+  print(opening.runs)
+  print(opening.verdict)
+  for line in opening.settings:
+    print(f"- {line}")
   print(f"report: {pathlib.Path(options.output_dir) / 'report.html'}")

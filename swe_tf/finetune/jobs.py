@@ -24,6 +24,7 @@ from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import predictions
 from swe_tf.finetune import protocol
 from swe_tf.runs import actions
+from swe_tf.runs import status
 from swe_tf.runs import worker
 from swe_tf.tasks import encoder_source
 from swe_tf.training import recovery
@@ -105,7 +106,7 @@ def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
     train_utils.serialize_config(config, job.path)
     with runner.strategy.scope():
       runner.controller.train(steps)
-      job.report(steps, steps, "evaluating")
+      job.report(status.Status(step=steps, steps=steps, text="evaluating"))
       result["scores"] = _evaluate(runner.trainer, data, pathlib.Path(job.path))
   except predictions.Diverged as error:
     result |= {"status": "diverged", "reason": str(error)}

@@ -7,10 +7,12 @@ from typing import Any
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.runs import actions
 from swe_tf.runs import scalars
 from swe_tf.runs import worker
 from swe_tf.study import experiments
+from swe_tf.study import hparams
 from swe_tf.training import runner as runner_lib
 
 
@@ -27,12 +29,15 @@ def train(
   assert job.directory is not None
   config = experiments.read_config(experiment, job.directory.config_file)
   config.lock()
+  point = files.read_json(job.directory.path / "run.json")["axes"]
+  hparams.write_run(job.path, point)
   curves = pretrain(job, config)
   absent = [name for name in metrics if name not in curves]
   if absent:
     raise errors.Failed(
       f"validation has no {absent[0]!r}, only {', '.join(sorted(curves))}"
     )
+  hparams.write_run(job.path, point, is_finished=True)
   return job.finish(
     {
       "status": "finished",

@@ -14,8 +14,11 @@ from absl import logging
 import gin
 import tensorflow as tf
 
+from swe_tf.modeling import registry
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
+from swe_tf.training import dashboards
+from swe_tf.training import layer_curves
 from swe_tf.training import micro_batches
 from swe_tf.training import optimizer_stack
 from swe_tf.training import phases as phases_lib
@@ -84,6 +87,8 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     self._evaluated = lambda: None
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     self._phases = phases
+    sharing = getattr(task.task_config, "sharing", None)
+    self._curves = layer_curves.LayerCurves(getattr(sharing, "unit_size", 1))
 
   @property
   def phase(self) -> str:
@@ -99,6 +104,8 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
   def begin(self) -> None:
     if self._phases is not None:
       self._phases.begin()
+      if self.task.logging_dir and self.strategy.extended.should_save_summary:
+        dashboards.write_layout(self.task.logging_dir)
 
   def run_steps(self, num_steps: tf.Tensor):
     """Runs `num_steps` steps, and changes the phase on the way where due."""
@@ -127,6 +134,9 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     logs = super().train_loop_end()
     if self._phases is not None:
       logs.update(self._phases.logs())
+      if tf.summary.should_record_summaries():
+        step = int(self.global_step.numpy())
+        self._curves.write(registry.blocks_of(self.model), step)
     return logs
 
   def evaluate(self, num_steps: tf.Tensor):
