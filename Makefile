@@ -6,7 +6,9 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: venv demo test test-all lint format bench docs screenshots clean
+.PHONY: venv demo test test-all lint format bench docs clean
+.PHONY: venv-beam test-beam
+.PHONY: screenshots
 
 venv: $(STAMP)
 
@@ -27,6 +29,21 @@ test: venv
 
 test-all: venv
 	$(PYTEST) $(ARGS)
+
+# Apache Beam wants other versions of some packages: an environment of its own.
+BEAM := .venv-beam
+BEAM_STAMP := $(BEAM)/.installed
+
+venv-beam: $(BEAM_STAMP)
+
+$(BEAM_STAMP): setup.cfg constraints-beam.txt
+	test -x $(BEAM)/bin/python || $(PYTHON) -m venv $(BEAM)
+	$(BEAM)/bin/pip install --quiet --disable-pip-version-check \
+	  --constraint constraints-beam.txt --editable '.[beam,dev]'
+	touch $(BEAM_STAMP)
+
+test-beam: venv-beam
+	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
 
 CODE := swe_tf tests benchmarks experiments
 
@@ -58,4 +75,4 @@ screenshots: docs
 	$(BIN)/python -m benchmarks.screenshots --output_dir=docs/images $(PAGES)
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(BEAM) build *.egg-info

@@ -24,7 +24,7 @@ from swe_tf import library
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.runs import launcher
-from swe_tf.runs import progress
+from swe_tf.runs import status
 from swe_tf.runs import sweep as sweep_lib
 from swe_tf.study import early as study_early
 from swe_tf.study import hparams
@@ -92,13 +92,13 @@ def _print_plan(
       f"{steps:,}",
       f"{tokens[run.name]:,}",
       f"{run.cost:.2e}",
-      progress.show_time(time),
+      status.show_time(time),
     )
   console.print(table)
   time_left = "time unknown until a run has finished"
   if speed:
     time_left = (
-      f"{progress.show_time(speed * left / jobs)} with --jobs={jobs}, as fast "
+      f"{status.show_time(speed * left / jobs)} with --jobs={jobs}, as fast "
       "as the finished runs"
     )
   console.print(f"left: {left:.2e} FLOPs, {time_left}")

@@ -135,17 +135,22 @@ def to_markdown(
         rows = [titles, ["---"] * len(titles), *cells_of(content)]
         lines += map(_markdown_row, rows)
       elif tag == "figure":
-        caption = content.caption
+        caption = _markdown_text(content.caption)
         lines += [f"![{caption}]({content.name}.png)", "", caption]
       elif tag == "list":
-        lines += [f"- {line}" for line in content]
+        lines += [f"- {_markdown_text(line)}" for line in content]
       elif tag == "verdict":
-        lines.append(f"**{content}**")
+        lines.append(f"**{_markdown_text(content)}**")
       else:
-        lines.append(_MARKS[tag] + content)
+        lines.append(_MARKS[tag] + _markdown_text(content))
       lines.append("")
   return "\n".join(lines)
 
 
+def _markdown_text(text: str) -> str:
+  return text.replace("<", "&lt;")  # Markdown may have HTML in it.
+
+
 def _markdown_row(cells: Sequence[str]) -> str:
-  return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+  texts = [_markdown_text(cell).replace("|", "\\|") for cell in cells]
+  return f"| {' | '.join(texts)} |"

@@ -126,7 +126,7 @@ class Worker:
       pass_fds=[write_end],
       # Ctrl-C is for the sweep, which then closes the pipe.
       start_new_session=True,
-      env={"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1", **os.environ},
+      env={"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1", **os.environ},
     )
     os.close(write_end)
     return process

@@ -10,14 +10,15 @@ A job is a JSON line on stdin:
 The function is called with a `Job` and the arguments. With a directory, which
 may be null, the process holds its lock, and all that is printed goes to its
 log. Without cores it may use all. What happens goes as JSON lines to the file
-descriptor FD: `event` is `progress` (with `step`, `steps`, `text`) any number
-of times, then once `done` (`value`), `usage_error` or `failed` (`text`).
+descriptor FD: `event` is `progress` (with the fields of `status.Status`) any
+number of times, then once `done` (`value`), `usage_error` or `failed` (`text`).
 
 A process of its own keeps a crash away from the sweep. Started by `launcher`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -31,6 +32,7 @@ from typing import Any
 from swe_tf import errors
 from swe_tf import plugins
 from swe_tf.runs import directory as directory_lib
+from swe_tf.runs import status as status_lib
 
 # What a process that is killed does not count.
 _SAVE_SECONDS = 2.0
@@ -61,10 +63,10 @@ class Job:
     assert self.directory is not None
     return str(self.directory.path)
 
-  def report(self, step: int, steps: int, text: str) -> None:
+  def report(self, status: status_lib.Status) -> None:
     """Tells how far the run is, and what is going on."""
-    self._progress |= {"step": step, "steps": steps}
-    self._send(event="progress", step=step, steps=steps, text=text)
+    self._progress |= {"step": status.step, "steps": status.steps}
+    self._send(event="progress", **dataclasses.asdict(status))
 
   def save(self) -> None:
     """Writes `progress.json`."""

@@ -26,9 +26,9 @@ def test_a_job_reports_and_returns(worker, tmp_path):
   told = []
   while not told or told[-1]["event"] == "progress":
     told += worker.receive()
-  assert [(m["step"], m["steps"], m["text"]) for m in told[:-1]] == [
-    (1, 2, "loss 1.0"),
-    (2, 2, "loss 0.5"),
+  assert [(m["step"], m["steps"], m["loss"]) for m in told[:-1]] == [
+    (1, 2, 1.0),
+    (2, 2, 0.5),
   ]
   result = told[-1]["value"]
   directory = directory_lib.RunDirectory(tmp_path / "run")
