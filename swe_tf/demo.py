@@ -7,6 +7,7 @@ installed here, shared for the first part of the steps, then untied. It is
 
 import collections
 from collections.abc import Mapping
+import io
 import math
 import os
 import time
@@ -167,7 +168,9 @@ def plot_loss(model_dir: str, result: Mapping[str, Any]) -> None:
   axes.set_ylabel("masked LM loss (nats per token)")
   axes.set_title("BERT on docstrings" + (", shared then untied" if tau else ""))
   axes.legend()
-  drawing.savefig(os.path.join(model_dir, "loss.png"))
+  png = io.BytesIO()
+  drawing.savefig(png, format="png")
+  files.write_bytes(os.path.join(model_dir, "loss.png"), png.getvalue())
 
 
 def run(output_dir: str, params_override: str | None = None) -> None:
@@ -197,7 +200,7 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   )
   console.print("starting TensorFlow and Model Garden ...")
   with (
-    launcher.workers() as workers,
+    launcher.workers(uses=(output_dir, params_override)) as workers,
     sweep.progress(
       console, lambda result: f"loss {result['validation_loss']:.3f}"
     ) as progress,

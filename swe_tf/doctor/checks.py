@@ -1,7 +1,6 @@
 """What `swe doctor` checks: one line each about what a run would do."""
 
 from collections.abc import Callable, Iterator
-import glob
 import importlib.metadata
 import os
 
@@ -100,7 +99,9 @@ def _model_dir(directory: str | None) -> str:
   latest = tf.train.latest_checkpoint(directory)
   if latest:
     return f"{directory}: would resume from {os.path.basename(latest)}"
-  state = "not empty" if glob.glob(f"{glob.escape(directory)}/*") else "new"
+  path = files.as_path(directory)
+  is_empty = not path.exists() or not any(path.iterdir())
+  state = "new" if is_empty else "not empty"
   return f"{directory}: {state}, no checkpoint"
 
 

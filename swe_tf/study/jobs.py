@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 import os
 from typing import Any
 
+import tf_keras
+
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from swe_tf import errors
@@ -46,6 +48,7 @@ def pretrain(
   job: worker.Job, config: cfg.ExperimentConfig
 ) -> Mapping[str, scalars.Curve]:
   """Trains and evaluates, or goes on with it; returns the validation curves."""
+  tf_keras.backend.clear_session()  # There may have been runs before.
   runner = runner_lib.make_runner(
     config,
     job.path,

@@ -9,12 +9,13 @@ from absl import logging
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf.modeling import checkpoint_files
 
 
 def why_broken(path: str) -> str | None:
   """Returns why a checkpoint cannot be read; None if it is sound."""
   try:
-    reader = tf.train.load_checkpoint(path)
+    reader = checkpoint_files.reader(path)
     for key in reader.get_variable_to_shape_map():
       reader.get_tensor(key)
   # What a reader raises depends on where the damage is.

@@ -72,6 +72,11 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   Raises:
     UsageError: Before anything is written, if it cannot be done.
   """
+  if files.uses_private_memory(options.output_dir) and (options.jobs or 1) > 1:
+    raise errors.UsageError(
+      f"--jobs={options.jobs}: ram:// is the memory of one process; use "
+      "--jobs=1, or another --output_dir."
+    )
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)
   texts = _check_texts(options, console)
@@ -189,7 +194,10 @@ def _write_shards(options, texts, settings, vocabulary, journal, console):
   total = settings.num_shards
   todo = {i for i in range(total) if settings.shard_name(i) not in journal.done}
   size = sum(text.size for text in texts)
-  jobs = options.jobs or min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
+  most = min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
+  if files.uses_private_memory(options.output_dir):
+    most = 1
+  jobs = options.jobs or most
   jobs = min(jobs, len(todo))
   blocks = enumerate(text_files.read_blocks(texts, total))
   missing = (block for block in blocks if block[0] in todo)
