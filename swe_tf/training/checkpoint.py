@@ -55,7 +55,7 @@ def check_fits(path: str, **items: tf.Module) -> None:
   """
   with readable(path):
     view = tf.train.CheckpointView(path)
-    shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+    shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   top = view.children(0)
   absent = [name for name in items if name not in top]
@@ -101,8 +101,15 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
     path: A checkpoint, or a directory with one; nothing is checked if empty.
     **items: See `check_fits`.
   """
-  if path:
-    check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
+  if not path:
+    return
+  found = checkpoint_files.find(path, "task.init_checkpoint")
+  if path == found != checkpoint_files.for_model_garden(found):
+    raise errors.UsageError(
+      f"task.init_checkpoint={path}: in ram://, name the directory of the "
+      "checkpoint."
+    )
+  check_fits(found, **items)
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
