@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: venv demo test test-all lint format bench docs clean
+.PHONY: venv demo test test-all coverage lint format bench docs clean
 
 venv: $(STAMP)
 
@@ -27,6 +27,13 @@ test: venv
 
 test-all: venv
 	$(PYTEST) $(ARGS)
+
+# Lines and branches that the tests run, those of their subprocesses too.
+coverage: venv
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile $(ARGS); \
+	  status=$$?; $(BIN)/coverage combine --quiet && \
+	  $(BIN)/coverage report && exit $$status
 
 CODE := swe_tf tests benchmarks experiments
 
