@@ -63,6 +63,7 @@ def run(options: Options) -> None:
   from official.nlp import train as stock_driver
   from swe_tf import registry  # noqa: F401 (registers)
   from swe_tf.training import interruption
+  from swe_tf.training import saving
   from swe_tf.training import trainer
 
   with gin.unlock_config():
@@ -77,5 +78,5 @@ def run(options: Options) -> None:
     tfm_flags.define_flags()
   for name, value in vars(options).items():  # What the driver reads.
     flags.FLAGS[name].value = value
-  with interruption.watch():
+  with interruption.watch(), saving.full_disk_told(options.model_dir):
     stock_driver.main([])

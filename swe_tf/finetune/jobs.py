@@ -26,6 +26,7 @@ from swe_tf.finetune import protocol
 from swe_tf.runs import actions
 from swe_tf.runs import worker
 from swe_tf.tasks import encoder_source
+from swe_tf.training import recovery
 from swe_tf.training import runner as runner_lib
 
 _Fields = Mapping[str, Any]
@@ -67,19 +68,6 @@ def build_config(
   return config
 
 
-class _Watch(actions.ReportLoss):
-  """Reports after each loop, and ends a run that diverged."""
-
-  def __call__(self, output) -> None:
-    super().__call__(output)
-    loss = float(output["training_loss"])
-    # Written so that it holds for NaN too. Model Garden has an action like
-    # this one, but its error is that of any fault.
-    if not loss <= self._trainer.config.trainer.loss_upper_bound:
-      step = int(self._trainer.global_step.numpy())
-      raise predictions.Diverged(f"loss {loss:g} at step {step}")
-
-
 def make_runner(config: cfg.ExperimentConfig, job: worker.Job):
   """Returns Model Garden's runner, restored or initialised."""
   tf_keras.backend.clear_session()  # There may have been runs before.
@@ -87,7 +75,7 @@ def make_runner(config: cfg.ExperimentConfig, job: worker.Job):
     config,
     job.path,
     mode="train",
-    actions=lambda trainer: [_Watch(trainer, job.report)],
+    actions=lambda trainer: [actions.ReportLoss(trainer, job.report)],
   )
 
 
@@ -121,6 +109,8 @@ def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
       result["scores"] = _evaluate(runner.trainer, data, pathlib.Path(job.path))
   except predictions.Diverged as error:
     result |= {"status": "diverged", "reason": str(error)}
+  except recovery.Diverged as error:
+    result |= {"status": "diverged", "reason": error.problem}
   return job.finish(result)
 
 

@@ -108,16 +108,21 @@ def to_markdown(sections: Sequence[tables.Section], head: str) -> str:
         rows = [titles, ["---"] * len(titles), *_cells(content)]
         lines += map(_markdown_row, rows)
       elif tag == "figure":
-        caption = content.caption
+        caption = _markdown_text(content.caption)
         lines += [f"![{caption}]({content.name}.png)", "", caption]
       else:
-        lines.append(_MARKS[tag] + content)
+        lines.append(_MARKS[tag] + _markdown_text(content))
       lines.append("")
   return "\n".join(lines)
 
 
+def _markdown_text(text: str) -> str:
+  return text.replace("<", "&lt;")  # Markdown may have HTML in it.
+
+
 def _markdown_row(cells: Sequence[str]) -> str:
-  return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+  texts = [_markdown_text(cell).replace("|", "\\|") for cell in cells]
+  return f"| {' | '.join(texts)} |"
 
 
 def to_html(sections: Sequence[tables.Section], head: str) -> str:

@@ -19,7 +19,7 @@ from swe_tf.sharing import schedule
 from swe_tf.training import micro_batches
 from swe_tf.training import optimizer_stack
 from swe_tf.training import phases as phases_lib
-from swe_tf.training import resumable
+from swe_tf.training import recovering
 
 
 def say(message: str) -> None:
@@ -29,12 +29,12 @@ def say(message: str) -> None:
 
 
 @gin.configurable
-class SharedWeightsTrainer(resumable.ResumableTrainer):
+class SharedWeightsTrainer(recovering.RecoveringTrainer):
   """Trains a task by the method that its config chooses.
 
   A task takes part by being a `TaskWithMethod`, as those of `swe_tf.tasks` for
   pre-training are. Any other task trains as in stock Model Garden, but for what
-  `ResumableTrainer` adds.
+  `RecoveringTrainer` adds.
   """
 
   _train_iter: Any  # The base class makes it.
@@ -100,12 +100,11 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
     if self._phases is not None:
       self._phases.begin()
 
-  def train(self, num_steps: tf.Tensor):
+  def run_steps(self, num_steps: tf.Tensor):
     """Runs `num_steps` steps, and changes the phase on the way where due."""
     phases = self._phases
     if phases is None:
-      return super().train(num_steps)
-    self.position_input()
+      return super().run_steps(num_steps)
     self.train_loop_begin()
     end = int(self.global_step.numpy()) + int(num_steps)
     while (step := int(self.global_step.numpy())) < end:
@@ -116,8 +115,12 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
       stop = end if stop is None else min(stop, end)
       self._run(phases, stop - step)
     self._change_phase_if_due(phases, end)
-    self.end_if_asked()
     return self.train_loop_end()
+
+  def went_back(self) -> None:
+    """See base class; it may be an earlier phase now, another program."""
+    self._loop_fn = None
+    self._forget_other_models()
 
   def train_loop_end(self):
     """See base class; adds the curves that show the method at work."""
