@@ -1,6 +1,9 @@
 """Overrides, gin and YAML: read as written, or refused in one line."""
 
+import re
+
 from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
 import yaml
 
@@ -12,9 +15,22 @@ from swe_tf.configs import early
 from swe_tf.configs import gin_text
 from swe_tf.configs import override_text
 
+# They are cheap, and most texts are at fault in the same few ways.
+many = settings(max_examples=200)
+
 _SIGNS = "ab01.,=[]{}'\"-: \n#&*!|>%@`~/gs"
 names = st.from_regex(r"[a-z][a-z_0-9]{0,3}(\.[a-z][a-z_0-9]{0,3}){0,2}\Z")
-plain = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+# YAML 1.1 writes these without quotes, though we read them as numbers.
+almost_numbers = st.text("01e+x", max_size=5).filter(
+  lambda text: not re.fullmatch(r"\+?[0-9]+e\+?[0-9]+", text)
+)
+plain = (
+  st.none()
+  | st.booleans()
+  | st.integers()
+  | st.text(max_size=5)
+  | almost_numbers
+)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 nested = st.recursive(
   plain | numbers,
@@ -30,6 +46,7 @@ values = (
   | numbers.map(repr)
   | st.sampled_from(
     ["true", "off", "null", "~", "1e-3", "1_000", "0x10", "", "gs://b/x"]
+    + ["/a/{x}.txt", "gs://b/{x}", "soon: {x}", "a: b", "a: {b}"]
   )
   | st.text("abcxyz_/.*-", max_size=6)
   | st.text("ab ,=x", max_size=5).map(repr)
@@ -42,6 +59,7 @@ class _Taken(params_dict.ParamsDict):
     self.__dict__["taken"] = override_params
 
 
+@many
 @given(st.lists(st.tuples(names, values), min_size=1, max_size=4))
 def test_overrides_are_read_as_model_garden_reads_them(items):
   text = ",".join(f"{name}={value}" for name, value in items)
@@ -61,6 +79,7 @@ def test_overrides_are_read_as_model_garden_reads_them(items):
     assert expected is None or found == expected
 
 
+@many
 @given(st.text(_SIGNS, max_size=20))
 def test_no_text_of_an_override_ends_in_a_stack_trace(text):
   try:
@@ -71,11 +90,13 @@ def test_no_text_of_an_override_ends_in_a_stack_trace(text):
     assert found is None or isinstance(found, dict)
 
 
+@many
 @given(nested)
 def test_yaml_is_read_as_it_was_written(value):
   assert files.parse_yaml(yaml.safe_dump(value), "x") == value
 
 
+@many
 @given(st.text(_SIGNS, max_size=20))
 def test_no_yaml_ends_in_a_stack_trace(text):
   try:
@@ -98,6 +119,7 @@ def test_gin_bindings_become_overrides(bound):
   assert not found.decides_sharing and not found.imports_others
 
 
+@many
 @given(st.text(_SIGNS + "()", max_size=16), st.booleans())
 def test_no_gin_binding_ends_in_a_stack_trace(text, is_value):
   text = f"sharing.unit_size = {text}" if is_value else text
