@@ -19,7 +19,9 @@ from swe_tf.configs import override_text
 many = settings(max_examples=200)
 
 _SIGNS = "ab01.,=[]{}'\"-: \n#&*!|>%@`~/gs"
-names = st.from_regex(r"[a-z][a-z_0-9]{0,3}(\.[a-z][a-z_0-9]{0,3}){0,2}\Z")
+names = st.from_regex(
+  r"[a-z][a-z_0-9]{0,3}(\.[a-z][a-z_0-9]{0,3}){0,2}", fullmatch=True
+)
 # YAML 1.1 writes these without quotes, though we read them as numbers.
 almost_numbers = st.text("01e+x", max_size=5).filter(
   lambda text: not re.fullmatch(r"\+?[0-9]+e\+?[0-9]+", text)
