@@ -18,6 +18,7 @@ from benchmarks import fault_process
 
 STEPS, TAU, LOOP, SAVE_EVERY = 20, 9, 2, 2
 _DATA, _INDEX = ".data-00000-of-00001", ".index"
+_REPEATED = ("saved checkpoint to", "train | step")
 _FOOTER = 48  # The end of an index has padding, in which a bit is nothing.
 
 
@@ -114,7 +115,7 @@ def _line(run: Run, *texts: str) -> Moment:
   def is_time(process: fault_process.Training) -> bool:
     count = sum(text in line for line in list(process.lines))
     # A text that comes once is not waited for until it comes again.
-    wanted = number if "saved" in text or "step:" in text else 1
+    wanted = number if text in _REPEATED else 1
     if count >= wanted and not seen:
       seen.append(process.age)
     return bool(seen) and process.age >= seen[0] + delay
@@ -237,9 +238,15 @@ def _ends_with_a_line(
 
 
 def fill_the_disk(run: Run) -> Answer:
-  """No room for a file of more than some bytes, from some moment on."""
-  words, is_time = _any_moment(run)
-  size = run.rng.choice((0, 1000, 10_000, 30_000))
+  """No room for a checkpoint, from some moment of training on.
+
+  The limit holds for all that the process writes, and AutoGraph writes source
+  files: the sizes are above these, and below that of a checkpoint.
+  """
+  words, is_time = _line(
+    run, "compiled and made the first step", "saved checkpoint to"
+  )
+  size = run.rng.choice((40_000, 60_000, 90_000))
   process = run.train()
   hit = process.wait_until(is_time)
   process.limit_files(size)
