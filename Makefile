@@ -9,6 +9,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .PHONY: venv demo test test-all lint format bench docs clean
 .PHONY: venv-beam test-beam
 .PHONY: screenshots
+.PHONY: coverage
 
 venv: $(STAMP)
 
@@ -46,6 +47,13 @@ $(BEAM_STAMP): setup.cfg constraints-beam.txt
 
 test-beam: venv-beam
 	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
+
+# Lines and branches that the tests run, those of their subprocesses too.
+coverage: venv
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile $(ARGS); \
+	  status=$$?; $(BIN)/coverage combine --quiet && \
+	  $(BIN)/coverage report && exit $$status
 
 CODE := swe_tf tests benchmarks experiments
 

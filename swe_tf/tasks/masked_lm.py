@@ -29,8 +29,8 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
   Attributes:
     sharing: How block weights are shared.
     growth: How the model grows; it wants `sharing.mode=none`.
-    seed: Seeds the initial weights and dropout. The order of the data and the
-      masks have a seed of their own, `train_data.seed`.
+    seed: Seeds the initial weights, dropout, and the order of the data and its
+      masks, unless these have a seed of their own, `train_data.seed`.
     micro_batches: Into how many parts each replica's batch is cut, to make the
       same update in less memory.
     skip_bad_shards: Whether training goes on without files that vanish or
@@ -98,6 +98,8 @@ class SharedMaskedLMTask(
       raise errors.UsageError(
         f"task.{name}.input_path is not set; name the files."
       )
+    if params.is_training and params.seed is None:
+      params = params.replace(seed=self.task_config.seed)
     return loaders.build_dataset(
       params, input_context, start_step=start_step, bad_files=bad_files
     )

@@ -5,7 +5,7 @@ says little about a checkpoint that does not fit, and restores only the chief
 of several workers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import inspect
 from typing import Any
@@ -32,16 +32,18 @@ def dropout_with_state() -> Iterator[None]:
       experimental.disable_tf_random_generator()
 
 
-def _dropout_generators(model: tf_keras.Model, seed: int):
-  """Returns the state of the model's dropout, seeded, if it keeps any."""
-  # pylint: disable=protected-access
+def _dropout_generators(
+  models: Sequence[tf_keras.Model], seed: int
+) -> list[tf.random.Generator]:
+  """Returns the state of the models' dropout, seeded, if they keep any."""
   generators = [
-    layer._random_generator._generator
-    for layer in model.submodules
+    layer._random_generator._generator  # pylint: disable=protected-access
+    for layer in dict.fromkeys(
+      each for model in models for each in model.submodules
+    )
     if isinstance(layer, tf_keras.layers.Dropout)
-    and getattr(layer._random_generator, "_generator", None) is not None
+    and getattr(layer._random_generator, "_generator", None) is not None  # pylint: disable=protected-access
   ]
-  # pylint: enable=protected-access
   for index, generator in enumerate(generators):
     # Keras gives all layers the same key and starts them a billion apart at
     # most, which is a few steps: the masks of one would come again in others.
@@ -66,6 +68,7 @@ class ResumableTrainer(base_trainer.Trainer):
     optimizer,
     *args,
     state: Mapping[str, Any] | None = None,
+    other_models: Sequence[tf_keras.Model] = (),
     **kwargs,
   ):
     """Initializes the trainer.
@@ -77,11 +80,14 @@ class ResumableTrainer(base_trainer.Trainer):
       optimizer: The optimizer.
       *args: See the base class.
       state: What else the checkpoint has to hold, by name.
+      other_models: What is trained at some time in place of the model.
       **kwargs: See the base class.
     """
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     self._input_is_positioned = kwargs.get("train_dataset") is not None
-    dropout = _dropout_generators(model, getattr(task.task_config, "seed", 0))
+    dropout = _dropout_generators(
+      [model, *other_models], getattr(task.task_config, "seed", 0)
+    )
     self._bad_files: tuple[str, ...] = ()
     # Batches that were taken from the input but are in no update.
     self._skipped_batches = tf.Variable(
@@ -150,6 +156,9 @@ class ResumableTrainer(base_trainer.Trainer):
       return
     step, model_dir = int(self.global_step.numpy()), self.task.logging_dir
     if model_dir and not self.several_workers:
+      # A manager lists the checkpoints that are there when it is made: one that
+      # is under way would never be listed, nor deleted.
+      self.checkpoint.sync()
       tf.train.CheckpointManager(
         self.checkpoint,
         directory=model_dir,

@@ -86,6 +86,8 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
       )
       phases = training.phases
       kwargs["state"] = phases.state
+      if phases.model is not None:
+        kwargs["other_models"] = [phases.model]
       optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated = lambda: None

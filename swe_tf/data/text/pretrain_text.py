@@ -49,7 +49,8 @@ class PretrainTextDataConfig(cfg.DataConfig):
     masking: `random` tokens or `whole_word`; or `next_token`: nothing is
       masked, each token predicts the one after it, for a causal encoder.
     masking_rate: The part of the tokens to predict; `next_token` predicts all.
-    seed: The seed of the order and of the masks; None stands for 0.
+    seed: The seed of the order and of the masks; None stands for the seed of
+      the task.
     shuffle_buffer_size: See base class; here it counts sequences.
   """
 
