@@ -13,9 +13,11 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 venv: $(STAMP)
 
 $(STAMP): setup.cfg constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@start=$$(date +%s) && \
+	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
 	$(BIN)/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[dev]'
+	  --constraint constraints.txt --editable '.[dev]' && \
+	echo "installed in $$(($$(date +%s) - start)) s"
 	touch $(STAMP)
 
 demo: venv

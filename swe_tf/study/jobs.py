@@ -14,6 +14,7 @@ from swe_tf.runs import worker
 from swe_tf.study import experiments
 from swe_tf.study import hparams
 from swe_tf.training import runner as runner_lib
+from swe_tf.training import trainer as trainer_lib
 
 
 def train(
@@ -31,7 +32,7 @@ def train(
   config.lock()
   point = files.read_json(job.directory.path / "run.json")["axes"]
   hparams.write_run(job.path, point)
-  curves = pretrain(job, config)
+  _, curves = pretrain(job, config)
   absent = [name for name in metrics if name not in curves]
   if absent:
     raise errors.Failed(
@@ -48,13 +49,23 @@ def train(
 
 
 def pretrain(
-  job: worker.Job, config: cfg.ExperimentConfig
-) -> Mapping[str, scalars.Curve]:
-  """Trains and evaluates, or goes on with it; returns the validation curves."""
+  job: worker.Job, config: cfg.ExperimentConfig, **trainer_arguments
+) -> tuple[trainer_lib.SharedWeightsTrainer, Mapping[str, scalars.Curve]]:
+  """Trains and evaluates, or goes on with it.
+
+  Args:
+    job: The job.
+    config: The experiment.
+    **trainer_arguments: For the trainer.
+
+  Returns:
+    The trainer after the last step, and the validation curves.
+  """
   runner = runner_lib.make_runner(
     config,
     job.path,
     actions=lambda trainer: [actions.ReportLoss(trainer, job.report)],
+    **trainer_arguments,
   )
   train_utils.serialize_config(config, job.path)
   runner.run()
@@ -66,4 +77,4 @@ def pretrain(
     with runner.strategy.scope():
       runner.controller.evaluate(config.trainer.validation_steps)
     curves = scalars.read_scalars(log_dir)
-  return curves
+  return runner.trainer, curves

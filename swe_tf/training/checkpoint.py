@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf.modeling import checkpoint_files
+from swe_tf.sharing import wrapper
 from swe_tf.training import saved_weights
 from swe_tf.training import saving
 from swe_tf.training import sound_checkpoint
@@ -157,13 +158,15 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     optimizer = getattr(self, "optimizer", None)
     if optimizer is None or "optimizer" not in children:
       return None
+    if wrapper.find_wrapper(optimizer) is not None:
+      return None  # Wrapped today too, as all are under float16.
     node, path = children["optimizer"], []
-    # Down through EMA and loss scaling, on both sides alike.
+    # Down through EMA, on both sides alike.
     while hasattr(optimizer, _ENCLOSED) and _ENCLOSED in view.children(node):
       optimizer = optimizer._optimizer  # pylint: disable=protected-access
       node = view.children(node)[_ENCLOSED]
       path.append(_ENCLOSED)
-    if _WRAPPED not in view.children(node) or hasattr(optimizer, _WRAPPED):
+    if _WRAPPED not in view.children(node):
       return None
     for name in (_WRAPPED, *reversed(path)):
       optimizer = tf.train.Checkpoint(**{name: optimizer})

@@ -50,6 +50,7 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     optimizer,
     *args,
     untie_rule: schedule.UntieRule | None = None,
+    on_new_phase: Callable[["SharedWeightsTrainer", int], Any] | None = None,
     **kwargs,
   ):
     """Initializes the trainer.
@@ -62,6 +63,9 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
       *args: See the base class.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
+      on_new_phase: Is called with the trainer and the number of updates made,
+        between the last update of a phase and the first of the next one. It may
+        read the weights, and must not change them.
       **kwargs: See the base class.
     """
     if kwargs.get("train", True):
@@ -85,6 +89,7 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
       optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated = lambda: None
+    self._on_new_phase = on_new_phase or (lambda trainer, step: None)
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     self._phases = phases
     sharing = getattr(task.task_config, "sharing", None)
@@ -184,3 +189,4 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
       self._loop_fn = None  # The next step is another program.
       self._forget_other_models()
       say(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
+      self._on_new_phase(self, step)
