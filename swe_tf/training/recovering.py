@@ -51,7 +51,6 @@ class RecoveringTrainer(resumable.ResumableTrainer):
 
   def train(self, num_steps: tf.Tensor):
     """See base class; what goes wrong is done over, where it can be."""
-    self.position_input()
     step = int(self.global_step.numpy())
     until = end = step + int(num_steps)
     while True:
@@ -86,6 +85,7 @@ class RecoveringTrainer(resumable.ResumableTrainer):
     num_steps = until - int(self.global_step.numpy())
     try:
       with self._train_shards.named():
+        self.position_input()  # It may have to count what is in the files.
         logs = self.run_steps(tf.constant(num_steps, tf.int32))
     except bad_shards.BadShards as error:
       self._go_on_without(error)
@@ -116,7 +116,6 @@ class RecoveringTrainer(resumable.ResumableTrainer):
     # The update that was under way may be half made.
     self._go_back(f"{', '.join(new)} cannot be read")
     self._input_is_positioned = False
-    self.position_input()
 
   def _leave_out(self, reasons: Mapping[str, str]) -> None:
     for path, reason in reasons.items():
