@@ -14,6 +14,7 @@ from absl import logging
 import gin
 import tensorflow as tf
 
+from swe_tf import errors
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
 from swe_tf.training import micro_batches
@@ -33,8 +34,8 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
   """Trains a task by the method that its config chooses.
 
   A task takes part by being a `TaskWithMethod`, as those of `swe_tf.tasks` for
-  pre-training are. Any other task trains as in stock Model Garden, but for what
-  `ResumableTrainer` adds.
+  pre-training are. Any other task is trained by `method`, if there is one, and
+  else as in stock Model Garden, but for what `ResumableTrainer` adds.
   """
 
   _train_iter: Any  # The base class makes it.
@@ -47,6 +48,8 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
     optimizer,
     *args,
     untie_rule: schedule.UntieRule | None = None,
+    method: Callable[[phases_lib.Ingredients], phases_lib.Training]
+    | None = None,
     **kwargs,
   ):
     """Initializes the trainer.
@@ -59,6 +62,8 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
       *args: See the base class.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
+      method: How a task is trained that knows no method. Bind it in gin:
+        `SharedWeightsTrainer.method = @share_blocks`.
       **kwargs: See the base class.
     """
     if kwargs.get("train", True):
@@ -68,7 +73,14 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
     self._phases: phases_lib.Phases | None = None
     phases = None
     if isinstance(task, phases_lib.TaskWithMethod):
-      training = task.apply_method(
+      if method is not None:
+        raise errors.UsageError(
+          "gin binds SharedWeightsTrainer.method, which is for tasks that know "
+          f"none, but {type(task).__name__} has task.sharing; unbind it."
+        )
+      method = task.apply_method
+    if method is not None:
+      training = method(
         phases_lib.Ingredients(
           task=task,
           model=model,
