@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: venv demo test test-all lint format bench docs clean
+.PHONY: venv demo examples parity test test-all lint format bench docs clean
 
 venv: $(STAMP)
 
@@ -19,16 +19,34 @@ $(STAMP): setup.cfg constraints.txt
 demo: venv
 	$(BIN)/swe demo --output_dir=runs/demo
 
+# Two curves each, with and without sharing; see docs/examples.md.
+EXAMPLES := mlp vit gpt model_garden_vit
+
+examples: venv
+	for name in $(EXAMPLES); do \
+	  $(BIN)/python examples/$$name.py --output_dir=runs/examples || exit 1; \
+	done
+
 # Most of a test is Python tracing graphs on one core: two at a time.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: venv
 	$(PYTEST) -m 'not slow' $(ARGS)
 
-test-all: venv
+# The reference implementation that exports are compared with.
+PARITY := $(VENV)/.parity
+
+parity: $(PARITY)
+
+$(PARITY): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[parity]'
+	touch $(PARITY)
+
+test-all: venv parity
 	$(PYTEST) $(ARGS)
 
-CODE := swe_tf tests benchmarks experiments
+CODE := swe_tf tests benchmarks experiments examples
 
 lint: venv
 	$(BIN)/ruff check $(CODE)
