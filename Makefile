@@ -6,14 +6,19 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: venv demo examples parity test test-all lint format bench docs clean
+.PHONY: venv demo test test-all lint format bench docs clean
+.PHONY: venv-beam test-beam
+.PHONY: screenshots
+.PHONY: examples parity
 
 venv: $(STAMP)
 
 $(STAMP): setup.cfg constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@start=$$(date +%s) && \
+	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
 	$(BIN)/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[dev]'
+	  --constraint constraints.txt --editable '.[dev]' && \
+	echo "installed in $$(($$(date +%s) - start)) s"
 	touch $(STAMP)
 
 demo: venv
@@ -46,6 +51,21 @@ $(PARITY): $(STAMP)
 test-all: venv parity
 	$(PYTEST) $(ARGS)
 
+# Apache Beam wants other versions of some packages: an environment of its own.
+BEAM := .venv-beam
+BEAM_STAMP := $(BEAM)/.installed
+
+venv-beam: $(BEAM_STAMP)
+
+$(BEAM_STAMP): setup.cfg constraints-beam.txt
+	test -x $(BEAM)/bin/python || $(PYTHON) -m venv $(BEAM)
+	$(BEAM)/bin/pip install --quiet --disable-pip-version-check \
+	  --constraint constraints-beam.txt --editable '.[beam,dev]'
+	touch $(BEAM_STAMP)
+
+test-beam: venv-beam
+	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
+
 CODE := swe_tf tests benchmarks experiments examples
 
 lint: venv
@@ -67,5 +87,13 @@ docs: venv
 	  --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/python docs/build_api.py build/docs
 
+# Needs Chromium (Debian: apt-get install chromium); the demo's page, if it was
+# made, by `make demo`.
+PAGES := report=docs/results/small_table5_baselines/report.html \
+  api=build/docs/swe_tf.html $(addprefix demo=,$(wildcard runs/demo/index.html))
+
+screenshots: docs
+	$(BIN)/python -m benchmarks.screenshots --output_dir=docs/images $(PAGES)
+
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(BEAM) build *.egg-info

@@ -6,6 +6,7 @@ is written. `swe prepare pretraining` is the alternative for corpora that are
 read many times: it writes TFRecords.
 """
 
+from collections.abc import Collection
 import dataclasses
 import functools
 
@@ -128,6 +129,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     self,
     input_context: tf.distribute.InputContext | None = None,
     start_step: int = 0,
+    bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
     """Returns one input pipeline's batches from `start_step` on."""
     pipeline = input_context.input_pipeline_id if input_context else 0
@@ -135,6 +137,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
       self._params,
       dataset_fn=self._sequences,
       with_places=True,
+      bad_files=bad_files,
       postprocess_fn=functools.partial(self._mask, pipeline),
     )
     return reader.read(input_context, start_step=start_step)
