@@ -10,6 +10,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .PHONY: venv-beam test-beam
 .PHONY: screenshots
 .PHONY: coverage
+.PHONY: examples parity
 
 venv: $(STAMP)
 
@@ -24,13 +25,31 @@ $(STAMP): setup.cfg constraints.txt
 demo: venv
 	$(BIN)/swe demo --output_dir=runs/demo
 
+# Two curves each, with and without sharing; see docs/examples.md.
+EXAMPLES := mlp vit gpt model_garden_vit
+
+examples: venv
+	for name in $(EXAMPLES); do \
+	  $(BIN)/python examples/$$name.py --output_dir=runs/examples || exit 1; \
+	done
+
 # Most of a test is Python tracing graphs on one core: two at a time.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: venv
 	$(PYTEST) -m 'not slow' $(ARGS)
 
-test-all: venv
+# The reference implementation that exports are compared with.
+PARITY := $(VENV)/.parity
+
+parity: $(PARITY)
+
+$(PARITY): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[parity]'
+	touch $(PARITY)
+
+test-all: venv parity
 	$(PYTEST) $(ARGS)
 
 # Apache Beam wants other versions of some packages: an environment of its own.
@@ -49,13 +68,13 @@ test-beam: venv-beam
 	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
 
 # Lines and branches that the tests run, those of their subprocesses too.
-coverage: venv
+coverage: parity
 	rm -rf build/coverage && mkdir -p build/coverage
 	$(BIN)/coverage run -m pytest -n 2 --dist loadfile $(ARGS); \
 	  status=$$?; $(BIN)/coverage combine --quiet && \
 	  $(BIN)/coverage report && exit $$status
 
-CODE := swe_tf tests benchmarks experiments
+CODE := swe_tf tests benchmarks experiments examples
 
 lint: venv
 	$(BIN)/ruff check $(CODE)

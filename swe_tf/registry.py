@@ -7,6 +7,7 @@ locks gin before it makes the trainer, so what gin can bind is imported here.
 # ruff: noqa: F401
 from swe_tf.configs import bert_pretraining
 from swe_tf.configs import finetuning
+from swe_tf.methods import any_task
 from swe_tf.methods import plans
 from swe_tf.modeling import activations
 from swe_tf.sharing import adaptive

@@ -245,7 +245,7 @@ def _check_swe(words, in_text):
 
 def _check_path(value):
   """Checks a file of the repository that a command names."""
-  if re.match(r"(experiments|gin|tests)/[a-z\d_./-]+$", value):
+  if re.match(r"(examples|experiments|gin|tests)/[a-z\d_./-]+$", value):
     assert (_ROOT / value).exists(), f"{value}: no such file"
 
 
@@ -273,7 +273,7 @@ def test_commands_exist(page):
         _check_swe(words, command.in_text)
       elif program == "python" and words[:1] == ["-m"]:
         _check_module(words[1])
-      elif program == "pytest":
+      elif program in ("pytest", "python"):
         for word in words:
           _check_path(word)
       elif program == "make" and words:

@@ -4,8 +4,9 @@
     swe export --checkpoint=RUN --format=model_garden --output_dir=DIR
     swe export --checkpoint=RUN --format=huggingface --output_dir=DIR
 
-Heads are left out. `model_garden` is the checkpoint with the key `encoder`
-that fine-tuning starts from; `huggingface` is for Post-LN encoders.
+`model_garden` is the checkpoint with the key `encoder` that fine-tuning starts
+from. `huggingface` has the language-model head too, if the checkpoint is of a
+pre-training run. With a vocabulary, `savedmodel` takes raw strings.
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ from absl import logging
 
 from swe_tf import files
 from swe_tf.commands import options as options_lib
+from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
 
 
@@ -32,6 +34,10 @@ class Options:
     "params.yaml beside the checkpoint.",
     None,
   )
+  vocab: str | None = options_lib.flag(
+    "Vocabulary of the encoder; by default vocab.txt beside the checkpoint.",
+    None,
+  )
 
 
 def run(options: Options) -> None:
@@ -39,8 +45,11 @@ def run(options: Options) -> None:
   files.refuse_existing([options.output_dir])
   files.check_output_dir(options.output_dir, "output_dir")
   checkpoint_files.find_with_config(options.checkpoint, options.config_file)
+  if options.vocab:
+    vocab_lib.Vocabulary.load(options.vocab)
   # TensorFlow takes seconds to import.
   from swe_tf.convert import huggingface_export
+  from swe_tf.convert import language_head
   from swe_tf.convert import saved_model_export
   from swe_tf.modeling import encoder_files
 
@@ -51,6 +60,10 @@ def run(options: Options) -> None:
     "model_garden": encoder_files.write_encoder,
   }[options.format]
   encoder = encoder_files.load_encoder(options.checkpoint, options.config_file)
+  if options.vocab:
+    encoder = encoder._replace(vocab_file=options.vocab)
+  if options.format == "huggingface":
+    encoder = language_head.with_head(encoder, options.checkpoint)
   with files.new_directory(options.output_dir) as scratch:
     write(scratch, encoder)
   print(f"{options.output_dir}: {options.format}")

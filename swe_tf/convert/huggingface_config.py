@@ -31,8 +31,18 @@ _SIZES = (
   "type_vocab_size",
 )
 
+# Hugging Face's name of BERT with Pre-LN blocks and a final layer norm, whose
+# first token has the position after that of padding.
+_PRE_LN = "roberta-prelayernorm"
+
 # What Model Garden's encoder has and no config can change.
 LAYER_NORM_EPSILON = 1e-12
+
+
+def name_of(activation: str) -> str | None:
+  """Returns Hugging Face's name of an activation, None if it has none."""
+  # Where several of their names are one of ours, the first is taken.
+  return next((k for k, v in ACTIVATIONS.items() if v == activation), None)
 
 
 def read(input_dir: files.PathLike) -> dict[str, Any]:
@@ -78,7 +88,7 @@ def encoder_params(path: files.PathLike) -> dict[str, Any]:
       )
     return value
 
-  insist("model_type", ("bert",))
+  model_type = insist("model_type", ("bert", _PRE_LN))
   insist("position_embedding_type", ("absolute",), "absolute")
   insist("is_decoder", (False,), False)
   insist("layer_norm_eps", (LAYER_NORM_EPSILON,), LAYER_NORM_EPSILON)
@@ -96,11 +106,14 @@ def encoder_params(path: files.PathLike) -> dict[str, Any]:
       f"{path}: hidden_size ({params['hidden_size']}) is not a multiple of "
       f"num_attention_heads ({params['num_attention_heads']})."
     )
+  if model_type == _PRE_LN:
+    insist("pad_token_id", (0,), 1)
+    params["max_position_embeddings"] -= 1
   return {
     **params,
     "hidden_activation": ACTIVATIONS[activation],
     "dropout_rate": config.get("hidden_dropout_prob", 0.1),
     "attention_dropout_rate": config.get("attention_probs_dropout_prob", 0.1),
     "initializer_range": config.get("initializer_range", 0.02),
-    "norm_first": False,
+    "norm_first": model_type == _PRE_LN,
   }

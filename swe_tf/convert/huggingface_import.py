@@ -15,6 +15,8 @@ from swe_tf.convert import huggingface_names
 from swe_tf.modeling import encoder_files
 from swe_tf.modeling import registry
 
+_ENCODER = ("embeddings.", "encoder.", "pooler.", "LayerNorm.")
+
 
 def import_huggingface(
   input_dir: files.PathLike, output_dir: files.PathLike
@@ -37,7 +39,9 @@ def import_huggingface(
   files.refuse_existing([output_dir])
   params = huggingface_config.read(input_dir)
   vocab_file = input_dir / huggingface_config.VOCABULARY
-  encoder = registry.bert(params, "bert")
+  # Only ours has a final layer norm.
+  kind = "any" if params["norm_first"] else "bert"
+  encoder = registry.bert(params, kind)
   network = encoder.build()
   weights_file = input_dir / huggingface_config.WEIGHTS
   load_weights(network, params["num_layers"], weights_file)
@@ -52,8 +56,8 @@ def load_weights(
 ) -> None:
   """Fills a Model Garden encoder from a safetensors file.
 
-  Names may start with `bert.`, and layer norms may have gamma and beta, as in
-  the oldest files.
+  Names may start with that of the architecture (`bert.`), and layer norms may
+  have gamma and beta, as in the oldest files.
 
   Raises:
     UsageError: If a weight is missing or has another shape, or there are more
@@ -93,10 +97,12 @@ def _read_tensors(path: files.PathLike) -> dict[str, np.ndarray]:
       safetensors.safe_open(local, framework="numpy") as archive,
     ):
       for name in archive.keys():  # noqa: SIM118 (no dict)
-        short = name.removeprefix("bert.")
+        short = name
+        for layout in huggingface_names.LAYOUTS.values():
+          short = short.removeprefix(layout.prefix)
         short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
         short = short.replace("LayerNorm.beta", "LayerNorm.bias")
-        if short.startswith(("embeddings.", "encoder.", "pooler.")):
+        if short.startswith(_ENCODER):
           tensors[short] = archive.get_tensor(name).astype(np.float32)
   except (OSError, TypeError, safetensors.SafetensorError) as error:
     raise errors.UsageError(

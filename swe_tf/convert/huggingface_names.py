@@ -2,9 +2,12 @@
 
 A table for both directions. Hugging Face keeps a dense kernel as `[out, in]`;
 Model Garden keeps it as `[in, out]`, in attention with the heads as an axis of
-their own. Post-LN only: Hugging Face's BERT has no other.
+their own. Hugging Face's BERT is Post-LN; its `RobertaPreLayerNorm` is BERT
+with Pre-LN blocks and a final layer norm, and counts positions from 1.
 """
 
+from collections.abc import Mapping
+import dataclasses
 import math
 import re
 from typing import NamedTuple
@@ -29,15 +32,70 @@ _LAYER_KERNELS = {
   "intermediate.dense": "intermediate",
   "output.dense": "output",
 }
-_LAYER_NORMS = {
-  "attention.output.LayerNorm": "self_attention_layer_norm",
-  "output.LayerNorm": "output_layer_norm",
-}
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+  """What tells two architectures of Hugging Face's apart.
+
+  Attributes:
+    model_type: Its name in `config.json`.
+    architecture: The start of its classes' names.
+    prefix: Before the names of the encoder's weights, if there is a head.
+    layer_norms: The layer norms of a block.
+    norms: The layer norms that are not in a block.
+    first_position: The row of the table that the first token has.
+    head_norm: The layer norm of the language-model head.
+    head_kernel: Its dense layer.
+    head_bias: Its output's bias.
+  """
+
+  model_type: str
+  architecture: str
+  prefix: str
+  layer_norms: Mapping[str, str]
+  norms: Mapping[str, str]
+  first_position: int
+  head_norm: str
+  head_kernel: str
+  head_bias: str
+
+
+POST_LN = Layout(
+  model_type="bert",
+  architecture="Bert",
+  prefix="bert.",
+  layer_norms={
+    "attention.output.LayerNorm": "self_attention_layer_norm",
+    "output.LayerNorm": "output_layer_norm",
+  },
+  norms=_NORMS,
+  first_position=0,
+  head_norm="cls.predictions.transform.LayerNorm",
+  head_kernel="cls.predictions.transform.dense",
+  head_bias="cls.predictions.bias",
+)
+PRE_LN = Layout(
+  model_type="roberta-prelayernorm",
+  architecture="RobertaPreLayerNorm",
+  prefix="roberta_prelayernorm.",
+  layer_norms={
+    "attention.LayerNorm": "self_attention_layer_norm",
+    "intermediate.LayerNorm": "output_layer_norm",
+  },
+  norms={**_NORMS, "LayerNorm": "final_layer_norm"},
+  first_position=1,  # Row 0 is for padding, which is token 0 in BERT.
+  head_norm="lm_head.layer_norm",
+  head_kernel="lm_head.dense",
+  head_bias="lm_head.bias",
+)
+LAYOUTS = {layout.model_type: layout for layout in (POST_LN, PRE_LN)}
 
 # Keras puts the name of the encoder, which is anything, before these.
 _VARIABLE_NAME = re.compile(
   r"(?:^|/)((?:word_embeddings|position_embedding|type_embeddings|"
-  r"embeddings/layer_norm|transformer/layer_\d+|pooler_transform)/.+):0$"
+  r"embeddings/layer_norm|transformer/layer_\d+|final_layer_norm|"
+  r"pooler_transform)/.+):0$"
 )
 
 
@@ -49,16 +107,18 @@ class Weight(NamedTuple):
     shape: Hugging Face's shape.
     variable: Model Garden's variable.
     transposed: Whether it is a kernel.
+    first_row: How many rows of Hugging Face's come before ours.
   """
 
   name: str
   shape: tuple[int, ...]
   variable: tf.Variable
   transposed: bool
+  first_row: int = 0
 
   def from_huggingface(self, value: np.ndarray) -> np.ndarray:
     """Returns a value of `shape` in the shape of the variable."""
-    value = value.T if self.transposed else value
+    value = value.T if self.transposed else value[self.first_row :]
     return value.reshape(self.variable.shape)
 
   def to_huggingface(self) -> np.ndarray:
@@ -66,7 +126,51 @@ class Weight(NamedTuple):
     value = self.variable.numpy()
     if self.transposed:
       return np.ascontiguousarray(value.reshape(self.shape[::-1]).T)
+    if self.first_row:
+      value = np.pad(value, [(self.first_row, 0), (0, 0)])
     return value.reshape(self.shape)
+
+
+def layout_of(encoder: tf_keras.layers.Layer) -> Layout:
+  """Returns Hugging Face's architecture of a Model Garden BERT encoder.
+
+  Raises:
+    ValueError: If it is Pre-LN without the final layer norm, or causal.
+  """
+  config = encoder.get_config()
+  if not config["norm_first"]:
+    return POST_LN
+  if not hasattr(encoder, "final_layer_norm"):
+    raise ValueError(
+      "The encoder is Pre-LN without a final layer norm, which Hugging Face's "
+      "Pre-LN encoder has; one with encoder.type=any has it, too."
+    )
+  if config.get("causal"):
+    raise ValueError(
+      "The encoder is causal, but Hugging Face's masked language models see "
+      "all tokens."
+    )
+  return PRE_LN
+
+
+def head_weights(head: tf_keras.layers.Layer, layout: Layout) -> list[Weight]:
+  """Returns all weights of a Model Garden `MaskedLM` head in both layouts.
+
+  The table of embeddings is the encoder's, in both.
+  """
+  kernel = tuple(head.dense.kernel.shape)
+  return [
+    Weight(f"{layout.head_kernel}.weight", kernel, head.dense.kernel, True),
+    *(
+      Weight(name, tuple(variable.shape), variable, False)
+      for name, variable in (
+        (f"{layout.head_kernel}.bias", head.dense.bias),
+        (f"{layout.head_norm}.weight", head.layer_norm.gamma),
+        (f"{layout.head_norm}.bias", head.layer_norm.beta),
+        (layout.head_bias, head.bias),
+      )
+    ),
+  ]
 
 
 def encoder_weights(
@@ -78,6 +182,7 @@ def encoder_weights(
     ValueError: If the encoder has a weight that Hugging Face's BERT lacks, or
       the other way round.
   """
+  layout = layout_of(encoder)
   variables = {}
   for variable in encoder.trainable_variables:
     match = _VARIABLE_NAME.search(variable.name)
@@ -91,14 +196,17 @@ def encoder_weights(
     if variable_name not in variables:
       raise ValueError(f"The encoder has no {variable_name}.")
     variable = variables.pop(variable_name)
-    shape = tuple(variable.shape)
+    shape, first_row = tuple(variable.shape), 0
     if transposed:
       # Attention's output has two input axes, heads and width; others one.
       axes = 2 if variable_name.endswith("attention_output/kernel") else 1
       shape = (math.prod(shape[axes:]), math.prod(shape[:axes]))
     elif name.endswith("bias"):
       shape = (math.prod(shape),)
-    weights.append(Weight(name, shape, variable, transposed))
+    elif variable_name.startswith("position_embedding"):
+      first_row = layout.first_position
+      shape = (shape[0] + first_row, shape[1])
+    weights.append(Weight(name, shape, variable, transposed, first_row))
 
   def add_all(norms, kernels, theirs="", ours=""):
     for name, layer in norms.items():
@@ -110,10 +218,10 @@ def encoder_weights(
 
   for name, layer in _EMBEDDINGS.items():
     add(f"{name}.weight", f"{layer}/embeddings")
-  add_all(_NORMS, _KERNELS)
+  add_all(layout.norms, _KERNELS)
   for i in range(num_layers):
     prefixes = f"encoder.layer.{i}.", f"transformer/layer_{i}/"
-    add_all(_LAYER_NORMS, _LAYER_KERNELS, *prefixes)
+    add_all(layout.layer_norms, _LAYER_KERNELS, *prefixes)
   if variables:
     raise ValueError(
       f"Hugging Face's BERT has no place for {', '.join(variables)}."

@@ -1,12 +1,18 @@
-"""An encoder as a SavedModel that TF Hub's text API knows how to call.
+"""An encoder as a SavedModel, with its tokenizer inside.
+
+It is called as TF Hub's text API does, or with raw strings:
 
     encoder = tf.saved_model.load(DIR)
     outputs = encoder(
         dict(input_word_ids=..., input_mask=..., input_type_ids=...))
     outputs["sequence_output"], outputs["pooled_output"]  # also "default"
 
-Model Garden's `export_tfhub` writes the same, but cannot read the checkpoint
-of a training run, where `model` is more than the encoder.
+    import tensorflow_text  # its ops; nothing else is needed
+    serve = encoder.signatures["serving_default"]
+    outputs = serve(text=tf.constant(["A sentence.", "Another."]))
+
+Model Garden's `export_tfhub` cannot read the checkpoint of a training run,
+where `model` is more than the encoder.
 """
 
 import pathlib
@@ -14,6 +20,8 @@ import pathlib
 import tensorflow as tf
 import tf_keras
 
+from swe_tf.data.text import tokenizers
+from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import encoder_files
 
 
@@ -24,6 +32,48 @@ def write_saved_model(
   outputs = loaded.network(loaded.network.inputs)
   outputs["default"] = outputs["pooled_output"]
   model = tf_keras.Model(inputs=loaded.network.inputs, outputs=outputs)
+  signatures = None
   if loaded.vocab_file:
     model.vocab_file = tf.saved_model.Asset(str(loaded.vocab_file))
-  tf.saved_model.save(model, str(output_dir))
+    signatures = {"serving_default": _serve(model, loaded)}
+  tf.saved_model.save(model, str(output_dir), signatures=signatures)
+
+
+def _serve(
+  model: tf_keras.Model, loaded: encoder_files.LoadedEncoder
+) -> tf.types.experimental.PolymorphicFunction:
+  """Returns the function of strings that is served."""
+  vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
+  tokenizer: tokenizers.Tokenizer
+  if vocabulary.is_of_characters:
+    tokenizer = tokenizers.CharacterTokenizer(vocabulary)
+  else:
+    tokenizer = tokenizers.WordPieceTokenizer(
+      vocabulary, vocabulary.is_lower_case
+    )
+  length = loaded.network.get_config()["max_sequence_length"]
+  first, last = (vocabulary.id_of(token) for token in ("[CLS]", "[SEP]"))
+
+  @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+  def serve(text):
+    ids = tokenizer.tokenize(text)[:, : length - 2]
+    column = tf.ones([tf.size(text), 1], ids.dtype)
+    ids = tf.concat([first * column, ids, last * column], axis=1)
+    # As long as the longest text.
+    word_ids = ids.to_tensor(vocabulary.id_of("[PAD]"))
+    mask = tf.ones_like(ids).to_tensor()
+    outputs = model(
+      {
+        "input_word_ids": word_ids,
+        "input_mask": mask,
+        "input_type_ids": tf.zeros_like(word_ids),
+      }
+    )
+    return {
+      "input_word_ids": word_ids,
+      "input_mask": mask,
+      "sequence_output": outputs["sequence_output"],
+      "pooled_output": outputs["pooled_output"],
+    }
+
+  return serve

@@ -18,6 +18,18 @@ from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
 
+class LanguageHead(NamedTuple):
+  """The head of a masked language model.
+
+  Attributes:
+    layer: Model Garden's `MaskedLM`, with its weights.
+    activation: The name of its activation in the config.
+  """
+
+  layer: tf_keras.layers.Layer
+  activation: str
+
+
 class LoadedEncoder(NamedTuple):
   """An encoder with its weights.
 
@@ -25,11 +37,13 @@ class LoadedEncoder(NamedTuple):
     network: A `BertEncoderV2` or a subclass.
     encoder: What its config says.
     vocab_file: The vocabulary beside the checkpoint, if there is one.
+    head: The head that it was pre-trained with, if it was asked for.
   """
 
   network: tf_keras.layers.Layer
   encoder: registry.Encoder
   vocab_file: files.PathLike | None
+  head: LanguageHead | None = None
 
 
 def load_encoder(

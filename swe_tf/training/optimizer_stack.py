@@ -33,6 +33,17 @@ def loss_scaling_of(optimizer):
   return None
 
 
+def bare_optimizer(optimizer):
+  """Returns what EMA and loss scaling wrap, as a stock task stacks them."""
+  while True:
+    if isinstance(optimizer, optimization.ExponentialMovingAverage):
+      optimizer = optimizer._optimizer  # pylint: disable=protected-access
+    elif isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer):
+      optimizer = optimizer.inner_optimizer
+    else:
+      return optimizer
+
+
 def stack_optimizers(optimizer, config):
   """Builds the stack around the optimizer of a method.
 

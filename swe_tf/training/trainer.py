@@ -14,6 +14,7 @@ from absl import logging
 import gin
 import tensorflow as tf
 
+from swe_tf import errors
 from swe_tf.modeling import registry
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
@@ -36,8 +37,8 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
   """Trains a task by the method that its config chooses.
 
   A task takes part by being a `TaskWithMethod`, as those of `swe_tf.tasks` for
-  pre-training are. Any other task trains as in stock Model Garden, but for what
-  `RecoveringTrainer` adds.
+  pre-training are. Any other task is trained by `method`, if there is one, and
+  else as in stock Model Garden, but for what `RecoveringTrainer` adds.
   """
 
   _train_iter: Any  # The base class makes it.
@@ -50,6 +51,8 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     optimizer,
     *args,
     untie_rule: schedule.UntieRule | None = None,
+    method: Callable[[phases_lib.Ingredients], phases_lib.Training]
+    | None = None,
     on_new_phase: Callable[["SharedWeightsTrainer", int], Any] | None = None,
     **kwargs,
   ):
@@ -63,6 +66,8 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
       *args: See the base class.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
+      method: How a task is trained that knows no method. Bind it in gin:
+        `SharedWeightsTrainer.method = @share_blocks`.
       on_new_phase: Is called with the trainer and the number of updates made,
         between the last update of a phase and the first of the next one. It may
         read the weights, and must not change them.
@@ -75,7 +80,14 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     self._phases: phases_lib.Phases | None = None
     phases = None
     if isinstance(task, phases_lib.TaskWithMethod):
-      training = task.apply_method(
+      if method is not None:
+        raise errors.UsageError(
+          "gin binds SharedWeightsTrainer.method, which is for tasks that know "
+          f"none, but {type(task).__name__} has task.sharing; unbind it."
+        )
+      method = task.apply_method
+    if method is not None:
+      training = method(
         phases_lib.Ingredients(
           task=task,
           model=model,

@@ -50,8 +50,10 @@ def _output(encoder):
   return encoder.network(_INPUTS)["sequence_output"].numpy()
 
 
-def test_huggingface_and_back(tmp_path):
-  encoder = _encoder(tmp_path)
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_huggingface_and_back(tmp_path, norm_first):
+  kind = "any" if norm_first else "bert"
+  encoder = _encoder(tmp_path, kind, norm_first=norm_first)
   out = tmp_path / "hf"
   out.mkdir()
   huggingface_export.write_huggingface(out, encoder)
@@ -69,8 +71,8 @@ def test_huggingface_and_back(tmp_path):
 @pytest.mark.parametrize(
   "encoder_type, params, message",
   [
-    ("any", {"norm_first": True}, "Pre-LN, but Hugging Face's BERT is Post-LN"),
-    ("bert", {"norm_first": True}, "Pre-LN"),
+    ("bert", {"norm_first": True}, "Pre-LN without a final layer norm"),
+    ("any", {"norm_first": True, "causal": True}, "causal"),
     ("bert", {"embedding_size": 4}, "no place for .*embedding_projection"),
     ("bert", {"hidden_activation": "swish"}, "no name for .*'swish'"),
   ],

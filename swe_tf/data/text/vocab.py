@@ -96,6 +96,11 @@ class Vocabulary:
     return [token for token in self.tokens if not _NOT_TEXT.fullmatch(token)]
 
   @functools.cached_property
+  def is_lower_case(self) -> bool:
+    """Whether no text has an upper-case letter: text was lower-cased first."""
+    return all(text == text.lower() for text in self.texts)
+
+  @functools.cached_property
   def is_of_characters(self) -> bool:
     """Whether all text is single characters, the space among them.
 

@@ -1,0 +1,97 @@
+"""What the examples have in common: flags, batches, schedule, table, figure.
+
+Nothing here knows about sharing; that is two lines in each example.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+import math
+import pathlib
+
+from matplotlib import pyplot as plt
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+_EVALUATIONS = 20
+
+
+def parse_flags(
+  description: str, steps: int, argv: Sequence[str] | None
+) -> argparse.Namespace:
+  """Returns the flags of an example; `argv` is that of the program if None."""
+  parser = argparse.ArgumentParser(
+    description=description.splitlines()[0],
+    formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+  )
+  parser.add_argument(
+    "--output_dir", default="runs/examples", help="where the figure goes"
+  )
+  parser.add_argument("--steps", type=int, default=steps, help="of each run")
+  flags = parser.parse_args(argv)
+  if flags.steps < 10:
+    parser.error(
+      f"--steps ({flags.steps}) must be at least 10: a tenth of them is shared"
+    )
+  return flags
+
+
+def batches(*arrays: np.ndarray, batch_size: int) -> tf.data.Dataset:
+  """Returns endless shuffled batches, the same ones in every run."""
+  data = tf.data.Dataset.from_tensor_slices(arrays)
+  data = data.shuffle(len(arrays[0]), seed=0).repeat()
+  return data.batch(batch_size, drop_remainder=True)
+
+
+def schedule(
+  peak: float, steps: int
+) -> tf_keras.optimizers.schedules.LearningRateSchedule:
+  """Returns a schedule that warms up for 5% of the steps and decays to 0."""
+  warmup = max(1, steps // 20)
+  return tf_keras.optimizers.schedules.CosineDecay(
+    0.0, steps - warmup, warmup_target=peak, warmup_steps=warmup
+  )
+
+
+def epochs_of(steps: int) -> dict[str, int]:
+  """Returns arguments of `fit`: `steps` updates, evaluated up to 20 times."""
+  epochs = math.gcd(steps, _EVALUATIONS)
+  return {"epochs": epochs, "steps_per_epoch": steps // epochs}
+
+
+def report(
+  title: str,
+  curves: Mapping[str, Sequence[float]],
+  *,
+  metric: str,
+  steps: int,
+  untie_step: int,
+  path: pathlib.Path,
+) -> None:
+  """Prints curves side by side, and draws them.
+
+  Args:
+    title: What was trained.
+    curves: The values of each run, at equal distances up to `steps`.
+    metric: What they are values of.
+    steps: The number of updates of each run.
+    untie_step: The update after which the shared run was untied.
+    path: The PNG file to write.
+  """
+  count = len(next(iter(curves.values())))
+  at = [steps * (i + 1) // count for i in range(count)]
+  print(f"\n{title}: {metric}, untied after step {untie_step}")
+  print("  ".join(["  step", *(f"{name:>20}" for name in curves)]))
+  for step, *values in zip(at, *curves.values()):
+    print("  ".join([f"{step:6}", *(f"{value:20.4f}" for value in values)]))
+
+  figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+  for name, values in curves.items():
+    axes.plot(at, values, marker=".", label=f"{name}: {values[-1]:.3g}")
+  axes.axvline(untie_step, color="grey", linestyle=":", label="untied")
+  axes.set(title=title, xlabel="step", ylabel=metric, yscale="log")
+  axes.legend()
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=100)
+  plt.close(figure)
+  print(f"figure: {path}")

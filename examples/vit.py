@@ -1,0 +1,92 @@
+"""A vision transformer on scikit-learn's digits, with and without sharing.
+
+    python examples/vit.py --output_dir=DIR
+
+8 blocks of width 48 on 8x8 images in patches of 2x2. Both runs start from the
+same seed and see the same batches for the same number of updates.
+"""
+
+import pathlib
+
+import comparison
+from sklearn import datasets
+from sklearn import model_selection
+import tf_keras
+import transformer
+
+import swe_tf
+
+BLOCKS, WIDTH, HEADS = 8, 48, 4
+STEPS, BATCH, PEAK = 400, 64, 2e-3
+
+
+def build_model():
+  """Returns the model, and its repeated blocks."""
+  images = tf_keras.Input([8, 8, 1])
+  x = tf_keras.layers.Conv2D(WIDTH, kernel_size=2, strides=2)(images)
+  x = transformer.Positions()(tf_keras.layers.Reshape([16, WIDTH])(x))
+  blocks = [transformer.TransformerBlock(WIDTH, HEADS) for _ in range(BLOCKS)]
+  for block in blocks:
+    x = block(x)
+  x = tf_keras.layers.LayerNormalization(epsilon=1e-6)(x)
+  x = tf_keras.layers.GlobalAveragePooling1D()(x)
+  return tf_keras.Model(images, tf_keras.layers.Dense(10)(x)), blocks
+
+
+def load_data():
+  """Returns training and validation images and labels."""
+  images, labels = datasets.load_digits(return_X_y=True)
+  images = (images.reshape([-1, 8, 8, 1]) / 8 - 1).astype("float32")
+  return model_selection.train_test_split(
+    images, labels, test_size=0.3, random_state=0, stratify=labels
+  )
+
+
+def train(
+  steps: int, *, share: bool, callbacks=()
+) -> tf_keras.callbacks.History:
+  """Trains for `steps` updates; returns Keras's history."""
+  train_images, images, train_labels, labels = load_data()
+  tf_keras.utils.set_random_seed(0)
+  model, blocks = build_model()
+  optimizer = tf_keras.optimizers.AdamW(comparison.schedule(PEAK, steps))
+  callbacks = list(callbacks)
+  if share:
+    plan = swe_tf.SharingPlan.from_layers(blocks, unit_size=1)
+    optimizer = swe_tf.SharedWeightsOptimizer(
+      optimizer, plan, untie_step=steps // 10
+    )
+    callbacks.append(swe_tf.UntieCallback())
+  model.compile(
+    optimizer,
+    tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    metrics=["accuracy"],
+  )
+  return model.fit(
+    comparison.batches(train_images, train_labels, batch_size=BATCH),
+    validation_data=(images, labels),
+    validation_batch_size=len(images),
+    callbacks=callbacks,
+    verbose=2,
+    **comparison.epochs_of(steps),
+  )
+
+
+def main(argv=None) -> None:
+  flags = comparison.parse_flags(__doc__, STEPS, argv)
+  runs = {
+    "never shared": train(flags.steps, share=False),
+    "shared, then untied": train(flags.steps, share=True),
+  }
+  comparison.report(
+    f"ViT on digits, {BLOCKS} blocks",
+    {name: run.history["val_loss"] for name, run in runs.items()},
+    metric="validation loss",
+    steps=flags.steps,
+    untie_step=flags.steps // 10,
+    path=pathlib.Path(flags.output_dir) / "vit.png",
+  )
+
+
+if __name__ == "__main__":
+  main()

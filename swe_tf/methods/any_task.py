@@ -1,0 +1,108 @@
+"""A method for a task that knows none: any experiment of stock Model Garden.
+
+A stock experiment has no `task.sharing`, so gin has it (`gin/vit.gin`):
+
+    SharedWeightsTrainer.method = @share_blocks
+    find_repeated_blocks.finder = @layers_by_name
+    layers_by_name.pattern = 'transformer_encoder_block(_[0-9]+)?'
+    sharing.untie_fraction = 0.1
+
+The config of the experiment stays as it is: `params.yaml` does not have the
+method, the `operative_config.*.gin` beside it does.
+"""
+
+import copy
+import dataclasses
+import re
+
+import gin
+import tf_keras
+
+from swe_tf import errors
+from swe_tf.methods import bindings
+from swe_tf.methods import choose
+from swe_tf.methods import config as config_lib
+from swe_tf.methods import growth as growth_lib
+from swe_tf.methods import recipes
+from swe_tf.training import optimizer_stack
+from swe_tf.training import phases
+
+
+@gin.configurable
+def layers_by_name(
+  model: tf_keras.Model, pattern: str
+) -> list[tf_keras.layers.Layer]:
+  """Returns the layers of a model by name, in the order of their numbers.
+
+  Args:
+    model: The model; layers inside of layers are found too.
+    pattern: A regular expression for all of a layer's name, such as Keras
+      gives: `block`, `block_1`, `block_2`, ...
+
+  Raises:
+    UsageError: If no layer has such a name, or two have the same.
+  """
+  every = [
+    layer
+    for layer in model.submodules
+    if isinstance(layer, tf_keras.layers.Layer)
+  ]
+  try:
+    found = [layer for layer in every if re.fullmatch(pattern, layer.name)]
+  except re.error as error:
+    raise errors.UsageError(
+      f"layers_by_name.pattern ({pattern!r}) is no regular expression: {error}."
+    ) from error
+  if not found:
+    numbered = [n.name for n in every if re.search(r"_1$", n.name)]
+    raise errors.UsageError(
+      f"layers_by_name.pattern ({pattern!r}) is the name of no layer; layers "
+      f"that come more than once are {', '.join(sorted(set(numbered)))}."
+    )
+  # Keras leaves out the first number.
+  found.sort(key=lambda layer: [int(n) for n in re.findall(r"\d+", layer.name)])
+  for one, other in zip(found, found[1:]):
+    if one.name == other.name:
+      raise errors.UsageError(
+        f"layers_by_name.pattern ({pattern!r}) finds two layers with the name "
+        f"{one.name!r}; bind find_repeated_blocks.finder to a function of the "
+        "model that returns the blocks."
+      )
+  return found
+
+
+@gin.configurable
+def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
+  """Returns the training of a stock task by the method that gin describes.
+
+  Raises:
+    UsageError: If what gin binds of `sharing` and `growth` cannot be trained.
+  """
+  config = copy.deepcopy(ingredients.config)
+  if (
+    config.runtime.mixed_precision_dtype == "float16"
+    and config.trainer.optimizer_config.ema is not None
+  ):
+    raise errors.UsageError(
+      "runtime.mixed_precision_dtype is float16 and "
+      "trainer.optimizer_config.ema is set: a stock task cannot scale its loss "
+      "under EMA. Use bfloat16 or float32, or unset one of them."
+    )
+  config.task.override(
+    {
+      "sharing": config_lib.SharingConfig(),
+      "growth": growth_lib.GrowthConfig(),
+    },
+    is_strict=False,
+  )
+  bindings.set_fields(config.task)
+  recipes.apply(config.task.sharing, None)
+  bindings.record(config.task.sharing)
+  choose.check(config)
+  return choose.apply(
+    dataclasses.replace(
+      ingredients,
+      config=config,
+      optimizer=optimizer_stack.bare_optimizer(ingredients.optimizer),
+    )
+  )

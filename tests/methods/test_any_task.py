@@ -1,0 +1,145 @@
+"""Sharing for tasks of stock Model Garden, which know no method."""
+
+import gin
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from official.core import config_definitions as cfg
+from official.core import task_factory
+from official.core import train_utils
+from official.modeling import optimization
+from official.nlp.tasks import masked_lm
+from swe_tf import errors
+from swe_tf.methods import any_task
+from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.training import trainer as trainer_lib
+from tests import tiny
+
+_EMA = {"trainer": {"optimizer_config": {"ema": {"average_decay": 0.9}}}}
+
+
+@pytest.fixture(name="config")
+def fixture_config(tmp_path):
+  base = tiny.overrides(tiny.write_records(str(tmp_path)))
+  return tiny.config_of(base, _EMA)
+
+
+@pytest.fixture(name="bound", autouse=True)
+def fixture_bound():
+  with gin.unlock_config():
+    gin.parse_config(f"sharing.untie_step = {tiny.TAU}")
+  yield
+  gin.clear_config()
+
+
+def _stock(config):
+  """Returns the same experiment as stock Model Garden has it."""
+  task = masked_lm.MaskedLMConfig(
+    model=config.task.model, train_data=config.task.train_data
+  )
+  return cfg.ExperimentConfig(
+    task=task, trainer=config.trainer, runtime=config.runtime
+  )
+
+
+def _trainer(config, weights=None, **kwargs):
+  task = task_factory.get_task(config.task)
+  model = task.build_model()
+  model(model.inputs)
+  if weights:
+    model.set_weights(weights)
+  return trainer_lib.SharedWeightsTrainer(
+    config,
+    task,
+    model=model,
+    optimizer=train_utils.create_optimizer(task, config),
+    evaluate=False,
+    **kwargs,
+  )
+
+
+def test_a_stock_task_is_trained_as_ours(config):
+  ours = _trainer(config)
+  stock = _trainer(
+    _stock(config),
+    ours.model.get_weights(),
+    method=any_task.share_blocks,
+    train_dataset=ours.task.build_inputs(config.task.train_data),
+  )
+  assert not hasattr(stock.config.task, "sharing")
+  assert isinstance(stock.optimizer, optimization.ExponentialMovingAverage)
+  for trainer in (ours, stock):
+    trainer.initialize()
+    trainer.train(tf.constant(tiny.TAU))
+  sharing = stock.optimizer._optimizer  # pylint: disable=protected-access
+  assert isinstance(sharing, optimizer_lib.SharedWeightsOptimizer)
+  for stem, *branches in sharing.plan.whole_ties:
+    for branch in branches:
+      np.testing.assert_array_equal(stem.numpy(), branch.numpy())
+  for trainer in (ours, stock):
+    trainer.train(tf.constant(tiny.STEPS - tiny.TAU))
+  assert sharing.untied_at == tiny.TAU
+  expected, found = tiny.final_state(ours), tiny.final_state(stock)
+  assert expected.keys() == found.keys()
+  for name, value in expected.items():
+    np.testing.assert_allclose(found[name], value, atol=1e-6, err_msg=name)
+
+
+def test_a_task_with_a_method_of_its_own_keeps_it(config):
+  with pytest.raises(errors.UsageError, match="has task.sharing; unbind it"):
+    _trainer(config, method=any_task.share_blocks)
+
+
+@pytest.mark.parametrize(
+  "binding, message",
+  [
+    ("sharing.mode = 'share'", "mode"),
+    ("sharing.recipe = 'few_loops'", "recipe=few_loops: how many layers"),
+    ("growth.method = 'stacking'", "shares no weights"),
+    ("sharing.untie_fracton = 0.1", "untie_fraction"),
+  ],
+)
+def test_what_cannot_be_trained(config, binding, message):
+  with gin.unlock_config():
+    gin.parse_config(binding)
+  with pytest.raises(errors.UsageError, match=message):
+    _trainer(_stock(config), method=any_task.share_blocks)
+
+
+class _Stack(tf_keras.layers.Layer):
+  """Has blocks inside, as Model Garden's ViT does."""
+
+  def __init__(self, names):
+    super().__init__(name="stack")
+    self.blocks = [tf_keras.layers.Dense(2, name=name) for name in names]
+
+  def call(self, x):
+    for block in self.blocks:
+      x = block(x)
+    return x
+
+
+def _model(names):
+  inputs = tf_keras.Input([2])
+  return tf_keras.Model(inputs, _Stack(names)(inputs))
+
+
+def test_layers_by_name_are_in_the_order_of_the_stack():
+  names = ["block", *(f"block_{i}" for i in range(1, 12))]
+  found = any_task.layers_by_name(_model([*names, "blocks"]), "block(_[0-9]+)?")
+  assert [layer.name for layer in found] == names
+
+
+@pytest.mark.parametrize(
+  "names, pattern, message",
+  [
+    (["block", "block_1"], "layer.*", "more than once are block_1"),
+    (["block", "block"], "block", "two layers with the name 'block'"),
+    (["block"], "(", "no regular expression"),
+  ],
+)
+def test_names_that_find_no_stack(names, pattern, message):
+  with pytest.raises(errors.UsageError, match=message):
+    any_task.layers_by_name(_model(names), pattern)

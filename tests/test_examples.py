@@ -1,0 +1,95 @@
+"""The examples run, and their blocks are tied until they untie."""
+
+import importlib
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+_FOLDER = pathlib.Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(name="load")
+def fixture_load(monkeypatch):
+  """Imports an example as it imports its neighbours: from its own folder."""
+  monkeypatch.syspath_prepend(str(_FOLDER))
+  yield importlib.import_module
+  for path in _FOLDER.glob("*.py"):
+    sys.modules.pop(path.stem, None)
+
+
+class _Watch(tf_keras.callbacks.Callback):
+  """Notes after each update whether all ties are equal."""
+
+  def __init__(self):
+    super().__init__()
+    self.is_tied = []
+
+  def on_train_batch_end(self, batch, logs=None):
+    del batch, logs
+    self.is_tied.append(
+      all(
+        np.array_equal(stem.numpy(), branch.numpy())
+        for stem, *branches in self.model.optimizer.plan.whole_ties
+        for branch in branches
+      )
+    )
+
+
+@pytest.mark.parametrize("name", ["mlp", "vit", "gpt"])
+def test_blocks_are_tied_until_the_untie_step(
+  load, name, tmp_path, monkeypatch, capsys
+):
+  module, watch = load(name), _Watch()
+  train = module.train
+
+  def watched(steps, *, share):
+    return train(steps, share=share, callbacks=[watch] if share else [])
+
+  monkeypatch.setattr(module, "BLOCKS", 2)
+  monkeypatch.setattr(module, "train", watched)
+  module.main(["--steps=20", f"--output_dir={tmp_path}"])
+  assert watch.is_tied == [True] * 2 + [False] * 18
+  rows = re.findall(
+    r"(?m)^ +(\d+) +([\d.]+) +([\d.]+)$", capsys.readouterr().out
+  )
+  assert [int(step) for step, _, _ in rows] == list(range(1, 21))
+  assert all(one != other for _, one, other in rows)
+  assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+def test_too_few_steps_to_share(load, capsys):
+  with pytest.raises(SystemExit):
+    load("mlp").main(["--steps=5"])
+  assert "--steps (5) must be at least 10" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_model_gardens_vit_under_the_stock_driver(load, tmp_path):
+  example = load("model_garden_vit")
+  config_file = example.write_config(tmp_path, steps=4)
+  example.train(
+    tmp_path / "run",
+    config_file,
+    [
+      *example.SHARED,
+      "--gin_params=sharing.untie_step = 2",
+      "--params_override=trainer.checkpoint_interval=2,"
+      "trainer.steps_per_loop=2,trainer.validation_steps=1",
+    ],
+  )
+  for step, is_tied in ((2, True), (4, False)):
+    reader = tf.train.load_checkpoint(str(tmp_path / "run" / f"ckpt-{step}"))
+    kernels = [
+      reader.get_tensor(name)
+      for name in reader.get_variable_to_shape_map()
+      if re.search(r"_encoder_layers/\d+/_output_dense/kernel/\.ATT", name)
+      and name.startswith("model/")
+    ]
+    assert len(kernels) == 12
+    equal = [np.array_equal(kernels[0], other) for other in kernels[1:]]
+    assert all(equal) if is_tied else not any(equal)
