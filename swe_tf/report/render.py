@@ -1,14 +1,13 @@
 """Sections to Markdown, CSV and one HTML page that needs nothing else."""
 
-import base64
 from collections.abc import Iterable, Iterator, Sequence
 import csv
 import dataclasses
-import html
 import io
 from typing import Any
 
 from swe_tf.report import groups
+from swe_tf.report import html_page
 from swe_tf.report import tables
 from swe_tf.sharing import untie_step as untie_step_lib
 
@@ -196,37 +195,26 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 def to_html(sections: Sequence[tables.Section], opening: tables.Opening) -> str:
   """Returns the report as a page with its figures in it."""
-  lines = [
-    "<!DOCTYPE html>",
-    '<html lang="en">',
-    "<head>",
-    '<meta charset="utf-8">',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    _tag("title", TITLE),
-    f"<style>{_STYLE}</style>",
-    "</head>",
-    "<body>",
-    _tag("h1", TITLE),
-  ]
+  lines = [html_page.tag("h1", TITLE)]
   for name, blocks in _parts(sections, opening):
     lines.append(f'<section id="{name}">')
     for tag, content in blocks:
       if tag == "table":
         lines += _html_table(content)
       elif tag == "figure":
-        lines.append(_html_figure(content))
+        lines.append(html_page.figure(content.svg, content.caption))
       elif tag == "list":
-        lines += ["<ul>", *(_tag("li", line) for line in content), "</ul>"]
+        lines += [
+          "<ul>",
+          *(html_page.tag("li", line) for line in content),
+          "</ul>",
+        ]
       elif tag == "verdict":
-        lines.append(_tag("p", content, ' class="verdict"'))
+        lines.append(html_page.tag("p", content, ' class="verdict"'))
       else:
-        lines.append(_tag(tag, content))
+        lines.append(html_page.tag(tag, content))
     lines.append("</section>")
-  return "\n".join([*lines, "</body>", "</html>", ""])
-
-
-def _tag(name: str, text: str, kind: str = "") -> str:
-  return f"<{name}{kind}>{html.escape(text)}</{name}>"
+  return html_page.page(TITLE, lines, _STYLE)
 
 
 def _html_table(table: tables.Table) -> list[str]:
@@ -236,14 +224,16 @@ def _html_table(table: tables.Table) -> list[str]:
   return [
     '<div class="wide"><table>',
     "<thead><tr>",
-    *(_tag("th", title, kind) for title, kind in zip(titles, kinds)),
+    *(html_page.tag("th", title, kind) for title, kind in zip(titles, kinds)),
     "</tr></thead><tbody>",
-    *(
-      f"<tr>{''.join(_tag('td', *pair) for pair in zip(cells, kinds))}</tr>"
-      for cells in rows
-    ),
+    *(_html_row(row, kinds) for row in rows),
     "</tbody></table></div>",
   ]
+
+
+def _html_row(cells: Sequence[str], kinds: Sequence[str]) -> str:
+  inside = (html_page.tag("td", *pair) for pair in zip(cells, kinds))
+  return f"<tr>{''.join(inside)}</tr>"
 
 
 def _kinds(table: tables.Table, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -273,13 +263,3 @@ def _kinds(table: tables.Table, rows: Sequence[Sequence[str]]) -> list[str]:
     )
     left += width
   return kinds
-
-
-def _html_figure(figure: tables.Figure) -> str:
-  data = base64.b64encode(figure.svg).decode("ascii")
-  caption = html.escape(figure.caption)
-  return (
-    f'<figure><img alt="{caption}" '
-    f'src="data:image/svg+xml;base64,{data}">'
-    f"<figcaption>{caption}</figcaption></figure>"
-  )
