@@ -49,9 +49,12 @@ def test_a_split_stays_in_its_directory(field, tmp_path):
 
 def test_a_report_escapes_what_it_shows(tmp_path):
   evil = "<script>alert(1)"
-  for seed, sharing in enumerate((None, fake_runs.swe())):
-    config = fake_runs.config(seed=seed, sharing=sharing, data=f"{evil}/t.txt")
-    fake_runs.write_run(tmp_path / f"{evil}-{seed}", config, 3.0)
+  for width in (8, 16):  # The verdict lists settings if there are two.
+    for index, sharing in enumerate((None, fake_runs.swe())):
+      config = fake_runs.config(
+        width=width, sharing=sharing, data=f"{evil}/t.txt"
+      )
+      fake_runs.write_run(tmp_path / f"{evil}-{width}-{index}", config, 3.0)
   contents = build.make_files(*build.make_sections([tmp_path]))
   shown = contents["report.html"].decode()
   assert "&lt;script&gt;alert(1)" in shown

@@ -9,10 +9,10 @@ each table, and the figures as PNG and SVG. What was not run is an empty cell.
 """
 
 import dataclasses
-import pathlib
 
 from absl import logging
 
+from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.report import build
 from swe_tf.report import output
@@ -47,4 +47,4 @@ def run(options: Options) -> None:
   print(opening.verdict)
   for line in opening.settings:
     print(f"- {line}")
-  print(f"report: {pathlib.Path(options.output_dir) / 'report.html'}")
+  print(f"report: {files.as_path(options.output_dir) / 'report.html'}")

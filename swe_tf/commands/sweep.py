@@ -229,7 +229,8 @@ def run_study(
   failures: dict[str, Exception] = {}
   asked: set[str] = set()
   sweep = _make_sweep(study, configs, output_dir, shard)
-  with launcher.workers(jobs) as workers:
+  uses = [output_dir, *(config.as_dict() for config in configs.values())]
+  with launcher.workers(jobs, uses=uses) as workers:
     more: study_file.Study | None = study
     while more is not None:
       study = more

@@ -63,8 +63,10 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   sweep = _make_sweep(corpus, params_override, shares, output_dir)
   with _timed(seconds, "training"):
     _say(console, "starting TensorFlow and Model Garden ...")
+    uses = (output_dir, params_override)
+    jobs = 1 if files.uses_private_memory(uses) else len(sweep.runs)
     with (
-      launcher.workers(len(sweep.runs)) as workers,
+      launcher.workers(jobs, uses=uses) as workers,
       sweep.progress(console, _summarize) as progress,
     ):
       failures = sweep.execute(workers, progress)

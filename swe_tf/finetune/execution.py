@@ -11,7 +11,6 @@ Imports no TensorFlow: the worker does.
 
 from collections.abc import Sequence
 import dataclasses
-import pathlib
 from typing import Any
 
 from swe_tf import errors
@@ -51,7 +50,7 @@ class FineTuning:
       UsageError: If it holds runs of other settings.
     """
     self.runs = runs
-    self.output_dir = pathlib.Path(output_dir)
+    self.output_dir = files.as_path(output_dir)
     self.data = data
     self.settings = settings
     # Whether `run` selected one.
@@ -180,7 +179,7 @@ class FineTuning:
     return True
 
 
-def _read_sweep(path: pathlib.Path) -> tuple[protocol.Settings, str]:
+def _read_sweep(path: files.Path) -> tuple[protocol.Settings, str]:
   """Returns the settings and the checkpoint of an earlier `swe finetune`."""
   content = files.read_json(path)
   try:

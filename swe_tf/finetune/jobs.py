@@ -8,7 +8,6 @@ Called again, a run goes on from its checkpoint.
 """
 
 from collections.abc import Mapping
-import pathlib
 from typing import Any
 
 import tf_keras
@@ -17,12 +16,14 @@ from official.core import config_definitions as cfg
 from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
+from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import parsing
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import predictions
 from swe_tf.finetune import protocol
+from swe_tf.modeling import checkpoint_files
 from swe_tf.runs import actions
 from swe_tf.runs import status
 from swe_tf.runs import worker
@@ -48,13 +49,14 @@ def build_config(
     "swe/squad" if data.is_squad else "swe/glue"
   )
   config.task.model.encoder = source.encoder.config
+  checkpoint = checkpoint_files.for_model_garden(source.checkpoint)
   is_random = settings.init == protocol.RANDOM
   rate = {"polynomial": {"initial_learning_rate": run.learning_rate}}
   config.override(
     {
       "task": {
         "data_dir": str(data.directory),
-        "init_checkpoint": "" if is_random else source.checkpoint,
+        "init_checkpoint": "" if is_random else checkpoint,
         "epochs": settings.epochs,
         "max_train_examples": settings.max_train_examples,
         "seed": run.seed,
@@ -107,7 +109,9 @@ def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
     with runner.strategy.scope():
       runner.controller.train(steps)
       job.report(status.Status(step=steps, steps=steps, text="evaluating"))
-      result["scores"] = _evaluate(runner.trainer, data, pathlib.Path(job.path))
+      result["scores"] = _evaluate(
+        runner.trainer, data, files.as_path(job.path)
+      )
   except predictions.Diverged as error:
     result |= {"status": "diverged", "reason": str(error)}
   except recovery.Diverged as error:
@@ -115,7 +119,7 @@ def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
   return job.finish(result)
 
 
-def _evaluate(trainer, data, directory: pathlib.Path):
+def _evaluate(trainer, data, directory: files.Path):
   """Returns the scores by split, the split that selects first."""
   task, model = trainer.task, trainer.model
   if data.is_squad:
@@ -163,7 +167,7 @@ def predict(
         runner.trainer.model,
         split,
         glue_tasks.find_task(holder.task),
-        pathlib.Path(job.path) / predictions.prediction_file(holder, split),
+        files.as_path(job.path) / predictions.prediction_file(holder, split),
       )
       if found:
         scores[split.name] = found

@@ -8,6 +8,7 @@ from swe_tf.report import comparisons
 from swe_tf.report import figures
 from swe_tf.report import finetuning
 from swe_tf.report import found_runs
+from swe_tf.report import page
 from swe_tf.report import paper_sections
 from swe_tf.report import render
 from swe_tf.report import run_sections
@@ -78,7 +79,7 @@ def make_files(
   """Returns the files of a report by name."""
   contents = {
     "report.md": render.to_markdown(sections, opening).encode(),
-    "report.html": render.to_html(sections, opening).encode(),
+    "report.html": page.to_html(sections, opening).encode(),
   }
   drawn = [*opening.figures]
   for section in sections:

@@ -11,6 +11,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.modeling import checkpoint_files
 from swe_tf.runs import scalars
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -182,11 +183,10 @@ def _checkpoints(directory: files.PathLike) -> dict[int, str]:
 def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
   """Compares two checkpoints, variable by variable."""
   import numpy as np
-  import tensorflow as tf
 
   from swe_tf.training import saved_weights
 
-  readers = [tf.train.load_checkpoint(path) for path in (one, other)]
+  readers = [checkpoint_files.reader(path) for path in (one, other)]
   ours, theirs = (
     {key for key in reader.get_variable_to_shape_map() if key.endswith(_SUFFIX)}
     for reader in readers

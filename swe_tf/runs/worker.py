@@ -30,12 +30,14 @@ import traceback
 from typing import Any
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf import plugins
 from swe_tf.runs import directory as directory_lib
+from swe_tf.runs import logs
 from swe_tf.runs import status as status_lib
 
-# What a process that is killed does not count.
-_SAVE_SECONDS = 2.0
+# What a process that is killed does not count; writing to a store takes longer.
+_SAVE_SECONDS, _SAVE_SECONDS_URL = 2.0, 20.0
 
 
 class Job:
@@ -110,26 +112,39 @@ def _jobs_until_stdin_closes() -> "queue.Queue[dict[str, Any]]":
 
 
 @contextlib.contextmanager
-def _at_work(job: Job) -> Iterator[None]:
-  """Holds the lock, sends output to the log, and saves the progress."""
+def _at_work(job: Job, is_alone: bool) -> Iterator[None]:
+  """Holds the lock, keeps the log, and saves the progress.
+
+  Args:
+    job: The job.
+    is_alone: Whether all output of the process is the job's.
+  """
   if job.directory is None:
     yield
     return
   ended = threading.Event()
+  log_file = job.directory.log_file
+  is_url = files.is_url(log_file)
 
   def save():
-    while not ended.wait(_SAVE_SECONDS):
+    while not ended.wait(_SAVE_SECONDS_URL if is_url else _SAVE_SECONDS):
       job.save()
+      save_log()
 
   saver = threading.Thread(target=save, daemon=True)
-  with job.directory.lock(), open(job.directory.log_file, "ab") as log:
-    for stream in (1, 2):
-      os.dup2(log.fileno(), stream)
+  nowhere = contextlib.nullcontext(lambda: None)
+  with (
+    job.directory.lock(),
+    logs.capture(log_file) if is_alone else nowhere as save_log,
+  ):
     saver.start()
     try:
       yield
     except Exception:
-      traceback.print_exc()
+      if is_alone:
+        traceback.print_exc()
+      else:
+        logs.append(log_file, traceback.format_exc())
       raise
     finally:
       ended.set()
@@ -143,15 +158,28 @@ def _do(
   arguments: Mapping[str, Any],
   directory: str | None,
   cores: Sequence[int] = (),
+  is_alone: bool = True,
 ) -> Any:
   """Does a job and returns what its function returns."""
   if cores:  # Before TensorFlow counts them.
     os.sched_setaffinity(0, cores)
   job = Job(directory_lib.RunDirectory(directory) if directory else None, send)
-  with _at_work(job):
+  with _at_work(job, is_alone):
     plugins.load()
     module, name = function.split(":")
     return getattr(importlib.import_module(module), name)(job, **arguments)
+
+
+def perform(send: Callable[..., Any], job: Mapping[str, Any]) -> None:
+  """Does a job and sends its last message."""
+  try:
+    send(event="done", value=_do(send, **job))
+  except errors.UsageError as error:
+    # Some list what differs on lines of their own.
+    send(event="usage_error", text=" ".join(str(error).split()))
+  except Exception as error:  # Whatever a job raises is its own affair.
+    lines = str(error).splitlines() or [""]
+    send(event="failed", text=f"{type(error).__name__}: {lines[0]}")
 
 
 def main() -> None:
@@ -164,15 +192,7 @@ def main() -> None:
 
   jobs = _jobs_until_stdin_closes()
   while True:
-    job = jobs.get()
-    try:
-      send(event="done", value=_do(send, **job))
-    except errors.UsageError as error:
-      # Some list what differs on lines of their own.
-      send(event="usage_error", text=" ".join(str(error).split()))
-    except Exception as error:  # Whatever a job raises is its own affair.
-      lines = str(error).splitlines() or [""]
-      send(event="failed", text=f"{type(error).__name__}: {lines[0]}")
+    perform(send, jobs.get())
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 import os
 from typing import Any
 
+import tf_keras
+
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from swe_tf import errors
@@ -61,6 +63,7 @@ def pretrain(
   Returns:
     The trainer after the last step, and the validation curves.
   """
+  tf_keras.backend.clear_session()  # There may have been runs before.
   runner = runner_lib.make_runner(
     config,
     job.path,

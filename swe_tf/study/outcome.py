@@ -10,7 +10,6 @@ to read runs.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import math
-import pathlib
 from typing import Any
 
 from swe_tf import errors
@@ -105,7 +104,7 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
   from swe_tf.configs import cost
   from swe_tf.study import experiments
 
-  root = pathlib.Path(output_dir)
+  root = files.as_path(output_dir)
   if not (root / "study.json").exists():
     raise errors.UsageError(
       f"{root} has no study.json: no sweep was run there."

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf.modeling import checkpoint_files
+from swe_tf.sharing import wrapper
 from swe_tf.training import saved_weights
 from swe_tf.training import saving
 from swe_tf.training import sound_checkpoint
@@ -54,7 +55,7 @@ def check_fits(path: str, **items: tf.Module) -> None:
   """
   with readable(path):
     view = tf.train.CheckpointView(path)
-    shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+    shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   top = view.children(0)
   absent = [name for name in items if name not in top]
@@ -100,8 +101,15 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
     path: A checkpoint, or a directory with one; nothing is checked if empty.
     **items: See `check_fits`.
   """
-  if path:
-    check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
+  if not path:
+    return
+  found = checkpoint_files.find(path, "task.init_checkpoint")
+  if path == found != checkpoint_files.for_model_garden(found):
+    raise errors.UsageError(
+      f"task.init_checkpoint={path}: in ram://, name the directory of the "
+      "checkpoint."
+    )
+  check_fits(found, **items)
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
@@ -157,13 +165,15 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     optimizer = getattr(self, "optimizer", None)
     if optimizer is None or "optimizer" not in children:
       return None
+    if wrapper.find_wrapper(optimizer) is not None:
+      return None  # Wrapped today too, as all are under float16.
     node, path = children["optimizer"], []
-    # Down through EMA and loss scaling, on both sides alike.
+    # Down through EMA, on both sides alike.
     while hasattr(optimizer, _ENCLOSED) and _ENCLOSED in view.children(node):
       optimizer = optimizer._optimizer  # pylint: disable=protected-access
       node = view.children(node)[_ENCLOSED]
       path.append(_ENCLOSED)
-    if _WRAPPED not in view.children(node) or hasattr(optimizer, _WRAPPED):
+    if _WRAPPED not in view.children(node):
       return None
     for name in (_WRAPPED, *reversed(path)):
       optimizer = tf.train.Checkpoint(**{name: optimizer})

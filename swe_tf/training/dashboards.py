@@ -15,7 +15,7 @@ from swe_tf import files
 # Charts by category: the title, and what the tags begin with.
 LAYOUT = {
   "Sharing": {
-    "phase (0 shared, 1 unshared), groups and loops while shared": [
+    "phase (0 shared, 1 unshared), groups, loops": [
       "sharing/(phase|groups|loops)$"
     ],
     "mean cosine between the gradients of tied layers": [

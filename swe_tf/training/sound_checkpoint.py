@@ -10,6 +10,7 @@ from absl import logging
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf.modeling import checkpoint_files
 from swe_tf.training import saved_weights
 from swe_tf.training import saving
 
@@ -17,7 +18,7 @@ from swe_tf.training import saving
 def why_broken(path: str) -> str | None:
   """Returns why a checkpoint cannot be read; None if it is sound."""
   try:
-    reader = tf.train.load_checkpoint(path)
+    reader = checkpoint_files.reader(path)
     weights = saved_weights.weight_keys(path)
     for key in reader.get_variable_to_shape_map():
       value = reader.get_tensor(key)

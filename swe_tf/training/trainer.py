@@ -131,6 +131,8 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
 
   def went_back(self) -> None:
     """See base class; it may be an earlier phase now, another program."""
+    if self._phases is not None:
+      self._phases.went_back()
     self._loop_fn = None
     self._forget_other_models()
 

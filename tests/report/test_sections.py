@@ -9,6 +9,7 @@ import pytest
 from swe_tf.report import build
 from swe_tf.report import figures
 from swe_tf.report import groups
+from swe_tf.report import page
 from swe_tf.report import render
 from swe_tf.report import tables
 from tests.report.fake_runs import config
@@ -199,7 +200,7 @@ def test_sections_without_runs_are_one_list_at_the_end(sections):
 def test_columns_without_a_cell_are_only_in_the_csv_file(sections):
   for text in (
     render.to_markdown([sections["methods"]], _OPENING),
-    render.to_html([sections["methods"]], _OPENING),
+    page.to_html([sections["methods"]], _OPENING),
   ):
     assert "SQuAD average" not in text and "loss - baseline" in text
   assert "squad_average_mean" in _csv(sections["methods"])[0]

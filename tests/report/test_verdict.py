@@ -6,6 +6,7 @@ from scipy import stats
 from swe_tf.report import build
 from swe_tf.report import comparisons
 from swe_tf.report import figures
+from swe_tf.report import page as page_lib
 from swe_tf.report import render
 from swe_tf.report import verdict
 from tests.report import fake_runs
@@ -117,9 +118,9 @@ def test_the_report_opens_with_verdict_and_figure(tmp_path, monkeypatch):
   parts = render.to_markdown(sections, opening).split("\n\n")
   assert parts[1] == f"**{opening.verdict}**"
   assert parts[2].endswith("(differences.png)")
-  page = render.to_html(sections, opening)
+  text = page_lib.to_html(sections, opening)
   places = [
-    page.index(part)
+    text.index(part)
     for part in ("is behind the baseline", "<img", "<table", 'id="reading"')
   ]
   assert places == sorted(places)

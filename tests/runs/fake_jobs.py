@@ -49,3 +49,11 @@ def cores(job):
 
 def process(job):
   return os.getpid()
+
+
+def hold(job, seconds=0.0):
+  """Prints, says so, and waits: works at a URL too."""
+  print(f"held by {os.getpid()}")
+  job.report(1, 1, "holding")
+  time.sleep(seconds)
+  return job.finish({})

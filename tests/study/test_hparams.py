@@ -1,16 +1,11 @@
 """The HParams view of a study, through the plug-in's own API."""
 
-from tensorboard import context
-from tensorboard.backend.event_processing import data_provider
-from tensorboard.backend.event_processing import plugin_event_multiplexer
-from tensorboard.plugins import base_plugin
 from tensorboard.plugins.hparams import api_pb2
-from tensorboard.plugins.hparams import backend_context
-from tensorboard.plugins.hparams import list_session_groups
 
 from swe_tf.study import hparams
 from swe_tf.study import study_file
 from tests.report.fake_runs import write_events
+from tests.study import hparams_view
 
 _METRICS = ("validation_loss", "masked_lm_accuracy")
 
@@ -19,45 +14,6 @@ def _study(axes):
   return study_file.Study(
     "swe/bert_pretraining", (), {}, _METRICS, study_file.plan_runs(axes)
   )
-
-
-def _read(directory):
-  """Returns the experiment, and the sessions as TensorBoard shows them."""
-  multiplexer = plugin_event_multiplexer.EventMultiplexer()
-  multiplexer.AddRunsFromDirectory(str(directory)).Reload()
-  provider = data_provider.MultiplexerDataProvider(multiplexer, str(directory))
-  backend = backend_context.Context(
-    base_plugin.TBContext(
-      logdir=str(directory), multiplexer=multiplexer, data_provider=provider
-    )
-  )
-  request = context.RequestContext()
-  metadata = backend.hparams_metadata(request, "")
-  experiment = backend.experiment_from_metadata(
-    request, "", True, metadata, provider.list_hyperparameters
-  )
-  asked = api_pb2.ListSessionGroupsRequest(
-    allowed_statuses=[
-      api_pb2.STATUS_UNKNOWN,
-      api_pb2.STATUS_SUCCESS,
-      api_pb2.STATUS_RUNNING,
-    ],
-    slice_size=100,
-  )
-  for info in experiment.hparam_infos:
-    asked.col_params.add(hparam=info.name)
-  for info in experiment.metric_infos:
-    asked.col_params.add(metric=info.name)
-  found = list_session_groups.Handler(request, backend, "", asked).run()
-  return (
-    experiment,
-    [session for group in found.session_groups for session in group.sessions],
-    found.session_groups,
-  )
-
-
-def _value(value):
-  return getattr(value, value.WhichOneof("kind"))
 
 
 def test_a_sweep_is_readable_through_the_plug_in(tmp_path):
@@ -76,16 +32,19 @@ def test_a_sweep_is_readable_through_the_plug_in(tmp_path):
     if index:
       hparams.write_run(directory, run.point, is_finished=True)
 
-  experiment, sessions, groups = _read(tmp_path)
+  experiment, groups = hparams_view.read(tmp_path)
   domains = {
-    info.name: [_value(v) for v in info.domain_discrete.values]
+    info.name: [hparams_view.value_of(v) for v in info.domain_discrete.values]
     for info in experiment.hparam_infos
   }
   assert domains == {"method": ["baseline", "swe"], "seed": [0.0, 1.0]}
   assert [info.name.tag for info in experiment.metric_infos] == [*_METRICS]
+  sessions = [session for group in groups for session in group.sessions]
   assert len(groups) == len(sessions) == 4, "written twice, it is one session"
   for group in groups:
-    point = tuple(_value(group.hparams[axis]) for axis in ("method", "seed"))
+    point = tuple(
+      hparams_view.value_of(group.hparams[axis]) for axis in ("method", "seed")
+    )
     (metric,) = group.metric_values
     assert metric.name.tag == "validation_loss"
     assert metric.value == losses[point] and metric.training_step == 10
@@ -101,7 +60,11 @@ def test_a_study_that_grows_is_shown_as_it_is_now(tmp_path):
   study = _study({"seed": [0]})
   (tmp_path / "run").mkdir()
   hparams.write_run(tmp_path / "run", study.runs[0].point)
-  experiment, sessions, _ = _read(tmp_path)
+  experiment, groups = hparams_view.read(tmp_path)
   (info,) = experiment.hparam_infos
-  assert [_value(v) for v in info.domain_discrete.values] == [0.0, 1.0, 2.0]
-  assert len(sessions) == 1
+  assert [hparams_view.value_of(v) for v in info.domain_discrete.values] == [
+    0.0,
+    1.0,
+    2.0,
+  ]
+  assert len(groups) == 1

@@ -156,7 +156,8 @@ class ResumableInputReader(input_reader.InputReader):
   ) -> tf.data.Dataset:
     """Returns one pipeline's examples from its example `start` on."""
     segments = segments_lib.Segments(
-      files=self._matched_files,
+      # Stores list their files in orders of their own.
+      files=sorted(self._matched_files),
       cycle_length=self._cycle_length or _CYCLE_LENGTH,
       seed=self._seed if self._is_training else None,
       num_pipelines=context.num_input_pipelines if self._sharding else 1,
