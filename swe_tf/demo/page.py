@@ -15,6 +15,17 @@ from swe_tf.report import html_page
 TITLE = "Sharing weights, then unsharing: the demo"
 
 _STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto;
+  max-width: 72rem; padding: 0 1rem; color: #1a1a1a; background: #fff; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13px; margin: .5rem 0 1rem; }
+th, td { border: 1px solid #ccc; padding: .25rem .5rem; text-align: left;
+  white-space: nowrap; }
+th { background: #f2f2f2; white-space: normal; vertical-align: bottom; }
+img { max-width: 100%; height: auto; }
+figcaption { font-size: 13px; color: #444; }
+code, pre { font: 13px/1.6 ui-monospace, monospace; }
+pre { background: #f6f6f6; padding: .6rem .8rem; overflow-x: auto; }
 .verdict { font-size: 1.25em; border-left: 4px solid #0072B2;
   padding: .3rem 0 .3rem 1rem; margin: 1rem 0; }
 p { overflow-wrap: anywhere; }
@@ -40,7 +51,7 @@ def make(
     TITLE,
     [
       html_page.tag("h1", TITLE),
-      html_page.tag("p", story.verdict(), "verdict"),
+      html_page.tag("p", story.verdict(), ' class="verdict"'),
       *_what_was_trained(story, params_override),
       html_page.tag("h2", "The curves"),
       *_figures([figures.draw_losses(story)]),
@@ -196,7 +207,7 @@ def _marked(sentence: sentences.Sentence, filled: Sequence[str]) -> str:
     token = tokens[place]
     kind = "right" if token == character else "wrong"
     shown = "␣" if token == " " else token
-    parts.append(html_page.tag("span", shown, kind))
+    parts.append(html_page.tag("span", shown, f' class="{kind}"'))
   return "".join(parts)
 
 

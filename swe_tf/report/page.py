@@ -4,10 +4,9 @@ For desktops and phones: wide tables and figures are scrolled by themselves, and
 the first columns of a table stay in sight.
 """
 
-import base64
 from collections.abc import Sequence
-import html
 
+from swe_tf.report import html_page
 from swe_tf.report import render
 from swe_tf.report import tables
 
@@ -53,37 +52,26 @@ _LETTER, _PADDING = 0.6, 1.4
 
 def to_html(sections: Sequence[tables.Section], opening: tables.Opening) -> str:
   """Returns the report as a page with its figures in it."""
-  lines = [
-    "<!DOCTYPE html>",
-    '<html lang="en">',
-    "<head>",
-    '<meta charset="utf-8">',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    _tag("title", render.TITLE),
-    f"<style>{_STYLE}</style>",
-    "</head>",
-    "<body>",
-    _tag("h1", render.TITLE),
-  ]
+  lines = [html_page.tag("h1", render.TITLE)]
   for name, blocks in render.parts(sections, opening):
     lines.append(f'<section id="{name}">')
     for tag, content in blocks:
       if tag == "table":
         lines += _html_table(content)
       elif tag == "figure":
-        lines.append(_html_figure(content))
+        lines.append(html_page.figure(content.svg, content.caption))
       elif tag == "list":
-        lines += ["<ul>", *(_tag("li", line) for line in content), "</ul>"]
+        lines += [
+          "<ul>",
+          *(html_page.tag("li", line) for line in content),
+          "</ul>",
+        ]
       elif tag == "verdict":
-        lines.append(_tag("p", content, ' class="verdict"'))
+        lines.append(html_page.tag("p", content, ' class="verdict"'))
       else:
-        lines.append(_tag(tag, content))
+        lines.append(html_page.tag(tag, content))
     lines.append("</section>")
-  return "\n".join([*lines, "</body>", "</html>", ""])
-
-
-def _tag(name: str, text: str, kind: str = "") -> str:
-  return f"<{name}{kind}>{html.escape(text)}</{name}>"
+  return html_page.page(render.TITLE, lines, _STYLE)
 
 
 def _html_table(table: tables.Table) -> list[str]:
@@ -93,14 +81,16 @@ def _html_table(table: tables.Table) -> list[str]:
   return [
     '<div class="wide"><table>',
     "<thead><tr>",
-    *(_tag("th", title, kind) for title, kind in zip(titles, kinds)),
+    *(html_page.tag("th", title, kind) for title, kind in zip(titles, kinds)),
     "</tr></thead><tbody>",
-    *(
-      f"<tr>{''.join(_tag('td', *pair) for pair in zip(cells, kinds))}</tr>"
-      for cells in rows
-    ),
+    *(_html_row(row, kinds) for row in rows),
     "</tbody></table></div>",
   ]
+
+
+def _html_row(cells: Sequence[str], kinds: Sequence[str]) -> str:
+  inside = (html_page.tag("td", *pair) for pair in zip(cells, kinds))
+  return f"<tr>{''.join(inside)}</tr>"
 
 
 def _kinds(table: tables.Table, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -130,13 +120,3 @@ def _kinds(table: tables.Table, rows: Sequence[Sequence[str]]) -> list[str]:
     )
     left += width
   return kinds
-
-
-def _html_figure(figure: tables.Figure) -> str:
-  data = base64.b64encode(figure.svg).decode("ascii")
-  caption = html.escape(figure.caption)
-  return (
-    f'<figure><img alt="{caption}" '
-    f'src="data:image/svg+xml;base64,{data}">'
-    f"<figcaption>{caption}</figcaption></figure>"
-  )
