@@ -6,14 +6,19 @@ STAMP := $(VENV)/.installed
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: venv venv-beam demo test test-all test-beam lint format bench docs clean
+.PHONY: venv demo test test-all lint format bench docs clean
+.PHONY: venv-beam test-beam
+.PHONY: screenshots
+.PHONY: coverage
 
 venv: $(STAMP)
 
 $(STAMP): setup.cfg constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@start=$$(date +%s) && \
+	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
 	$(BIN)/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[dev]'
+	  --constraint constraints.txt --editable '.[dev]' && \
+	echo "installed in $$(($$(date +%s) - start)) s"
 	touch $(STAMP)
 
 demo: venv
@@ -43,6 +48,13 @@ $(BEAM_STAMP): setup.cfg constraints-beam.txt
 test-beam: venv-beam
 	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
 
+# Lines and branches that the tests run, those of their subprocesses too.
+coverage: venv
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile $(ARGS); \
+	  status=$$?; $(BIN)/coverage combine --quiet && \
+	  $(BIN)/coverage report && exit $$status
+
 CODE := swe_tf tests benchmarks experiments
 
 lint: venv
@@ -63,6 +75,14 @@ docs: venv
 	$(BIN)/pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/python docs/build_api.py build/docs
+
+# Needs Chromium (Debian: apt-get install chromium); the demo's page, if it was
+# made, by `make demo`.
+PAGES := report=docs/results/small_table5_baselines/report.html \
+  api=build/docs/swe_tf.html $(addprefix demo=,$(wildcard runs/demo/index.html))
+
+screenshots: docs
+	$(BIN)/python -m benchmarks.screenshots --output_dir=docs/images $(PAGES)
 
 clean:
 	rm -rf $(VENV) $(BEAM) build *.egg-info

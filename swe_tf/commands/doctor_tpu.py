@@ -11,7 +11,6 @@ finds the fewest micro-batches with which all steps fit.
 
 import dataclasses
 import functools
-import pathlib
 from typing import Any
 
 from rich import console as rich_console
@@ -81,7 +80,7 @@ def run(options: Options) -> None:
   say = functools.partial(console.print, soft_wrap=True)
   all_layers = tpu.num_layers(config)
   layers = depths[0] if len(depths) == 1 else all_layers
-  output_dir = pathlib.Path(options.output_dir)
+  output_dir = files.as_path(options.output_dir)
   compile_steps = functools.partial(
     tpu.compile_steps,
     topology=topology,

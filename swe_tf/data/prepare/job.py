@@ -84,6 +84,11 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   Raises:
     UsageError: Before anything is written, if it cannot be done.
   """
+  if files.uses_private_memory(options.output_dir) and (options.jobs or 1) > 1:
+    raise errors.UsageError(
+      f"--jobs={options.jobs}: ram:// is the memory of one process; use "
+      "--jobs=1, or another --output_dir."
+    )
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)
   if options.beam:
@@ -218,7 +223,10 @@ def _write_shards(options, texts, settings, vocabulary, journal, console):
       )
     return
   size = sum(text.size for text in texts)
-  jobs = options.jobs or min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
+  most = min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
+  if files.uses_private_memory(options.output_dir):
+    most = 1
+  jobs = options.jobs or most
   jobs = min(jobs, len(todo))
   blocks = enumerate(text_files.read_blocks(texts, total))
   missing = (block for block in blocks if block[0] in todo)
