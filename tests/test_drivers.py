@@ -2,10 +2,12 @@
 
 import contextlib
 import csv
+import json
 import os
 import pathlib
 import pty
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -212,6 +214,65 @@ def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
     assert code == 0, output[-3000:]
     assert "restored from checkpoint" in output
     assert_same_weights(tmp_path / name, tmp_path / "straight")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["MNLI", "squad_v2.0"])
+def test_stock_driver_fine_tunes_and_evaluates_another_split(name, tmp_path):
+  def write(folder, count):
+    folder.mkdir()
+    return samples.write_data(
+      name, folder, count=count, real=False, max_seq_length=64
+    )
+
+  data_dir = write(tmp_path / "some", 24)
+  encoder = samples.write_encoder(
+    tmp_path / "encoder", data_dir, hidden_size=8, intermediate_size=16
+  )
+  config = {
+    "task": {
+      "data_dir": data_dir,
+      "init_checkpoint": encoder,
+      "train_data": {"global_batch_size": 8},
+      "validation_data": {"global_batch_size": 8},
+    },
+    # The stock driver makes a MirroredStrategy of this.
+    "runtime": {"distribution_strategy": "mirrored", "num_gpus": 0},
+    "trainer": {"train_steps": 2},
+  }
+  config_file = tmp_path / "config.yaml"
+  config_file.write_text(yaml.safe_dump(config))
+  is_squad = name.startswith("squad")
+
+  def run(mode, **overrides):
+    experiment = "swe/squad" if is_squad else "swe/glue"
+    code, output = finish(
+      start(STOCK, tmp_path / "run", config_file, mode, experiment, **overrides)
+    )
+    assert code == 0, output[-3000:]
+    return output
+
+  score = "exact" if is_squad else "cls_accuracy"
+  assert score in run("train_and_eval")
+  # SQuAD has one file to evaluate on in a directory: another is another split.
+  other = (
+    {"task.data_dir": _questions_of(tmp_path / "other", data_dir)}
+    if is_squad
+    else {"task.eval_split": "dev_mismatched"}
+  )
+  output = run("eval", **other)
+  assert score in output and "ckpt-2" in output
+
+
+def _questions_of(directory, data_dir):
+  """Copies prepared SQuAD data, without its split for training."""
+  shutil.copytree(data_dir, directory)
+  path = directory / "manifest.json"
+  content = json.loads(path.read_text())
+  del content["splits"]["train"]
+  path.write_text(json.dumps(content))
+  (directory / "train.tf_record").unlink()
+  return directory
 
 
 @pytest.mark.parametrize(

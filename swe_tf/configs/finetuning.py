@@ -37,6 +37,11 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
     """Fills in what is unset and follows from the data and the checkpoint."""
     super().validate()
     experiment.check_micro_batches(self)
+    if self.task.validation_data.drop_remainder:
+      raise errors.UsageError(
+        "task.validation_data.drop_remainder is true, so the last examples "
+        "would not be scored; set it to false."
+      )
     consistency.check(self.as_dict(), follows_data=True)
     data = prepared_data.read_prepared_data(self.task.data_dir)
     follow_checkpoint(self.task, data)
@@ -44,10 +49,11 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
       follow_squad_data(self.task, data)
     else:
       follow_glue_data(self.task, data)
+    # Evaluation alone needs a schedule too: the driver makes an optimizer.
+    size = data.train.size if data.train else 0
     if data.train:
       self.task.train_data.input_path = data.train.path
-      limit = self.task.max_train_examples or data.train.size
-      follow_train_size(self, min(limit, data.train.size))
+    follow_train_size(self, min(self.task.max_train_examples or size, size))
     consistency.check(self.as_dict(), follows_data=True)
 
 

@@ -136,6 +136,17 @@ class GlueTask(FineTuningTask, sentence_prediction.SentencePredictionTask):
       }
     return super().build_losses(labels, model_outputs, aux_losses)
 
+  def validation_step(self, inputs, model: tf_keras.Model, metrics=None):
+    """See base class; the loss is there once for every example.
+
+    The trainer takes the mean of what the replicas have. In the last batch some
+    have fewer examples than others, or none.
+    """
+    logs = super().validation_step(inputs, model, metrics)
+    count = tf.size(inputs[self.label_field])
+    logs[self.loss] = tf.fill([count], logs[self.loss])
+    return logs
+
 
 @functools.lru_cache(maxsize=1)
 def read_questions(

@@ -52,6 +52,8 @@ def write_data(
   real: bool = True,
   max_seq_length: int = LENGTH,
   vocab_size: int = 0,
+  max_query_length: int = 32,
+  doc_stride: int = 64,
 ) -> str:
   """Prepares a task whose train and dev sets are the same examples.
 
@@ -62,13 +64,20 @@ def write_data(
     real: Whether the examples are real; skips the test if they are not there.
     max_seq_length: The length of every sequence.
     vocab_size: Fills the vocabulary up to this size.
+    max_query_length: Of SQuAD.
+    doc_stride: Of SQuAD.
 
   Returns:
     The data directory.
   """
   data_dir = directory / "data" / name
   if name.startswith("squad"):
-    _write_squad(name[-3:], directory, data_dir, count, real, max_seq_length)
+    windows = squad_records.Windows(
+      max_seq_length=max_seq_length,
+      max_query_length=max_query_length,
+      doc_stride=doc_stride,
+    )
+    _write_squad(name[-3:], directory, data_dir, count, real, windows)
   else:
     _write_glue(
       glue_tasks.find_task(name),
@@ -151,7 +160,7 @@ def _made_glue(task, count):
   )
 
 
-def _write_squad(version, directory, data_dir, count, real, max_seq_length):
+def _write_squad(version, directory, data_dir, count, real, windows):
   make = _real_squad if real else _made_squad
   paragraphs = make(version, count)
   path = directory / f"squad-{version}.json"
@@ -172,9 +181,7 @@ def _write_squad(version, directory, data_dir, count, real, max_seq_length):
       split,
       data_dir,
       tokenizer=tokenizer,
-      windows=squad_records.Windows(
-        max_seq_length=max_seq_length, max_query_length=32, doc_stride=64
-      ),
+      windows=windows,
       report=lambda line: None,
     )
 
