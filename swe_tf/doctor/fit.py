@@ -78,29 +78,35 @@ def fewest(
   Raises:
     Failed: If no number fits, or if it cannot be told.
   """
+  hbm = topology.generation.hbm
   for count in numbers(config, topology.replicas):
     cut = with_micro_batches(config, count)
     reports: dict[str, Any] = {}
+    needs = 0.0
     for kind in steps.KINDS:
       reports |= compile_steps(cut, kinds=[kind])
-      needs = peak(reports, layers)
-      if needs is None:
-        raise errors.Failed(
-          f"the memory of {layers} layers with task.micro_batches={count} is "
-          "on no line through these depths; compile deeper models with --depths"
-        )
-      fits = needs <= topology.generation.hbm
-      if not fits:
+      needs = _require_peak(reports, layers, count)
+      if needs > hbm:
         break
     size = "more" if needs == float("inf") else show.size(needs)
     say(
-      f"task.micro_batches={count} needs {size} of "
-      f"{show.size(topology.generation.hbm)}: "
-      + ("fits" if fits else f"the {kind} step is too large")
+      f"task.micro_batches={count} needs {size} of {show.size(hbm)}: "
+      + (f"the {kind} step is too large" if needs > hbm else "fits")
     )
-    if fits:
+    if needs <= hbm:
       return count, reports
   raise errors.Failed(
     f"not even one sequence at a time fits {topology.name}; take a TPU with "
     "more memory, shorter sequences or a smaller model"
   )
+
+
+def _require_peak(reports: Reports, layers: int, count: int) -> float:
+  """Returns the memory of the largest step, or raises `Failed`."""
+  needs = peak(reports, layers)
+  if needs is None:
+    raise errors.Failed(
+      f"the memory of {layers} layers with task.micro_batches={count} is on no "
+      "line through these depths; compile deeper models with --depths"
+    )
+  return needs
