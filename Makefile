@@ -7,13 +7,18 @@ STAMP := $(VENV)/.installed
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: venv demo test test-all lint format bench docs clean
+.PHONY: venv-beam test-beam
+.PHONY: screenshots
+.PHONY: coverage
 
 venv: $(STAMP)
 
 $(STAMP): setup.cfg constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@start=$$(date +%s) && \
+	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
 	$(BIN)/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[dev]'
+	  --constraint constraints.txt --editable '.[dev]' && \
+	echo "installed in $$(($$(date +%s) - start)) s"
 	touch $(STAMP)
 
 demo: venv
@@ -27,6 +32,28 @@ test: venv
 
 test-all: venv
 	$(PYTEST) $(ARGS)
+
+# Apache Beam wants other versions of some packages: an environment of its own.
+BEAM := .venv-beam
+BEAM_STAMP := $(BEAM)/.installed
+
+venv-beam: $(BEAM_STAMP)
+
+$(BEAM_STAMP): setup.cfg constraints-beam.txt
+	test -x $(BEAM)/bin/python || $(PYTHON) -m venv $(BEAM)
+	$(BEAM)/bin/pip install --quiet --disable-pip-version-check \
+	  --constraint constraints-beam.txt --editable '.[beam,dev]'
+	touch $(BEAM_STAMP)
+
+test-beam: venv-beam
+	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
+
+# Lines and branches that the tests run, those of their subprocesses too.
+coverage: venv
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile $(ARGS); \
+	  status=$$?; $(BIN)/coverage combine --quiet && \
+	  $(BIN)/coverage report && exit $$status
 
 CODE := swe_tf tests benchmarks experiments
 
@@ -49,5 +76,13 @@ docs: venv
 	  --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/python docs/build_api.py build/docs
 
+# Needs Chromium (Debian: apt-get install chromium); the demo's page, if it was
+# made, by `make demo`.
+PAGES := report=docs/results/small_table5_baselines/report.html \
+  api=build/docs/swe_tf.html $(addprefix demo=,$(wildcard runs/demo/index.html))
+
+screenshots: docs
+	$(BIN)/python -m benchmarks.screenshots --output_dir=docs/images $(PAGES)
+
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(BEAM) build *.egg-info

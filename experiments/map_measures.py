@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from swe_tf.runs import intervals
 from swe_tf.runs import scalars
 from swe_tf.study import outcome as outcome_lib
 
@@ -17,7 +18,7 @@ _DRAWS = 10_000
 
 def flops_to_mean(
   records: list[outcome_lib.Record], arm: str
-) -> outcome_lib.Interval | None:
+) -> intervals.Interval | None:
   """Returns the part of the baseline's FLOPs to the mean of its final losses.
 
   Less noisy than seed by seed, where a lucky baseline may never be reached.
@@ -32,7 +33,7 @@ def flops_to_mean(
       parts.append(
         None if step is None else run.flops_until(step) / base[0].flops
       )
-  return outcome_lib.interval(parts)
+  return intervals.interval(parts)
 
 
 def saving(
@@ -113,11 +114,11 @@ def equal_loss(
 
 def minus_short(
   records: list[outcome_lib.Record], arm: str
-) -> outcome_lib.Interval | None:
+) -> intervals.Interval | None:
   """Returns the final loss minus that of the baseline with as few FLOPs."""
   best = outcome_lib.at_best_rates(records)
   short = best.get("short", {})
-  return outcome_lib.interval(
+  return intervals.interval(
     run.final_loss - short[seed].final_loss
     for seed, run in best[arm].items()
     if seed in short
@@ -134,7 +135,7 @@ def verdict_of(arm: outcome_lib.Outcome, base: outcome_lib.Outcome) -> str:
   return "costs" if arm.loss.mean > base.loss.mean + errors else "as good"
 
 
-def _standard_error(each: outcome_lib.Interval) -> float:
+def _standard_error(each: intervals.Interval) -> float:
   from scipy import stats
 
   return (each.high - each.mean) / float(stats.t.ppf(0.975, each.n - 1))

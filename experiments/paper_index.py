@@ -18,10 +18,10 @@ _HEAD = """# The paper's tables and figures here
 
 Written by `python -m experiments.paper_index` from
 [experiments/paper.yaml](../../experiments/paper.yaml). The files of the paper's
-size have not been run with this code; the small runs have where a result is
-named, with the text of `python -m experiments.hold_out` as data. They show
-that a comparison runs, with one seed and one peak; which method pays, and when,
-is in [docs/map.md](../map.md).
+size have not been run with this code; the small ones have, with the text of
+`python -m experiments.hold_out` as data. They show that a comparison runs, with
+one seed and one peak; which method pays, and when, is in
+[docs/map.md](../map.md).
 
 | paper | what | full size | small | result |
 |---|---|---|---|---|
@@ -40,10 +40,8 @@ def page() -> str:
     full = ", ".join(
       f"[{pathlib.Path(path).name}](../../{path})" for path in entry["full"]
     )
-    shown = "not run yet"
-    if "result" in entry:
-      result = pathlib.Path(entry["result"]).relative_to("docs")
-      shown = f"[{result.name}](../{result})"
+    result = pathlib.Path(entry["result"]).relative_to("docs")
+    shown = f"[{result.name}](../{result})"
     lines.append(
       f"| {name} | {entry['what']} | {full} | `{entry['small']}` | {shown} |\n"
     )

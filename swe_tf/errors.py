@@ -5,6 +5,10 @@
 
 from collections.abc import Iterable
 import difflib
+import re
+
+# What TensorFlow says about its graph, around what it has to say.
+_GRAPH = re.compile(r"\{\{[^}]*\}\}\s*|\s*\[(Op:|\[).*")
 
 
 class UsageError(ValueError):
@@ -35,6 +39,8 @@ def nearest(
 
 def first_line(error: BaseException) -> str:
   """Returns what an error of somebody else's says, as part of one line."""
-  text = str(error.args[0] if error.args else "") or str(error)
-  lines = [line.strip() for line in text.splitlines() if line.strip()]
-  return lines[0].rstrip(".") if lines else type(error).__name__
+  # TensorFlow has its message there, and something else in `args`.
+  text = str(getattr(error, "message", ""))
+  text = text or str(error.args[0] if error.args else "") or str(error)
+  lines = [_GRAPH.sub("", line).strip() for line in text.splitlines()]
+  return next(filter(None, lines), type(error).__name__).rstrip(".")

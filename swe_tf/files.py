@@ -25,7 +25,9 @@ PathLike = str | os.PathLike[str]
 Path: TypeAlias = epath.Path
 
 # They say that the files beside them are whole, so they come last.
-_LAST = ("manifest.json", "checkpoint")
+_LAST = ("manifest.json", "checkpoint", "saved_model.pb", "config.json")
+# Memory of this process: no other one sees what is there.
+_PRIVATE = "ram://"
 
 
 class _UrlPath(gpath.PosixGPath):
@@ -37,11 +39,34 @@ class _UrlPath(gpath.PosixGPath):
 
   @property
   def _path_str(self) -> str:
-    return "/".join(self.parts).replace(":/", "://", 1)
+    scheme, *rest = self.parts
+    if scheme == "/":  # epath keeps gs://a as /gs/a.
+      scheme, *rest = f"{rest[0]}:", *rest[1:]
+    if not scheme.endswith(":"):
+      return "/".join(self.parts)  # A part of a URL.
+    # A file:// has no host, and its path begins with a slash.
+    start = f"{scheme}///" if scheme == "file:" else f"{scheme}//"
+    return start + "/".join(rest)
+
+  def resolve(self, strict: bool = False) -> "_UrlPath":
+    del strict
+    return self  # There are no links, and no working directory.
 
 
 def is_url(path: PathLike) -> bool:
   return "://" in os.fspath(path)
+
+
+def uses_private_memory(*content: Any) -> bool:
+  """Whether a path in `content` is one that other processes do not see.
+
+  >>> uses_private_memory("gs://bucket/a"), uses_private_memory({"a": "ram://b"})
+  (False, True)
+
+  Args:
+    *content: Paths, or anything that shows its paths when printed.
+  """
+  return any(_PRIVATE in repr(each) for each in content)
 
 
 def as_path(path: PathLike) -> Path:
@@ -171,10 +196,17 @@ def check_output_dir(path: PathLike, flag: str) -> None:
   """Raises `UsageError` unless `path` is or can become a directory to fill.
 
   Args:
-    path: The directory; a URL is not looked at.
+    path: The directory. Of a URL it is not known whether it can be written.
     flag: The flag that names it, for the error.
   """
   if is_url(path):
+    url = as_path(path)
+    with _one_line(f"use --{flag}", path):
+      is_file = url.exists() and not url.is_dir()
+    if is_file:
+      raise errors.UsageError(
+        f"--{flag}={path} is a file; name another directory."
+      )
     return
   place = pathlib.Path(path).absolute()
   while not os.path.lexists(place):
@@ -232,13 +264,52 @@ def _upload(source: pathlib.Path, target: Path) -> None:
       copy = target / str(file.relative_to(source))
       partial = copy.with_name(f"{copy.name}.{os.getpid()}.partial")
       copy.parent.mkdir(parents=True, exist_ok=True)
-      tf.io.gfile.copy(str(file), str(partial))
-      partial.replace(copy)
+      tf.io.gfile.copy(str(file), str(partial), overwrite=True)
+      try:
+        tf.io.gfile.rename(str(partial), str(copy), overwrite=True)
+      except tf.errors.UnimplementedError:  # A store without rename.
+        partial.unlink()
+        tf.io.gfile.copy(str(file), str(copy), overwrite=True)
   except BaseException:
     unfinished = target if source.is_dir() else partial
     if unfinished is not None:
       unfinished.rmtree(missing_ok=True)
     raise
+
+
+@contextlib.contextmanager
+def local_copy(path: PathLike) -> Iterator[str]:
+  """Yields a local path to a file, for what knows no URLs.
+
+  Args:
+    path: The file; a local one is not copied.
+  """
+  if not is_url(path):
+    yield os.fspath(path)
+    return
+  import tensorflow as tf
+
+  with tempfile.TemporaryDirectory() as folder:
+    copy = os.path.join(folder, as_path(path).name)
+    with _one_line("read", path):
+      tf.io.gfile.copy(os.fspath(path), copy)
+    yield copy
+
+
+def directories_with(root: PathLike, name: str) -> Iterator[Path]:
+  """Yields the directories under `root` that hold a file `name`, in order."""
+  if is_url(root):
+    import tensorflow as tf
+
+    found = [
+      place for place, _, names in tf.io.gfile.walk(root) if name in names
+    ]
+    yield from map(as_path, sorted(place.rstrip("/") for place in found))
+    return
+  for place, folders, names in os.walk(root):
+    folders.sort()
+    if name in names:
+      yield as_path(place)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,8 @@
 
 Without TF_CONFIG it is the one process to compare with. The global batch of a
 step is the same however many workers there are. RULE is `tau`, `cosine` (the
-adaptive rule), or `one_worker` (a fault: only the first worker unties).
+adaptive rule), `one_worker` (a fault: only the first worker unties), `net2net`
+or `stacking`, which share nothing and grow.
 """
 
 import json
@@ -21,6 +22,8 @@ from swe_tf.tasks import masked_lm
 from tests import tiny
 
 _BATCH, _EVERY = 8, 3
+# The number of layers, and the fractions of the steps after which they grow.
+GROWTH = {"net2net": (2, [0.5]), "stacking": (4, [0.25, 0.5])}
 
 
 class _Task(masked_lm.SharedMaskedLMTask):
@@ -55,6 +58,20 @@ class _Task(masked_lm.SharedMaskedLMTask):
     return tf.data.Dataset.range(start_step, tf.int64.max).map(batch)
 
 
+def _growth(rule_name):
+  """Returns the overrides for a model that grows."""
+  if rule_name not in GROWTH:
+    return {}
+  num_layers, fractions = GROWTH[rule_name]
+  return {
+    "task": {
+      "model": {"encoder": {"any": {"num_layers": num_layers}}},
+      "sharing": {"mode": "none", "untie_step": None},
+      "growth": {"method": rule_name, "fractions": fractions},
+    }
+  }
+
+
 def main(model_dir, output, rule_name):
   cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
   index = cluster.get("task", {}).get("index", 0)
@@ -78,6 +95,7 @@ def main(model_dir, output, rule_name):
         },
       },
     },
+    _growth(rule_name),
   )
   rule = {
     "tau": lambda: None,
@@ -87,6 +105,8 @@ def main(model_dir, output, rule_name):
     "one_worker": lambda: schedule.UntieAtStep(
       tiny.TAU if index == 0 else tiny.STEPS
     ),
+    "net2net": lambda: None,
+    "stacking": lambda: None,
   }[rule_name]()
   task_factory.get_task = lambda config, **kwargs: _Task(config, **kwargs)
   runner = tiny.make_runner(
@@ -94,10 +114,11 @@ def main(model_dir, output, rule_name):
   )
   runner.run()
   state = tiny.final_state(runner.trainer)
+  phases = runner.trainer._phases
   np.savez(
     output,
     **state,
-    untied_at=runner.trainer._phases.optimizer.untied_at,
+    changed=phases.stage if rule_name in GROWTH else phases.optimizer.untied_at,
     seen=[
       (decision["step"], *decision["cosines"])
       for decision in getattr(rule, "decisions", ())

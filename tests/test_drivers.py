@@ -1,8 +1,10 @@
 """The drivers as a user runs them: subprocesses, kills, bad flags."""
 
+import contextlib
 import csv
 import os
 import pathlib
+import pty
 import random
 import signal
 import subprocess
@@ -38,6 +40,7 @@ def start(
   config_file,
   mode="train",
   experiment="swe/bert_pretraining",
+  stdout=subprocess.PIPE,
   **overrides,
 ):
   command = [
@@ -54,7 +57,7 @@ def start(
     command,
     cwd=ROOT,
     text=True,
-    stdout=subprocess.PIPE,
+    stdout=stdout,
     stderr=subprocess.STDOUT,
   )
 
@@ -125,6 +128,27 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
     code, output = finish(start(OURS, killed, config_file, mode))
     assert code == 0, output[-3000:]
     assert "masked_lm_accuracy" in output
+
+
+@pytest.mark.slow
+def test_with_a_bar_on_a_terminal_it_trains_the_same_weights(
+  tmp_path, config_file
+):
+  code, output = finish(start(STOCK, tmp_path / "stock", config_file, **SLOW))
+  assert code == 0, output[-3000:]
+  terminal, end = pty.openpty()
+  process = start(OURS, tmp_path / "ours", config_file, stdout=end, **SLOW)
+  os.close(end)
+  shown = b""
+  with contextlib.suppress(OSError):  # Linux's way to say that it was closed.
+    while data := os.read(terminal, 1 << 16):
+      shown += data
+  os.close(terminal)
+  assert process.wait() == 0, shown[-3000:]
+  assert_same_weights(tmp_path / "ours", tmp_path / "stock")
+  text = shown.decode()
+  assert "\x1b[" in text and "steps to untying, loss" in text
+  assert "\x1b[" not in output
 
 
 @pytest.mark.slow
@@ -295,7 +319,7 @@ def test_gin_files_choose_the_method_under_the_stock_driver(
   changes = {
     "task.model.encoder.any.num_layers": 4,
     "task.sharing.untie_step": "null",
-    "trainer.train_steps": 10,
+    "trainer.train_steps": 20,  # 5% of it is a step: the stage of `staged`.
   }
   code, output = finish(start(driver, tmp_path / "run", config_file, **changes))
   assert code == 0, output[-3000:]

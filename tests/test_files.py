@@ -15,12 +15,13 @@ from swe_tf import files
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(name="root", params=["local", "ram"])
+@pytest.fixture(name="root", params=["local", "file", "ram"])
 def fixture_root(request, tmp_path):
   """A directory that is not there yet: on a disk, or in memory."""
   if request.param == "ram":
     return files.as_path(f"ram://bucket{next(_NUMBERS)}/new")
-  return files.as_path(tmp_path / "new")
+  start = "file://" if request.param == "file" else ""
+  return files.as_path(f"{start}{tmp_path}/new")
 
 
 def _names(directory):
@@ -78,13 +79,49 @@ def test_new_directory(root):
     files.refuse_existing([root / "nothing", root / "manifest.json"])
 
 
+def test_directories_are_found_and_files_are_lent(root):
+  for name in ("b/run", "a", "b"):
+    files.write_text(root / name / "x.txt", name)
+  files.write_text(root / "c" / "y.txt", "")
+  found = [str(path) for path in files.directories_with(root, "x.txt")]
+  assert found == [str(root / name) for name in ("a", "b", "b/run")]
+  with files.local_copy(root / "a" / "x.txt") as copy:
+    assert pathlib.Path(copy).read_text() == "a"
+  assert os.path.exists(copy) == (not files.is_url(root))
+  assert root.resolve() == root and (root / "a").relative_to(root).name == "a"
+
+
+def test_urls_keep_their_slashes(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  for text in ("file:///a/b", "ram://a/b", "gs://a/b"):
+    path = files.as_path(text)
+    assert str(path) == os.fspath(path) == text
+    assert str(path.parent / "c") == text.replace("b", "c")
+  files.write_text("ram://top.txt", "")  # Its directory is ram:// itself.
+  assert not list(tmp_path.iterdir())
+
+
+def test_a_store_without_rename(monkeypatch):
+  import tensorflow as tf
+
+  def rename(*unused, **unused_too):
+    raise tf.errors.UnimplementedError(None, None, "no rename")
+
+  monkeypatch.setattr(tf.io.gfile, "rename", rename)
+  root = files.as_path("ram://without_rename")
+  files.write_text(root / "file", "content")
+  assert files.read_text(root / "file") == "content"
+  assert _names(root) == ["file"]
+
+
 def test_a_failed_copy_leaves_no_directory(monkeypatch):
   import tensorflow as tf
 
   root = files.as_path("ram://failed/new")
   copied = []
 
-  def copy(source, target):
+  def copy(source, target, overwrite):
+    assert overwrite
     copied.append(pathlib.Path(source).name)
     if copied[-1] == "manifest.json":
       raise tf.errors.PermissionDeniedError(None, None, "no.\nAt all.")

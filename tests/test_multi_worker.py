@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+from tests import multi_worker
 from tests import tiny
 
 _ROOT = pathlib.Path(__file__).parent.parent
@@ -100,20 +101,23 @@ def _assert_close(actual, expected):
     (2, "tau"),
     pytest.param(2, "cosine", marks=pytest.mark.slow),
     pytest.param(4, "cosine", marks=pytest.mark.slow),
+    pytest.param(2, "net2net", marks=pytest.mark.slow),
+    pytest.param(2, "stacking", marks=pytest.mark.slow),
   ],
 )
 def test_workers_train_as_one_process_does(tmp_path, num_workers, rule):
-  [alone] = _train(tmp_path / "alone", 1, "tau")
+  [alone] = _train(tmp_path / "alone", 1, "tau" if rule == "cosine" else rule)
   workers = _train(tmp_path / "cluster", num_workers, rule)
   for worker in workers:
     for name, value in workers[0].items():
       np.testing.assert_array_equal(worker[name], value, err_msg=name)
-  if rule == "tau":
-    assert workers[0]["untied_at"] == tiny.TAU
+  if rule != "cosine":
+    _, growth = multi_worker.GROWTH.get(rule, (0, ()))
+    assert workers[0]["changed"] == (len(growth) or tiny.TAU)
     _assert_close(workers[0], alone)
   else:
     # Every worker has gradients of its own, and all see the same cosine.
-    assert 0 < workers[0]["untied_at"] < tiny.STEPS
+    assert 0 < workers[0]["changed"] < tiny.STEPS
     assert np.isfinite(workers[0]["seen"]).all()
 
 
@@ -129,10 +133,11 @@ def test_a_phase_that_switches_on_one_worker_only_is_noticed(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rule", ["cosine", *multi_worker.GROWTH])
 def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
-  tmp_path,
+  tmp_path, rule
 ):
-  straight, _ = _train(tmp_path / "straight", 2, "cosine")
+  straight, _ = _train(tmp_path / "straight", 2, rule)
   folder = tmp_path / "killed"
   rng = random.Random(1)
   for _ in range(2):
@@ -141,7 +146,7 @@ def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
         "tests.multi_worker",
         str(folder / "model"),
         str(folder / f"{index}.npz"),
-        "cosine",
+        rule,
       ],
       2,
     )
@@ -155,6 +160,6 @@ def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
     for worker in workers:
       worker.kill()
       worker.wait()
-  first, _ = _train(folder, 2, "cosine")
+  first, _ = _train(folder, 2, rule)
   for name in straight:
     np.testing.assert_array_equal(first[name], straight[name], err_msg=name)

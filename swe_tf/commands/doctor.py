@@ -3,10 +3,11 @@ r"""Checks a command line of `swe train`.
     swe doctor --experiment=swe/bert_pretraining --model_dir=DIR \
       --config_file=FILE --params_override=...
 
-Says what the run would do, from its data to its schedule, and everything that
-would keep it from starting. Nothing is trained and nothing is written. The exit
-status is 1 if there is a fault, and 2 if there is no experiment to look at. See
-also `swe doctor cost`, `swe doctor tpu`.
+Says what the run would do, from the versions installed and a record of each
+shard to the room on the disk, and everything that would keep it from starting
+or from being what was meant. Nothing is trained and nothing is written. The
+exit status is 1 if there is a fault, and 2 if there is no experiment to look
+at. See also `swe doctor cost`, `swe doctor tpu`.
 """
 
 import dataclasses
@@ -17,6 +18,8 @@ from rich import markup
 from swe_tf import errors
 from swe_tf.commands import early
 from swe_tf.commands import stock_options
+
+_COLORS = {"ok": "green", "warn": "yellow", "fault": "red"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +37,11 @@ def run(options: Options) -> None:
   config = experiment.read_config(options)
   console = rich_console.Console(soft_wrap=True, highlight=False)
   faults = []
-  for name, passed, text in checks.run(config, options.model_dir):
-    if not passed:
+  for name, verdict, text in checks.run(config, options.model_dir):
+    if verdict == "fault":
       faults.append(name)
-    label = "[green]ok   [/]" if passed else "[red]fault[/]"
-    console.print(f"{label} {name:<10}", markup.escape(text))
+    color = _COLORS[verdict]
+    console.print(f"[{color}]{verdict:<5}[/] {name:<10}", markup.escape(text))
   if faults:
     raise errors.Failed(
       f"the run cannot start; faults above: {', '.join(faults)}."

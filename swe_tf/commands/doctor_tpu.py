@@ -12,7 +12,6 @@ compiles the trainer's loop instead of one step.
 
 import dataclasses
 import functools
-import pathlib
 from typing import Any
 
 from rich import console as rich_console
@@ -89,7 +88,7 @@ def run(options: Options) -> None:
   say = functools.partial(console.print, soft_wrap=True)
   all_layers = tpu.num_layers(config)
   layers = depths[0] if len(depths) == 1 else all_layers
-  output_dir = pathlib.Path(options.output_dir)
+  output_dir = files.as_path(options.output_dir)
   loop_steps = config.trainer.steps_per_loop if options.loop else None
   compile_steps = functools.partial(
     tpu.compile_steps,

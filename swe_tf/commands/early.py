@@ -4,7 +4,6 @@ A wrong call is answered in a fraction of a second, and nothing is written.
 """
 
 from collections.abc import Mapping
-import os
 from typing import Any
 
 from swe_tf import errors
@@ -92,17 +91,19 @@ def check_run(options: stock_options.StockOptions) -> None:
   consistency.check_replicas(values)
   modes = {_TRAIN: "train", _VALIDATION: "eval"}
   needed = [name for name, word in modes.items() if word in mode]
-  model_dir = options.model_dir or os.devnull
-  resumes = os.path.isfile(os.path.join(model_dir, "checkpoint"))
-  check_data(values, *needed, resumes=resumes or files.is_url(model_dir))
-  if resumes:
+  model_dir = options.model_dir
+  resumes = (
+    model_dir is not None and (files.as_path(model_dir) / "checkpoint").exists()
+  )
+  check_data(values, *needed, resumes=resumes)
+  if model_dir is not None and resumes:
     _check_same_model(values, model_dir)
 
 
 def _check_same_model(values: Mapping[str, Any], model_dir: str) -> None:
   """Raises if a run in `model_dir` would be resumed with another encoder."""
   try:
-    before = files.read_yaml(os.path.join(model_dir, "params.yaml"))
+    before = files.read_yaml(files.as_path(model_dir) / "params.yaml")
   except errors.UsageError:
     return  # It is written anew by every start, and nothing else reads it.
   if not isinstance(before, dict):

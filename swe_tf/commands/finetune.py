@@ -173,7 +173,7 @@ def run(options: Options) -> int:
       )
     ]
   console = rich_console.Console()
-  with launcher.workers(stays=True) as (worker,):
+  with launcher.workers(stays=True, uses=options) as (worker,):
     waiting = [plan for plan in plans if not plan.is_trained]
     if waiting:
       console.print("starting TensorFlow and checking the input ...")

@@ -3,7 +3,7 @@
 # By group: the module in swe_tf.commands of each command, and what it is for.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
   "Try it": {
-    "demo": ("demo", "pre-train a small BERT on this machine's text"),
+    "demo": ("demo", "a small BERT with and without sharing, and a page"),
     "experiments": ("experiments", "list the configurations, or print one"),
   },
   "Before a run": {

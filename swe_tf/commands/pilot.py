@@ -13,8 +13,8 @@ share, cannot tell. Re-run it after an interruption to resume.
 
 from collections.abc import Mapping
 import dataclasses
+import io
 import math
-import os
 from typing import Any
 
 from rich import console as rich_console
@@ -73,13 +73,13 @@ def _steps(options: Options, config: Any, console) -> int:
   from swe_tf.study import pilot
 
   assert options.hours is not None
-  plan = os.path.join(options.output_dir, "pilot.json")
-  if os.path.exists(plan):  # A pilot that goes on keeps its steps.
+  plan = files.as_path(options.output_dir) / "pilot.json"
+  if plan.exists():  # A pilot that goes on keeps its steps.
     return int(files.read_json(plan)["steps"])
   planned = config.trainer.train_steps
   trial = pilot.make_study(options.experiment, config, planned, options.seeds)
   console.print("timing a step of the baseline ...")
-  with launcher.workers(options.jobs) as workers:
+  with launcher.workers(options.jobs, uses=trial.overrides) as workers:
     timing = workers[0].run(
       "swe_tf.study.pilot:time_step",
       {"experiment": options.experiment, "overrides": trial.overrides},
@@ -131,7 +131,7 @@ def _print_outcomes(
   console.print(table)
 
 
-def _draw(records, path: str, word: str) -> None:
+def _draw(records, path: files.PathLike, word: str) -> None:
   """Draws the validation curves at the best rates, by steps and by FLOPs."""
   from matplotlib import figure
 
@@ -152,7 +152,9 @@ def _draw(records, path: str, word: str) -> None:
   by_steps.set_ylabel("validation loss")
   by_steps.legend(fontsize=8)
   drawing.suptitle(f"pilot: {word}")
-  drawing.savefig(path, metadata={"Software": None})
+  png = io.BytesIO()
+  drawing.savefig(png, format="png", metadata={"Software": None})
+  files.write_bytes(path, png.getvalue())
 
 
 def run(options: Options) -> int:
@@ -180,7 +182,7 @@ def run(options: Options) -> int:
   if options.dry_run:
     return 0
   files.write_json(
-    os.path.join(options.output_dir, "pilot.json"),
+    files.as_path(options.output_dir) / "pilot.json",
     {"steps": steps, "arms": list(study.tuning.arms)},
   )
   failed = sweep_command.run_study(
@@ -200,7 +202,7 @@ def run(options: Options) -> int:
   }
   verdict = outcome_lib.judge(outcomes, pilot.sharing_arms(study))
   _print_outcomes(outcomes, edges, console)
-  picture = os.path.join(options.output_dir, "pilot.png")
+  picture = files.as_path(options.output_dir) / "pilot.png"
   _draw(records, picture, verdict.word)
   console.print(f"verdict: [bold]{verdict.word}[/bold]", highlight=False)
   console.print(verdict.reason, soft_wrap=True, highlight=False)
@@ -208,7 +210,7 @@ def run(options: Options) -> int:
     console.print(note, soft_wrap=True, highlight=False)
   console.print(f"curves: {picture}", soft_wrap=True)
   files.write_json(
-    os.path.join(options.output_dir, "pilot.json"),
+    files.as_path(options.output_dir) / "pilot.json",
     {
       "steps": steps,
       "arms": list(study.tuning.arms),

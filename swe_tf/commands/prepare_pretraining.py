@@ -5,8 +5,8 @@ r"""Converts text files to masked TFRecords.
 
 With `--tfds=wikipedia/20230601.en` in the place of `--input`, TFDS downloads
 the text. Model Garden's stock loader reads the shards. They are a function of
-the text and the flags, whatever --jobs is. Re-run it after Ctrl-C to make the
-shards that are missing.
+the text and the flags, whatever --jobs and --runner are. Re-run it after Ctrl-C
+to make the shards that are missing.
 """
 
 import dataclasses
@@ -84,6 +84,16 @@ class Options(job.Options):
     None,
     lower_bound=1,
   )
+  runner: str | None = options_lib.flag(
+    "A runner of Apache Beam, such as DataflowRunner, instead of processes of "
+    "this machine.",
+    None,
+  )
+  runner_option: tuple[str, ...] = options_lib.flag(
+    "With --runner: an option of Beam's, name=value. Repeat it for more.",
+    (),
+    repeated=True,
+  )
 
   def __post_init__(self):
     if bool(self.input) == bool(self.tfds):
@@ -92,6 +102,28 @@ class Options(job.Options):
       )
     if not self.vocab and not self.learn_vocab:
       raise errors.UsageError("--vocab is missing, or --learn_vocab.")
+    if self.runner and self.jobs:
+      raise errors.UsageError(
+        f"--jobs={self.jobs} is for the processes of this machine; with "
+        "--runner the number of workers is an option of the runner's."
+      )
+    if self.runner_option and not self.runner:
+      raise errors.UsageError(
+        f"--runner_option={self.runner_option[0]} needs --runner."
+      )
+    if self.runner == "DataflowRunner":
+      self._check_reach()
+
+  def _check_reach(self):
+    """Raises unless other machines can read the text and write the shards."""
+    places = {"output_dir": [self.output_dir], "input": self.input.split(",")}
+    for name, paths in places.items():
+      for path in filter(None, map(str.strip, paths)):
+        if not files.is_url(path):
+          raise errors.UsageError(
+            f"--{name}={path}: the workers of {self.runner} cannot reach it; "
+            "name a URL, such as gs://BUCKET/PATH."
+          )
 
 
 def run(options: Options) -> None:

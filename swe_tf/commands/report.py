@@ -1,4 +1,4 @@
-r"""Writes tables and figures of runs, beside the paper's.
+r"""Writes a verdict, tables and figures of runs, beside the paper's.
 
     swe report --runs=runs/study --output_dir=runs/report
     swe report --runs=runs/study,runs/glue --output_dir=runs/report
@@ -9,10 +9,10 @@ each table, and the figures as PNG and SVG. What was not run is an empty cell.
 """
 
 import dataclasses
-import pathlib
 
 from absl import logging
 
+from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.report import build
 from swe_tf.report import output
@@ -41,10 +41,10 @@ def run(options: Options) -> None:
   """Writes the report."""
   output.check(options.output_dir)
   logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
-  sections, head = build.make_sections(options.runs, options.site_scores)
-  output.write(options.output_dir, build.make_files(sections, head))
-  print(head)
-  for section in sections:
-    if section.is_empty:
-      print(f"{section.title}: {section.absent}")
-  print(f"report: {pathlib.Path(options.output_dir) / 'report.html'}")
+  sections, opening = build.make_sections(options.runs, options.site_scores)
+  output.write(options.output_dir, build.make_files(sections, opening))
+  print(opening.runs)
+  print(opening.verdict)
+  for line in opening.settings:
+    print(f"- {line}")
+  print(f"report: {files.as_path(options.output_dir) / 'report.html'}")

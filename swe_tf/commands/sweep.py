@@ -24,9 +24,10 @@ from swe_tf import library
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.runs import launcher
-from swe_tf.runs import progress
+from swe_tf.runs import status
 from swe_tf.runs import sweep as sweep_lib
 from swe_tf.study import early as study_early
+from swe_tf.study import hparams
 from swe_tf.study import study_file
 
 
@@ -91,13 +92,13 @@ def _print_plan(
       f"{steps:,}",
       f"{tokens[run.name]:,}",
       f"{run.cost:.2e}",
-      progress.show_time(time),
+      status.show_time(time),
     )
   console.print(table)
   time_left = "time unknown until a run has finished"
   if speed:
     time_left = (
-      f"{progress.show_time(speed * left / jobs)} with --jobs={jobs}, as fast "
+      f"{status.show_time(speed * left / jobs)} with --jobs={jobs}, as fast "
       "as the finished runs"
     )
   console.print(f"left: {left:.2e} FLOPs, {time_left}")
@@ -129,6 +130,7 @@ def _write_study(
       "runs": {run.name: dict(run.point) for run in study.runs},
     },
   )
+  hparams.write_study(output_dir, study)
 
 
 def run(options: Options) -> int:
@@ -227,7 +229,8 @@ def run_study(
   failures: dict[str, Exception] = {}
   asked: set[str] = set()
   sweep = _make_sweep(study, configs, output_dir, shard)
-  with launcher.workers(jobs) as workers:
+  uses = [output_dir, *(config.as_dict() for config in configs.values())]
+  with launcher.workers(jobs, uses=uses) as workers:
     more: study_file.Study | None = study
     while more is not None:
       study = more

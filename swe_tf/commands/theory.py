@@ -10,7 +10,6 @@ status is 1 if a proved claim does not hold.
 
 import dataclasses
 import os
-import pathlib
 
 # Read when numpy loads. The matrices here are small: threads of BLAS cost more
 # than they give, on a busy machine ten times more.
@@ -19,7 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import rich.console
 
-from swe_tf import errors
+from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.theory import claims as claims_lib
 from swe_tf.theory import experiment
@@ -54,14 +53,8 @@ class Options:
 
 def run(options: Options) -> int:
   """Runs the experiments and prints their claims."""
-  output_dir = pathlib.Path(options.output_dir)
-  try:
-    output_dir.mkdir(parents=True, exist_ok=True)
-  except OSError as error:
-    raise errors.UsageError(
-      f"--output_dir={output_dir} cannot be made a directory "
-      f"({error.strerror}); name another one."
-    ) from error
+  files.check_output_dir(options.output_dir, "output_dir")
+  output_dir = files.as_path(options.output_dir)
   console = rich.console.Console()
   names = options.experiments
   claims = experiment.run(

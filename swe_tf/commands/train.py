@@ -5,19 +5,22 @@ r"""`official.nlp.train` with the swe experiments registered: the same flags.
       --params_override=...
 
 All it adds to the stock driver is what `gin/swe.gin` adds, a check of the
-configuration and the data before anything is written, and an orderly end: after
-SIGTERM or Ctrl-C it saves a checkpoint and exits with status 75, which says
-that the same command goes on.
+configuration and the data before anything is written, a bar that shows how far
+it is, and an orderly end: after SIGTERM or Ctrl-C it saves a checkpoint and
+exits with status 75, which says that the same command goes on.
 """
 
 import dataclasses
 
 from absl import flags
 from absl import logging
+from rich import console as rich_console
 
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
+from swe_tf.runs import actions
+from swe_tf.runs import progress as progress_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +54,30 @@ def _check(options: Options) -> None:
   if is_ours and loads and not tf.train.latest_checkpoint(options.model_dir):
     task.initialize(task.build_model())
     tf_keras.backend.clear_session()  # The run names its layers afresh.
+  if isinstance(params, experiment.SharingExperimentConfig):
+    for warning in checks.warnings(params, options.model_dir):
+      print(f"WARNING: {warning}", flush=True)
+
+
+def _shown_trainer(shown: progress_lib.Progress, name: str):
+  """Returns our trainer's class, made to show how far it is."""
+  from swe_tf.training import trainer
+
+  class ShownTrainer(trainer.SharedWeightsTrainer):
+    """Trains as its base class does, and shows the step and the loss."""
+
+    _is_shown = False
+
+    def train(self, num_steps):
+      if not self._is_shown:
+        self._is_shown = True
+        step, steps = self.global_step.numpy(), self.config.trainer.train_steps
+        shown.start(name, int(step), steps)
+      logs = super().train(num_steps)
+      actions.ReportLoss(self, lambda status: shown.step(name, status))(logs)
+      return logs
+
+  return ShownTrainer
 
 
 def run(options: Options) -> None:
@@ -63,11 +90,13 @@ def run(options: Options) -> None:
   from official.nlp import train as stock_driver
   from swe_tf import registry  # noqa: F401 (registers)
   from swe_tf.training import interruption
-  from swe_tf.training import trainer
+  from swe_tf.training import saving
 
+  name = "train"
+  shown = progress_lib.Progress(rich_console.Console(), {name: 1.0}, str)
   with gin.unlock_config():
     gin.bind_parameter(
-      "train_utils.create_trainer.trainer_cls", trainer.SharedWeightsTrainer
+      "train_utils.create_trainer.trainer_cls", _shown_trainer(shown, name)
     )
   verbosity = logging.get_verbosity()
   logging.set_verbosity(logging.ERROR)  # The run itself says all of it again.
@@ -77,5 +106,6 @@ def run(options: Options) -> None:
     tfm_flags.define_flags()
   for name, value in vars(options).items():  # What the driver reads.
     flags.FLAGS[name].value = value
-  with interruption.watch():
+  watched = saving.full_disk_told(options.model_dir)
+  with shown, interruption.watch(), watched:
     stock_driver.main([])

@@ -95,7 +95,7 @@ def bert_pretraining() -> cfg.ExperimentConfig:
   make = pretrain_dataloader.BertPretrainDataConfig
   common = dict(use_next_sentence_label=False, max_predictions_per_seq=77)
   return _experiment(
-    make(is_training=True, seed=0, **common),
+    make(is_training=True, **common),
     make(is_training=False, **common),
   )
 
@@ -104,4 +104,4 @@ def bert_pretraining() -> cfg.ExperimentConfig:
 def bert_pretraining_text() -> cfg.ExperimentConfig:
   """Pre-trains on raw text: tokenized, packed and masked in the graph."""
   make = pretrain_text.PretrainTextDataConfig
-  return _experiment(make(is_training=True, seed=0), make(is_training=False))
+  return _experiment(make(is_training=True), make(is_training=False))

@@ -11,6 +11,9 @@ from official.core import train_utils
 from official.modeling import hyperparams
 from swe_tf import errors
 
+# Gin itself knows local files only.
+gin.config.register_file_reader(tf.io.gfile.GFile, tf.io.gfile.exists)
+
 # What Model Garden raises for a config that is at fault.
 _FAULTS = (LookupError, AttributeError, TypeError, ValueError, yaml.YAMLError)
 

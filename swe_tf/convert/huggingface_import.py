@@ -88,7 +88,10 @@ def _read_tensors(path: files.PathLike) -> dict[str, np.ndarray]:
   """Returns the tensors of a file by the names that BERT has today."""
   tensors = {}
   try:
-    with safetensors.safe_open(str(path), framework="numpy") as archive:
+    with (
+      files.local_copy(path) as local,
+      safetensors.safe_open(local, framework="numpy") as archive,
+    ):
       for name in archive.keys():  # noqa: SIM118 (no dict)
         short = name.removeprefix("bert.")
         short = short.replace("LayerNorm.gamma", "LayerNorm.weight")

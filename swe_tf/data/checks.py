@@ -85,7 +85,7 @@ def _check_shards(params, vocab_size) -> dict[str, str]:
       folders[found["vocab_sha256"]] = folder
     elif folder not in unknown:
       logging.info("No manifest in %s: one record is checked.", folder)
-      _check_record(params, shard, vocab_size)
+      check_record(params, shard, vocab_size)
       unknown.add(folder)
   return folders
 
@@ -102,7 +102,11 @@ def _matched(params):
   return paths
 
 
-def _check_record(params, shard, vocab_size):
+def check_record(
+  params: pretrain_dataloader.BertPretrainDataConfig,
+  shard: str,
+  vocab_size: int | None,
+) -> None:
   """Raises if the first record of a shard does not fit `params`."""
   try:
     records = dataset_fn.pick_dataset_fn(params.file_type)(shard)

@@ -1,6 +1,6 @@
 """Builds the dataset of a data config, from any training step on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 import functools
 import os
 
@@ -23,10 +23,12 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     self,
     input_context: tf.distribute.InputContext | None = None,
     start_step: int = 0,
+    bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
     """Returns one input pipeline's batches from `start_step` on."""
     reader = resumable.ResumableInputReader(
       self._params,
+      bad_files=bad_files,
       dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
       count_fn=_example_counter(),
       decoder_fn=self._decode,
@@ -53,6 +55,7 @@ def build_dataset(
   params: cfg.DataConfig,
   input_context: tf.distribute.InputContext | None = None,
   start_step: int = 0,
+  bad_files: Collection[str] = (),
 ) -> tf.data.Dataset:
   """Returns the per-replica batches that a run sees from `start_step` on.
 
@@ -62,13 +65,14 @@ def build_dataset(
       registered loader and starts from the beginning.
     input_context: The input pipeline, given by `tf.distribute`.
     start_step: The number of training steps taken already.
+    bad_files: Files that are read as far as they can be.
   """
   if type(params) is pretrain_dataloader.BertPretrainDataConfig:  # pylint: disable=unidiomatic-typecheck
     loader = ResumablePretrainDataLoader(params)
   else:
     loader = data_loader_factory.get_data_loader(params)
   if isinstance(loader, _RESUMABLE):
-    return loader.load(input_context, start_step)
+    return loader.load(input_context, start_step, bad_files)
   if start_step:
     logging.warning(
       "%s starts from the beginning of its data, not from step %d.",

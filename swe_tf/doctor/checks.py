@@ -1,28 +1,21 @@
 """What `swe doctor` checks: one line each about what a run would do."""
 
 from collections.abc import Callable, Iterator
-import glob
-import importlib.metadata
-import os
+import functools
 
 import tensorflow as tf
+import tf_keras
 
 from official.core import config_definitions as cfg
 from official.core import task_factory
 from swe_tf import errors
-from swe_tf import files
 from swe_tf.configs import consistency
 from swe_tf.configs import cost as cost_lib
+from swe_tf.doctor import data
+from swe_tf.doctor import environment
+from swe_tf.doctor import findings
+from swe_tf.doctor import model_dir as model_dir_lib
 from swe_tf.doctor import units_of_measure as show
-
-_PACKAGES = ("tensorflow", "tf-keras", "tf-models-official")
-
-
-def _versions(config: cfg.ExperimentConfig) -> str:
-  del config
-  return ", ".join(
-    f"{package} {importlib.metadata.version(package)}" for package in _PACKAGES
-  )
 
 
 def check_devices(config: cfg.ExperimentConfig) -> str:
@@ -39,19 +32,6 @@ def check_devices(config: cfg.ExperimentConfig) -> str:
   consistency.check_replicas(config.as_dict())
   replicas = max(1, runtime.num_gpus)
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
-
-
-def _data(config: cfg.ExperimentConfig) -> str:
-  """Checks that the data is there, sound, and fits the model."""
-  task_factory.get_task(config.task).check_data()
-  data = config.task.train_data
-  paths = data.input_path
-  patterns = paths.split(",") if isinstance(paths, str) else paths
-  found = sum(len(tf.io.gfile.glob(pattern)) for pattern in patterns)
-  return (
-    f"{found} files, batches of {data.global_batch_size} sequences of "
-    f"{data.seq_length} tokens"
-  )
 
 
 def _model(config: cfg.ExperimentConfig) -> str:
@@ -85,44 +65,89 @@ def _schedule(config: cfg.ExperimentConfig) -> str:
       f"the learning rate is decayed at step {end:,}, but the run ends at "
       f"{steps:,}: leave decay_steps unset, and it follows train_steps."
     )
+  warmup_steps = getattr(warmup, "warmup_steps", 0) or 0
+  if warmup_steps >= steps:
+    raise findings.Warned(
+      f"the warm-up takes {warmup_steps:,} steps and the run has {steps:,}: "
+      "the learning rate never reaches its peak; lower warmup_steps, or leave "
+      "it unset."
+    )
   return (
     f"{optimization.optimizer.type}, peak {peak:g} at step "
-    f"{getattr(warmup, 'warmup_steps', 0):,}, "
+    f"{warmup_steps:,}, "
     f"{decay.end_learning_rate:g} at step {end:,}"
   )
 
 
-def _model_dir(directory: str | None) -> str:
-  """Says what is in the model directory already."""
-  if not directory:
-    return "none given"
-  files.check_output_dir(directory, "model_dir")
-  latest = tf.train.latest_checkpoint(directory)
-  if latest:
-    return f"{directory}: would resume from {os.path.basename(latest)}"
-  state = "not empty" if glob.glob(f"{glob.escape(directory)}/*") else "new"
-  return f"{directory}: {state}, no checkpoint"
+def _init_checkpoint(
+  config: cfg.ExperimentConfig, directory: str | None
+) -> str:
+  """Checks that every weight of `task.init_checkpoint` has its place."""
+  path = config.task.init_checkpoint
+  if not path:
+    return "none: the weights are drawn"
+  if directory and tf.train.latest_checkpoint(directory):
+    return f"{path}: not read, the run is resumed"
+  task = task_factory.get_task(config.task)
+  task.initialize(task.build_model())
+  tf_keras.backend.clear_session()
+  return f"{path}: fits"
 
 
-_CHECKS: dict[str, Callable[[cfg.ExperimentConfig], str]] = {
-  "versions": _versions,
-  "devices": check_devices,
-  "data": _data,
-  "model": _model,
-  "phases": _phases,
-  "schedule": _schedule,
-}
+def _all(model_dir: str | None) -> dict[str, Callable[..., str]]:
+  return {
+    "versions": environment.check_versions,
+    "devices": check_devices,
+    "data": data.check_data,
+    "hosts": data.check_hosts,
+    "model": _model,
+    "init": functools.partial(_init_checkpoint, directory=model_dir),
+    "phases": _phases,
+    "batch": environment.check_batch,
+    "schedule": _schedule,
+    "precision": environment.check_precision,
+    "model_dir": functools.partial(
+      model_dir_lib.check_model_dir, directory=model_dir
+    ),
+    "room": functools.partial(model_dir_lib.check_room, directory=model_dir),
+  }
 
 
 def run(
   config: cfg.ExperimentConfig, model_dir: str | None
-) -> Iterator[tuple[str, bool, str]]:
-  """Yields each check's name, whether it passed, and a line about it."""
-  for name, check in {
-    **_CHECKS,
-    "model_dir": lambda _: _model_dir(model_dir),
-  }.items():
+) -> Iterator[tuple[str, str, str]]:
+  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
+  for name, check in _all(model_dir).items():
     try:
-      yield name, True, check(config)
+      yield name, "ok", check(config)
+    except findings.Warned as warning:
+      yield name, "warn", str(warning)
     except errors.UsageError as error:
-      yield name, False, str(error)
+      yield name, "fault", str(error)
+
+
+def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
+  """Yields what `swe train` says before it starts: the cheap checks.
+
+  What keeps a run from starting is raised by the commands' own checks.
+
+  Args:
+    config: An experiment that shares weights.
+    model_dir: The directory of the run.
+  """
+  cheap: list[Callable[[cfg.ExperimentConfig], str]] = [
+    environment.check_versions,
+    data.check_hosts,
+    environment.check_precision,
+    functools.partial(model_dir_lib.check_model_dir, directory=model_dir),
+  ]
+  if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
+    # It makes an optimizer; workers and TPUs must be connected to before that.
+    cheap.append(
+      functools.partial(model_dir_lib.check_room, directory=model_dir)
+    )
+  for check in cheap:
+    try:
+      check(config)
+    except errors.UsageError as error:
+      yield str(error)

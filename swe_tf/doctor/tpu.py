@@ -13,13 +13,13 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
-import pathlib
 import subprocess
 import sys
 from typing import Any
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.doctor import lowering
 from swe_tf.doctor import steps
 from swe_tf.doctor import topologies
@@ -112,7 +112,7 @@ def compile_steps(
   config: cfg.ExperimentConfig,
   topology: topologies.Topology,
   depths: Sequence[int],
-  directory: pathlib.Path,
+  directory: files.Path,
   jobs: int,
   say: Say,
   lower: Lower = lowering.lower_step,
@@ -134,7 +134,6 @@ def compile_steps(
   Returns:
     The compiler's reports, by kind and depth.
   """
-  directory.mkdir(parents=True, exist_ok=True)
   programs = {}
   for depth in depths:
     for kind in kinds:
@@ -156,34 +155,35 @@ def compile_steps(
     }
 
 
-def _keep(module: bytes, directory: pathlib.Path) -> pathlib.Path:
+def _keep(module: bytes, directory: files.Path) -> files.Path:
   name = hashlib.sha256(module).hexdigest()[:16]
   path = directory / f"{name}.hlo_pb"
-  path.write_bytes(module)
+  files.write_bytes(path, module)
   return path
 
 
-def _compile(path: pathlib.Path, topology: topologies.Topology, say: Say):
+def _compile(path: files.Path, topology: topologies.Topology, say: Say):
   """Runs the compiler in a process of its own, unless it has run before."""
   versions = require_compiler().replace(", ", "_").replace(" ", "-")
   slug = topology.name.replace(":", "-")
   report = path.with_suffix(f".{slug}.{versions}.json")
   if not report.exists():
     options = [f"{k}={v}" for k, v in topology.generation.options.items()]
-    done = subprocess.run(
-      [
-        sys.executable,
-        "-m",
-        "swe_tf.doctor.tpu_compiler",
-        str(path),
-        topology.name,
-        str(topology.replicas),
-        *options,
-      ],
-      capture_output=True,
-      text=True,
-      check=False,
-    )
+    with files.local_copy(path) as program:
+      done = subprocess.run(
+        [
+          sys.executable,
+          "-m",
+          "swe_tf.doctor.tpu_compiler",
+          program,
+          topology.name,
+          str(topology.replicas),
+          *options,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+      )
     if done.returncode:
       lines = done.stderr.strip().splitlines() or ["killed"]
       raise errors.UsageError(f"the TPU compiler failed: {lines[-1]}")
@@ -191,11 +191,11 @@ def _compile(path: pathlib.Path, topology: topologies.Topology, say: Say):
     result["all_reduce"] = (
       result.get("collectives", {}).get("all-reduce", {}).get("bytes", 0)
     )
-    report.write_text(json.dumps(result, indent=2), encoding="utf-8")
+    files.write_json(report, result)
     say(
       f"compiled {path.name} for {topology.name} in {result['seconds']:.0f} s"
     )
-  return json.loads(report.read_text(encoding="utf-8"))
+  return files.read_json(report)
 
 
 def extrapolate(

@@ -11,7 +11,6 @@ Imports no TensorFlow: the worker does.
 
 from collections.abc import Sequence
 import dataclasses
-import pathlib
 from typing import Any
 
 from swe_tf import errors
@@ -51,7 +50,7 @@ class FineTuning:
       UsageError: If it holds runs of other settings.
     """
     self.runs = runs
-    self.output_dir = pathlib.Path(output_dir)
+    self.output_dir = files.as_path(output_dir)
     self.data = data
     self.settings = settings
     # Whether `run` selected one.
@@ -61,13 +60,11 @@ class FineTuning:
     self._begin: dict[str, Any] | None = None
     self._file = self.output_dir / "sweep.json"
     if self._file.exists():
-      earlier = files.read_json(self._file)
+      earlier, checkpoint = _read_sweep(self._file)
       directory_lib.refuse_other(
-        self._file,
-        dataclasses.asdict(protocol.Settings(**earlier["settings"])),
-        dataclasses.asdict(settings),
+        self._file, dataclasses.asdict(earlier), dataclasses.asdict(settings)
       )
-      self._keep_to(earlier["checkpoint"])
+      self._keep_to(checkpoint)
 
   def _keep_to(self, checkpoint: str) -> None:
     # The latest checkpoint of a directory may become another one.
@@ -180,3 +177,16 @@ class FineTuning:
       )
       progress.say(f"{run.name}: {split} {', '.join(shown)}")
     return True
+
+
+def _read_sweep(path: files.Path) -> tuple[protocol.Settings, str]:
+  """Returns the settings and the checkpoint of an earlier `swe finetune`."""
+  content = files.read_json(path)
+  try:
+    settings = protocol.Settings(**content["settings"])
+    return settings, str(content["checkpoint"])
+  except (KeyError, TypeError) as error:
+    raise errors.UsageError(
+      f"{path} is not what `swe finetune` writes (it lacks settings or a "
+      "checkpoint); choose another --output_dir."
+    ) from error

@@ -8,7 +8,6 @@ Called again, a run goes on from its checkpoint.
 """
 
 from collections.abc import Mapping
-import pathlib
 from typing import Any
 
 import tf_keras
@@ -17,15 +16,19 @@ from official.core import config_definitions as cfg
 from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
+from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import parsing
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
 from swe_tf.finetune import predictions
 from swe_tf.finetune import protocol
+from swe_tf.modeling import checkpoint_files
 from swe_tf.runs import actions
+from swe_tf.runs import status
 from swe_tf.runs import worker
 from swe_tf.tasks import encoder_source
+from swe_tf.training import recovery
 from swe_tf.training import runner as runner_lib
 
 _Fields = Mapping[str, Any]
@@ -46,13 +49,14 @@ def build_config(
     "swe/squad" if data.is_squad else "swe/glue"
   )
   config.task.model.encoder = source.encoder.config
+  checkpoint = checkpoint_files.for_model_garden(source.checkpoint)
   is_random = settings.init == protocol.RANDOM
   rate = {"polynomial": {"initial_learning_rate": run.learning_rate}}
   config.override(
     {
       "task": {
         "data_dir": str(data.directory),
-        "init_checkpoint": "" if is_random else source.checkpoint,
+        "init_checkpoint": "" if is_random else checkpoint,
         "epochs": settings.epochs,
         "max_train_examples": settings.max_train_examples,
         "seed": run.seed,
@@ -67,19 +71,6 @@ def build_config(
   return config
 
 
-class _Watch(actions.ReportLoss):
-  """Reports after each loop, and ends a run that diverged."""
-
-  def __call__(self, output) -> None:
-    super().__call__(output)
-    loss = float(output["training_loss"])
-    # Written so that it holds for NaN too. Model Garden has an action like
-    # this one, but its error is that of any fault.
-    if not loss <= self._trainer.config.trainer.loss_upper_bound:
-      step = int(self._trainer.global_step.numpy())
-      raise predictions.Diverged(f"loss {loss:g} at step {step}")
-
-
 def make_runner(config: cfg.ExperimentConfig, job: worker.Job):
   """Returns Model Garden's runner, restored or initialised."""
   tf_keras.backend.clear_session()  # There may have been runs before.
@@ -87,7 +78,7 @@ def make_runner(config: cfg.ExperimentConfig, job: worker.Job):
     config,
     job.path,
     mode="train",
-    actions=lambda trainer: [_Watch(trainer, job.report)],
+    actions=lambda trainer: [actions.ReportLoss(trainer, job.report)],
   )
 
 
@@ -117,14 +108,18 @@ def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
     train_utils.serialize_config(config, job.path)
     with runner.strategy.scope():
       runner.controller.train(steps)
-      job.report(steps, steps, "evaluating")
-      result["scores"] = _evaluate(runner.trainer, data, pathlib.Path(job.path))
+      job.report(status.Status(step=steps, steps=steps, text="evaluating"))
+      result["scores"] = _evaluate(
+        runner.trainer, data, files.as_path(job.path)
+      )
   except predictions.Diverged as error:
     result |= {"status": "diverged", "reason": str(error)}
+  except recovery.Diverged as error:
+    result |= {"status": "diverged", "reason": error.problem}
   return job.finish(result)
 
 
-def _evaluate(trainer, data, directory: pathlib.Path):
+def _evaluate(trainer, data, directory: files.Path):
   """Returns the scores by split, the split that selects first."""
   task, model = trainer.task, trainer.model
   if data.is_squad:
@@ -172,7 +167,7 @@ def predict(
         runner.trainer.model,
         split,
         glue_tasks.find_task(holder.task),
-        pathlib.Path(job.path) / predictions.prediction_file(holder, split),
+        files.as_path(job.path) / predictions.prediction_file(holder, split),
       )
       if found:
         scores[split.name] = found

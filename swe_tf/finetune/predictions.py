@@ -1,7 +1,6 @@
 """What a fine-tuned model says about a split, scored and written to files."""
 
 import math
-import pathlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ import orbit
 import tensorflow as tf
 
 from official.nlp.tasks import utils
+from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import predictions as squad_predictions
@@ -73,7 +73,7 @@ def evaluate_glue(
   model,
   split: prepared_data.Split,
   definition: glue_tasks.GlueTask,
-  path: pathlib.Path,
+  path: files.Path,
 ) -> Scores | None:
   """Predicts a split, writes a prediction file, and scores if it can be.
 
@@ -100,7 +100,7 @@ def evaluate_glue(
   }
 
 
-def evaluate_squad(task, model, directory: pathlib.Path) -> Scores:
+def evaluate_squad(task, model, directory: files.Path) -> Scores:
   """Answers the questions of the evaluation split, writes and scores them.
 
   For v2.0 `predictions.json` has the threshold of `best_f1` applied, so that

@@ -24,6 +24,7 @@ import tensorflow as tf
 import tf_keras
 
 from official.nlp.configs import bert
+from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import choose
 from swe_tf.methods import growth
@@ -193,6 +194,14 @@ class WideningPhases(growth.GrowthPhases):
       slots.drop_slots(self._optimizer, self._saved.narrow.variables)
       del self._saved.narrow
     return done
+
+  def went_back(self) -> None:
+    """See base class."""
+    if not self.stage and not hasattr(self._saved, "narrow"):
+      raise errors.Failed(
+        "the last checkpoint is from before the model was widened, and the "
+        "narrow one is freed by now; run the same command again."
+      )
 
 
 def build(ingredients: phases.Ingredients) -> phases.Training:

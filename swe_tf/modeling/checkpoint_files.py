@@ -5,6 +5,7 @@ DIR/checkpoint names the latest one. What they hold is read by TensorFlow.
 """
 
 import re
+from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
@@ -27,7 +28,10 @@ def find(checkpoint: files.PathLike, name: str = "") -> str:
     UsageError: If there is none, or its index is no index of a checkpoint.
   """
   path = files.as_path(checkpoint)
-  prefix = _latest(path) if path.is_dir() else str(checkpoint)
+  # First of all: in ram:// TensorFlow takes a prefix for a directory.
+  is_prefix = files.as_path(f"{checkpoint}.index").exists()
+  is_directory = not is_prefix and path.is_dir()
+  prefix = _latest(path) if is_directory else str(checkpoint)
   place = f"{name} ({checkpoint})" if name else str(checkpoint)
   if not prefix or not files.as_path(f"{prefix}.index").exists():
     raise errors.UsageError(
@@ -45,6 +49,35 @@ def find(checkpoint: files.PathLike, name: str = "") -> str:
       "checkpoint."
     )
   return prefix
+
+
+def reader(prefix: str) -> Any:
+  """Returns TensorFlow's reader of a checkpoint.
+
+  `tf.train.load_checkpoint` would look for a directory first; see `find`.
+  """
+  import tensorflow as tf
+
+  return tf.compat.v1.train.NewCheckpointReader(prefix)
+
+
+def for_model_garden(prefix: str) -> str:
+  """Returns what Model Garden's `init_checkpoint` takes for a checkpoint.
+
+  It looks for a directory first; see `find`.
+
+  Raises:
+    UsageError: If the checkpoint is in ram:// and not the latest one there.
+  """
+  if not files.uses_private_memory(prefix):
+    return prefix
+  directory = files.as_path(prefix).parent
+  if _latest(directory) != prefix:
+    raise errors.UsageError(
+      f"{prefix}: in ram://, only the latest checkpoint of a directory can be "
+      "loaded; copy it to a directory of its own."
+    )
+  return str(directory)
 
 
 def find_with_config(

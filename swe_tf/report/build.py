@@ -5,18 +5,21 @@ from collections.abc import Sequence
 from swe_tf import files
 from swe_tf.report import columns as columns_lib
 from swe_tf.report import comparisons
+from swe_tf.report import figures
 from swe_tf.report import finetuning
 from swe_tf.report import found_runs
+from swe_tf.report import page
 from swe_tf.report import paper_sections
 from swe_tf.report import render
 from swe_tf.report import run_sections
 from swe_tf.report import tables
+from swe_tf.report import verdict
 from swe_tf.scoring import column
 
 
 def make_sections(
   roots: Sequence[files.PathLike], site_scores: str = ""
-) -> tuple[list[tables.Section], str]:
+) -> tuple[list[tables.Section], tables.Opening]:
   """Reads runs and makes a report of them.
 
   Args:
@@ -24,7 +27,7 @@ def make_sections(
     site_scores: A file of scores that the benchmark's site gave; may be empty.
 
   Returns:
-    The sections, and a line that says what they are made of.
+    The sections, and what the report opens with.
 
   Raises:
     UsageError: If there are no runs.
@@ -38,37 +41,52 @@ def make_sections(
     columns,
   )
   compared = comparisons.compare(found)
-  finished = sum(run.status == found_runs.FINISHED for run in found)
   return [
+    paper_sections.losses(compared),
     paper_sections.methods(compared),
     paper_sections.widths(compared),
     paper_sections.base(compared),
     paper_sections.units(compared),
-    paper_sections.losses(compared),
     paper_sections.untie_steps(compared),
     run_sections.steps_ratios(compared),
     run_sections.learning_rates(compared),
     run_sections.finetuning(compared, notes),
     columns_lib.section(columns, site),
     run_sections.all_runs(found),
-  ], (
+  ], _opening(found, compared)
+
+
+def _opening(
+  found: Sequence[found_runs.Run],
+  compared: Sequence[comparisons.Comparison],
+) -> tables.Opening:
+  finished = sum(run.status == found_runs.FINISHED for run in found)
+  first, *settings = verdict.say(compared)
+  drawn = {each.title: verdict.differences(each) for each in compared}
+  drawn = {title: each for title, each in drawn.items() if each}
+  return tables.Opening(
+    first,
+    settings,
     f"{len(found)} runs, {finished} of them finished, in {len(compared)} "
-    f"{'setting' if len(compared) == 1 else 'settings'}."
+    f"{'setting' if len(compared) == 1 else 'settings'}.",
+    [figures.draw_differences("differences", drawn)] if drawn else [],
   )
 
 
 def make_files(
-  sections: Sequence[tables.Section], head: str
+  sections: Sequence[tables.Section], opening: tables.Opening
 ) -> dict[str, bytes]:
   """Returns the files of a report by name."""
   contents = {
-    "report.md": render.to_markdown(sections, head).encode(),
-    "report.html": render.to_html(sections, head).encode(),
+    "report.md": render.to_markdown(sections, opening).encode(),
+    "report.html": page.to_html(sections, opening).encode(),
   }
+  drawn = [*opening.figures]
   for section in sections:
     if section.tables and not section.is_empty:
       contents[f"{section.name}.csv"] = render.to_csv(section).encode()
-    for figure in section.figures:
-      contents[f"{figure.name}.png"] = figure.png
-      contents[f"{figure.name}.svg"] = figure.svg
+    drawn += section.figures
+  for figure in drawn:
+    contents[f"{figure.name}.png"] = figure.png
+    contents[f"{figure.name}.svg"] = figure.svg
   return contents

@@ -5,7 +5,6 @@ The rows are those of the paper's tables. Imports no TensorFlow.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import pathlib
 
 from swe_tf import files
 from swe_tf.report import found_runs
@@ -31,7 +30,7 @@ class Column:
   """
 
   name: str
-  checkpoint: pathlib.Path
+  checkpoint: files.Path
   init: str
   dev: Mapping[str, float]
 
@@ -46,7 +45,7 @@ def read_columns(roots: Sequence[files.PathLike]) -> list[Column]:
     found.append(
       Column(
         name,
-        pathlib.Path(content["checkpoint"]),
+        files.as_path(content["checkpoint"]),
         content["init"],
         content["scores"],
       )

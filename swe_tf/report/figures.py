@@ -1,10 +1,12 @@
-"""The figures of a report: loss curves (Figure 3), untie steps (Figure 4).
+"""The figures of a report: its verdict, loss curves, untie steps.
+
+Loss curves are the paper's Figure 3, untie steps its Figure 4.
 
 Drawn without pyplot, into memory, and the same bytes every time. Matplotlib
 takes a second: it is imported only to draw.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 import io
 from typing import Any
 
@@ -15,6 +17,7 @@ from swe_tf.report import comparisons
 from swe_tf.report import found_runs
 from swe_tf.report import groups as groups_lib
 from swe_tf.report import tables
+from swe_tf.report import verdict
 from swe_tf.sharing import untie_step as untie_step_lib
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -28,7 +31,65 @@ _COLOURS = (
   "#56B4E9",
 )
 _STYLES = ("-", "--", ":", "-.")
+_WORD_COLOURS = {verdict.AHEAD: "#0072B2", verdict.BEHIND: "#D55E00"}
 _SIZE, _DPI = (11.0, 4.4), 120
+
+
+def draw_differences(
+  name: str, settings: Mapping[str, Sequence[verdict.Difference]]
+) -> tables.Figure:
+  """Draws how far each method ends from the baseline, seed by seed.
+
+  Args:
+    name: The name of the figure.
+    settings: The differences by the title of the setting.
+  """
+  from matplotlib import figure
+
+  labels: list[str] = []
+  rows: list[tuple[int, verdict.Difference]] = []
+  headings: dict[int, str] = {}
+  for title, found in settings.items():
+    if len(settings) > 1:
+      headings[len(labels)] = title
+      labels.append("")
+    rows += [(len(labels) + i, each) for i, each in enumerate(found)]
+    labels += [each.method for each in found]
+  # Narrow, so that its labels can be read on a phone.
+  size = 8.0, 1.1 + 0.3 * len(labels)
+  drawing = figure.Figure(figsize=size, dpi=_DPI, layout="constrained")
+  panel = drawing.subplots()
+  panel.axvline(0.0, color="black", linewidth=1.2)
+  for row, each in rows:
+    colour = _WORD_COLOURS.get(each.word, "gray")
+    if len(each.values) > 1:
+      ends = each.interval.low, each.interval.high
+      panel.plot(ends, (row, row), color=colour, linewidth=2.5, alpha=0.6)
+    panel.plot(each.values, [row] * len(each.values), "o", color=colour)
+  panel.set_yticks([row for row, _ in rows], [each.method for _, each in rows])
+  panel.tick_params(axis="y", labelsize=8)
+  for row, title in headings.items():
+    panel.axhline(row - 0.5, color="gray", linewidth=0.5)
+    panel.text(
+      0.01,
+      row,
+      title,
+      transform=panel.get_yaxis_transform(),
+      va="center",
+      fontsize=8,
+      backgroundcolor="white",
+    )
+  panel.set_ylim(len(labels) - 0.5, -0.5)
+  panel.set_xlabel(
+    "final validation loss minus the baseline's (nats a token); left is better"
+  )
+  panel.grid(alpha=0.25, axis="x")
+  return _save(
+    drawing,
+    name,
+    "A dot is a seed, a line the 95% interval of the mean over seeds: blue is "
+    "ahead of the baseline, orange behind it, gray undecided.",
+  )
 
 
 def draw_losses(

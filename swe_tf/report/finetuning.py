@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import difflib
 import json
-import pathlib
 import re
 import statistics
 
@@ -35,7 +34,7 @@ class FineTuning:
 
   name: str
   task: str
-  checkpoint: pathlib.Path
+  checkpoint: files.Path
   protocol: str
   scores: Mapping[str, float]
 
@@ -59,7 +58,7 @@ def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
       FineTuning(
         name,
         selection["task"],
-        pathlib.Path(sweep["checkpoint"]),
+        files.as_path(sweep["checkpoint"]),
         json.dumps(settings, sort_keys=True),
         column_lib.read_dev(directory),
       )
@@ -97,11 +96,11 @@ def attach(
       )
   by_directory = {run.directory.resolve(): run for run in found}
 
-  def run_of(checkpoint: pathlib.Path) -> found_runs.Run | None:
+  def run_of(checkpoint: files.Path) -> found_runs.Run | None:
     parents = checkpoint.resolve().parents
     return next((by_directory[p] for p in parents if p in by_directory), None)
 
-  dev: dict[pathlib.Path, dict[str, float]] = collections.defaultdict(dict)
+  dev: dict[files.Path, dict[str, float]] = collections.defaultdict(dict)
   notes = []
   for each in finetunings:
     run = run_of(each.checkpoint)
@@ -149,6 +148,6 @@ def _with_scores(
   return dataclasses.replace(run, scores={**run.scores, **scores})
 
 
-def _step(checkpoint: pathlib.Path) -> int | None:
+def _step(checkpoint: files.Path) -> int | None:
   match = re.fullmatch(r"ckpt-(\d+)", checkpoint.name)
   return int(match[1]) if match else None

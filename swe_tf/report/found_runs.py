@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import math
-import os
 import pathlib
 from typing import Any
 
@@ -38,7 +37,7 @@ class Run:
   """
 
   name: str
-  directory: pathlib.Path
+  directory: files.Path
   config: run_config.RunConfig
   step: int
   status: str
@@ -64,19 +63,17 @@ class Run:
 
 def directories_with(
   roots: Sequence[files.PathLike], name: str
-) -> Iterator[tuple[str, pathlib.Path]]:
+) -> Iterator[tuple[str, files.Path]]:
   """Yields each directory that holds a file once, after its name for readers.
 
   The name is relative to the root, which it begins with.
   """
   seen = set()
-  for root in map(pathlib.Path, roots):
-    for place, folders, names in os.walk(root):
-      folders.sort()
-      path = pathlib.Path(place)
-      if name in names and path.resolve() not in seen:
+  for root in map(files.as_path, roots):
+    for path in files.directories_with(root, name):
+      if path.resolve() not in seen:
         seen.add(path.resolve())
-        yield str(pathlib.Path(root.name) / path.relative_to(root)), path
+        yield str(pathlib.PurePath(root.name) / path.relative_to(root)), path
 
 
 def read_runs(
@@ -95,7 +92,7 @@ def read_runs(
     UsageError: If a directory is not there, or there is no run.
   """
   for root in roots:
-    if not os.path.isdir(root):
+    if not files.as_path(root).is_dir():
       raise errors.UsageError(
         f"--runs={root} is no directory; name one with runs in it."
       )
@@ -128,7 +125,7 @@ def read_runs(
 
 
 def _read_run(
-  name: str, directory: pathlib.Path, config: run_config.RunConfig
+  name: str, directory: files.Path, config: run_config.RunConfig
 ) -> Run:
   train = _scalars(directory / "train")
   validation = _scalars(directory / "validation")
@@ -166,11 +163,11 @@ def _read_run(
   )
 
 
-def _scalars(directory: pathlib.Path) -> dict[str, scalars.Curve]:
+def _scalars(directory: files.Path) -> dict[str, scalars.Curve]:
   return scalars.read_scalars(str(directory)) if directory.is_dir() else {}
 
 
-def _json(path: pathlib.Path) -> dict[str, Any]:
+def _json(path: files.Path) -> dict[str, Any]:
   content = files.read_json(path) if path.exists() else {}
   return content if isinstance(content, dict) else {}
 

@@ -69,18 +69,22 @@ class Group:
   def statistic(self, name: str) -> Statistic | None:
     return summarize(self.values(name).values())
 
-  def difference(
-    self, baseline: Optional["Group"], name: str
-  ) -> Statistic | None:
-    """Returns the difference to the baseline, over the seeds of both."""
+  def differences(self, baseline: Optional["Group"], name: str) -> list[float]:
+    """Returns the differences to the baseline, one for each seed of both."""
     if baseline is None or baseline is self:
-      return None
+      return []
     theirs = baseline.values(name)
-    return summarize(
+    return [
       value - theirs[seed]
       for seed, value in self.values(name).items()
       if seed in theirs
-    )
+    ]
+
+  def difference(
+    self, baseline: Optional["Group"], name: str
+  ) -> Statistic | None:
+    """Returns the mean difference to the baseline, over the seeds of both."""
+    return summarize(self.differences(baseline, name))
 
   @property
   def untie_step(self) -> float | None:

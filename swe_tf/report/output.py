@@ -1,8 +1,6 @@
 """The directory of a report: it overwrites its own files, and no others."""
 
 from collections.abc import Iterable, Mapping
-import os
-import pathlib
 
 from swe_tf import errors
 from swe_tf import files
@@ -23,12 +21,12 @@ def check(output_dir: files.PathLike) -> list[str]:
   Raises:
     UsageError: If it is no directory, or holds what no report wrote.
   """
-  path = pathlib.Path(output_dir)
+  path = files.as_path(output_dir)
   if path.exists() and not path.is_dir():
     raise errors.UsageError(
       f"--output_dir={path} is a file; name a directory for the report."
     )
-  held = sorted(os.listdir(path)) if path.exists() else []
+  held = sorted(each.name for each in path.iterdir()) if path.exists() else []
   ours = []
   if MANIFEST in held:
     content = files.read_json(path / MANIFEST)
@@ -51,7 +49,7 @@ def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
     output_dir: The directory.
     contents: The files by name.
   """
-  path = pathlib.Path(output_dir)
+  path = files.as_path(output_dir)
   earlier = check(path)
   # Before all others: what is interrupted can still be replaced.
   _write_manifest(path, {*contents, *earlier} - {MANIFEST})
@@ -63,6 +61,6 @@ def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
   _write_manifest(path, contents)
 
 
-def _write_manifest(path: pathlib.Path, names: Iterable[str]) -> None:
+def _write_manifest(path: files.Path, names: Iterable[str]) -> None:
   content = {"made_by": "swe report", "files": sorted(names)}
   files.write_json(path / MANIFEST, content)

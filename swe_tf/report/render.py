@@ -1,9 +1,11 @@
-"""Sections to Markdown, CSV and one HTML page that needs nothing else."""
+"""What a report consists of, in order; as Markdown, and its tables as CSV.
 
-import base64
-from collections.abc import Iterator, Sequence
+As a page it is made by `page`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 import csv
-import html
+import dataclasses
 import io
 from typing import Any
 
@@ -15,7 +17,9 @@ TITLE = "Sharing weights, then unsharing: runs beside the paper"
 
 READING = (
   "Every number is of a finished run, or stands in a column of the paper. An "
-  "empty cell was not measured.",
+  "empty cell was not measured; a column without any is only in the CSV file.",
+  "A method is ahead of the baseline, or behind it, if Student's 95% interval "
+  "of the difference excludes 0; one seed tells neither.",
   "± is the sample standard deviation over seeds, not the error of the mean; "
   "runs are averaged only if nothing but their seeds differs.",
   "Gains and differences to the baseline are means over the seeds that both "
@@ -30,21 +34,6 @@ READING = (
   "The budget is that of one run: all runs of a setting see the same steps "
   "and tokens. The wall time is what the runs wrote down, on their machine.",
 )
-
-_STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto;
-  max-width: 90rem; padding: 0 1rem; color: #1a1a1a; background: #fff; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; margin: .5rem 0 1rem; }
-th, td { border: 1px solid #ccc; padding: .25rem .5rem; text-align: right;
-  white-space: nowrap; }
-th { background: #f2f2f2; white-space: normal; vertical-align: bottom; }
-td:first-child, th:first-child { text-align: left; }
-td.paper, th.paper { background: #fbf6e9; }
-img { max-width: 100%; height: auto; }
-figcaption { font-size: 13px; color: #444; }
-"""
-
 
 _MARKS = {"h2": "## ", "h3": "### ", "p": ""}
 
@@ -76,109 +65,92 @@ def to_csv(section: tables.Section) -> str:
   return text.getvalue()
 
 
+def parts(
+  sections: Sequence[tables.Section], opening: tables.Opening
+) -> Iterator[tuple[str, Iterable[tuple[str, Any]]]]:
+  """Yields the parts of a report in order, the blocks of each after its name.
+
+  A block is a tag with its content.
+  """
+  figures = [("figure", figure) for figure in opening.figures]
+  lists = [("list", opening.settings)] if opening.settings else []
+  yield (
+    "opening",
+    [("verdict", opening.verdict), *lists, *figures, ("p", opening.runs)],
+  )
+  for section in sections:
+    if not section.is_empty:
+      yield section.name, _blocks(section)
+  yield "reading", [("h2", "How to read the numbers"), ("list", READING)]
+  empty = [
+    f"{section.title}: {section.absent}"
+    for section in sections
+    if section.is_empty
+  ]
+  if empty:
+    yield "absent", [("h2", "What these runs do not show"), ("list", empty)]
+
+
 def _blocks(section: tables.Section) -> Iterator[tuple[str, Any]]:
-  """Yields what a section consists of, each after its tag."""
+  """Yields what a section with runs consists of, each after its tag."""
   yield "h2", section.title
-  for line in [section.absent] if section.is_empty else section.text:
+  for line in section.text:
     yield "p", line
-  for table in () if section.is_empty else section.tables:
+  for table in section.tables:
     if table.title:
       yield "h3", table.title
     for note in table.notes:
       yield "p", note
-    yield "table", table
+    yield "table", _without_empty_columns(table)
   for figure in section.figures:
     yield "figure", figure
 
 
-def _cells(table: tables.Table) -> list[list[str]]:
+def _without_empty_columns(table: tables.Table) -> tables.Table:
+  """Returns a table without the columns in which nothing was measured."""
+  columns = [
+    column
+    for column in table.columns
+    if any(column.show(row.get(column.key)) for row in table.rows)
+  ]
+  return dataclasses.replace(table, columns=columns)
+
+
+def cells_of(table: tables.Table) -> list[list[str]]:
   return [
     [column.show(row.get(column.key)) for column in table.columns]
     for row in table.rows
   ]
 
 
-def to_markdown(sections: Sequence[tables.Section], head: str) -> str:
+def to_markdown(
+  sections: Sequence[tables.Section], opening: tables.Opening
+) -> str:
   """Returns the report in Markdown; figures are files beside it."""
-  lines = [f"# {TITLE}", "", head, "", *(f"- {line}" for line in READING), ""]
-  for section in sections:
-    for tag, content in _blocks(section):
+  lines = [f"# {TITLE}", ""]
+  for _, blocks in parts(sections, opening):
+    for tag, content in blocks:
       if tag == "table":
         titles = [column.title for column in content.columns]
-        rows = [titles, ["---"] * len(titles), *_cells(content)]
+        rows = [titles, ["---"] * len(titles), *cells_of(content)]
         lines += map(_markdown_row, rows)
       elif tag == "figure":
-        caption = content.caption
+        caption = _markdown_text(content.caption)
         lines += [f"![{caption}]({content.name}.png)", "", caption]
+      elif tag == "list":
+        lines += [f"- {_markdown_text(line)}" for line in content]
+      elif tag == "verdict":
+        lines.append(f"**{_markdown_text(content)}**")
       else:
-        lines.append(_MARKS[tag] + content)
+        lines.append(_MARKS[tag] + _markdown_text(content))
       lines.append("")
   return "\n".join(lines)
 
 
+def _markdown_text(text: str) -> str:
+  return text.replace("<", "&lt;")  # Markdown may have HTML in it.
+
+
 def _markdown_row(cells: Sequence[str]) -> str:
-  return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def to_html(sections: Sequence[tables.Section], head: str) -> str:
-  """Returns the report as a page with its figures in it."""
-  lines = [
-    "<!DOCTYPE html>",
-    '<html lang="en">',
-    "<head>",
-    '<meta charset="utf-8">',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    _tag("title", TITLE),
-    f"<style>{_STYLE}</style>",
-    "</head>",
-    "<body>",
-    _tag("h1", TITLE),
-    _tag("p", head),
-    "<ul>",
-    *(_tag("li", line) for line in READING),
-    "</ul>",
-  ]
-  for section in sections:
-    lines.append(f'<section id="{section.name}">')
-    for tag, content in _blocks(section):
-      if tag == "table":
-        lines += _html_table(content)
-      elif tag == "figure":
-        lines.append(_html_figure(content))
-      else:
-        lines.append(_tag(tag, content))
-    lines.append("</section>")
-  return "\n".join([*lines, "</body>", "</html>", ""])
-
-
-def _tag(name: str, text: str, kind: str = "") -> str:
-  return f"<{name}{kind}>{html.escape(text)}</{name}>"
-
-
-def _html_table(table: tables.Table) -> list[str]:
-  kinds = [
-    ' class="paper"' if "paper" in column.key else ""
-    for column in table.columns
-  ]
-  titles = [column.title for column in table.columns]
-  return [
-    '<div class="wide"><table>',
-    "<thead><tr>",
-    *(_tag("th", title, kind) for title, kind in zip(titles, kinds)),
-    "</tr></thead><tbody>",
-    *(
-      f"<tr>{''.join(_tag('td', *pair) for pair in zip(cells, kinds))}</tr>"
-      for cells in _cells(table)
-    ),
-    "</tbody></table></div>",
-  ]
-
-
-def _html_figure(figure: tables.Figure) -> str:
-  data = base64.b64encode(figure.svg).decode("ascii")
-  caption = html.escape(figure.caption)
-  return (
-    f'<figure><img alt="{caption}" '
-    f'src="data:image/svg+xml;base64,{data}">'
-    f"<figcaption>{caption}</figcaption></figure>"
-  )
+  texts = [_markdown_text(cell).replace("|", "\\|") for cell in cells]
+  return f"| {' | '.join(texts)} |"

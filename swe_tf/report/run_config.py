@@ -147,13 +147,14 @@ def read(content: Mapping[str, Any]) -> RunConfig:
     if name.startswith(_RATE) and name.split(".")[-1] in _RATE_NAMES
   ]
   data = train_data.get("tfds_name") or train_data.get("input_path") or ""
+  seed, data_seed = task.get("seed"), train_data.get("seed")
   return RunConfig(
     **_method(
       catalog.read(task, train_steps, encoder.num_layers if encoder else None)
     ),
     train_steps=train_steps,
     learning_rate=float(rates[0]) if rates else None,
-    seed=(task.get("seed"), train_data.get("seed")),
+    seed=(seed, seed if data_seed is None else data_seed),
     batch_size=train_data.get("global_batch_size"),
     seq_length=train_data.get("seq_length"),
     data=",".join(data) if isinstance(data, list) else str(data),

@@ -99,3 +99,20 @@ class Section:
   @property
   def is_empty(self) -> bool:
     return not any(table.rows for table in self.tables) and not self.figures
+
+
+@dataclasses.dataclass(frozen=True)
+class Opening:
+  """What a report begins with.
+
+  Attributes:
+    verdict: What the runs say, in a sentence or two.
+    settings: The same of each setting, if there are several.
+    runs: What the report is made of.
+    figures: Figures that show the verdict.
+  """
+
+  verdict: str
+  settings: Sequence[str]
+  runs: str
+  figures: Sequence[Figure] = ()

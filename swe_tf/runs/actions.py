@@ -3,12 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-# Is called with the steps done, the steps of the run, and what is going on.
-Report = Callable[[int, int, str], Any]
+from swe_tf.runs import status as status_lib
+
+# Is called with a `status.Status`.
+Report = Callable[[status_lib.Status], Any]
 
 
 class ReportLoss:
-  """Reports the step and the loss after each training loop."""
+  """Reports how far the run is after each training loop.
+
+  All it reads is what the trainer has logged anyway.
+  """
 
   def __init__(self, trainer, report: Report):
     """Initializes the action.
@@ -20,12 +25,18 @@ class ReportLoss:
     self._trainer, self._report = trainer, report
 
   def __call__(self, output) -> None:
-    tau = int(output.get("sharing/untie_step", 0))
-    note = f"untied after step {tau}, " if tau else ""
-    if self._trainer.phase == "shared":
-      note = "shared, "
+    config = self._trainer.config
+    data = config.task.train_data
+    tau = output.get("sharing/untie_step")
     self._report(
-      int(self._trainer.global_step.numpy()),
-      self._trainer.config.trainer.train_steps,
-      f"{note}loss {float(output['training_loss']):.3f}",
+      status_lib.Status(
+        step=int(self._trainer.global_step.numpy()),
+        steps=config.trainer.train_steps,
+        phase=self._trainer.phase if "sharing/phase" in output else "",
+        untie_step=None if tau is None else int(tau),
+        loss=float(output["training_loss"]),
+        tokens_per_step=(
+          data.global_batch_size * getattr(data, "seq_length", 0)
+        ),
+      )
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.modeling import checkpoint_files
 from swe_tf.runs import scalars
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -182,11 +183,10 @@ def _checkpoints(directory: files.PathLike) -> dict[int, str]:
 def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
   """Compares two checkpoints, variable by variable."""
   import numpy as np
-  import tensorflow as tf
 
-  from swe_tf.training import checkpoint as checkpoint_lib
+  from swe_tf.training import saved_weights
 
-  readers = [tf.train.load_checkpoint(path) for path in (one, other)]
+  readers = [checkpoint_files.reader(path) for path in (one, other)]
   ours, theirs = (
     {key for key in reader.get_variable_to_shape_map() if key.endswith(_SUFFIX)}
     for reader in readers
@@ -201,7 +201,7 @@ def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
     if is_alike and mine.dtype.kind in "fiu":
       apart = np.abs(mine.astype(float) - yours.astype(float))
       distances[key] = float(np.max(apart))
-  weights = checkpoint_lib.weight_keys(one) | checkpoint_lib.weight_keys(other)
+  weights = saved_weights.weight_keys(one) | saved_weights.weight_keys(other)
   kinds = {key: _kind(key, weights) for key in ours | theirs}
   return tuple(_part(kind, kinds, ours, theirs, distances) for kind in KINDS)
 

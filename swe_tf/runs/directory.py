@@ -3,7 +3,8 @@
     overrides.yaml   the run's own configuration
     run.json         its name, and what else a person or a report wants to know
     run.lock         held by the process that is at work, whose id it holds
-    log.txt          all that the process printed
+    log.txt          all that the process printed; of a run in the process of
+                     its sweep, what ended it
     progress.json    how far it is, and how long it has taken so far
     result.json      written last: a run that has it is finished
 
@@ -12,38 +13,27 @@ Beside them are those of Model Garden: params.yaml, checkpoints, event files.
 
 from collections.abc import Iterator, Mapping
 import contextlib
-import fcntl
-import os
-import pathlib
 import time
-from typing import Any, TextIO
+from typing import Any
 
 import yaml
 
 from swe_tf import errors
 from swe_tf import files
-
-# A worker whose sweep was killed ends at once; a lock that is held for longer
-# is somebody else's.
-_LOCK_SECONDS = 15.0
+from swe_tf.runs import locks
 
 
 class RunDirectory:
   """The directory of a run.
 
   Attributes:
-    path: Where it is: on a file system that has locks, so not a URL.
+    path: Where it is; it may be a URL.
     config_file: `overrides.yaml`.
     log_file: `log.txt`.
   """
 
   def __init__(self, path: files.PathLike):
-    if files.is_url(path):
-      raise errors.UsageError(
-        f"{path}: the runs of a sweep need a directory with locks; choose a "
-        "local or a mounted one."
-      )
-    self.path = pathlib.Path(path)
+    self.path = files.as_path(path)
     self.config_file = self.path / "overrides.yaml"
     self.log_file = self.path / "log.txt"
 
@@ -88,33 +78,25 @@ class RunDirectory:
       UsageError: If another process is at it, and does not end soon.
     """
     self.path.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + _LOCK_SECONDS
-    with open(self.path / "run.lock", "a+", encoding="utf-8") as file:
-      while not _try_to_lock(file):
+    kind = locks.Lease if files.is_url(self.path) else locks.FileLock
+    lock = kind(self.path / "run.lock")
+    deadline = time.monotonic() + lock.patience
+    try:
+      while not lock.try_to_take():
         if time.monotonic() > deadline:
-          file.seek(0)
           raise errors.UsageError(
             f"{self.path}: another process is at this run (its id is "
-            f"{file.read() or 'not known'}). Wait for it, or end it, and run "
+            f"{lock.holder() or 'not known'}). Wait for it, or end it, and run "
             "the same command again."
           )
-        time.sleep(0.1)
-      file.truncate(0)
-      file.write(str(os.getpid()))
-      file.flush()
+        time.sleep(lock.interval)
       yield
+    finally:
+      lock.release()
 
   def _read(self, name: str) -> dict[str, Any] | None:
     path = self.path / name
     return files.read_json(path) if path.exists() else None
-
-
-def _try_to_lock(file: TextIO) -> bool:
-  try:
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return True
-  except BlockingIOError:
-    return False
 
 
 def refuse_other(path: files.PathLike, earlier: Any, now: Any) -> None:

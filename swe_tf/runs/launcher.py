@@ -11,6 +11,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.runs import worker as worker_lib
 
 Message = dict[str, Any]
 
@@ -126,10 +127,50 @@ class Worker:
       pass_fds=[write_end],
       # Ctrl-C is for the sweep, which then closes the pipe.
       start_new_session=True,
-      env={"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1", **os.environ},
+      env={"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1", **os.environ},
     )
     os.close(write_end)
     return process
+
+
+class WorkerHere(Worker):
+  """Does jobs in this process, one after the other: `start` waits for the end.
+
+  For paths that no other process sees, such as ram://. A job that crashes ends
+  the sweep.
+  """
+
+  def __init__(self) -> None:
+    super().__init__(stays=True)
+    self._received: list[Message] = []
+
+  def start(
+    self,
+    function: str,
+    arguments: Mapping[str, Any],
+    directory: files.PathLike | None = None,
+  ) -> None:
+    """Does a job."""
+    job = {
+      "function": function,
+      "arguments": arguments,
+      "directory": None if directory is None else os.fspath(directory),
+      "is_alone": False,
+    }
+
+    def send(**message: Any) -> None:
+      # As another process would have it: without tuples.
+      self._received.append(json.loads(json.dumps(message)))
+
+    worker_lib.perform(send, job)
+    # `select` finds that it can be read.
+    self._messages = os.open(os.devnull, os.O_RDONLY)
+
+  def receive(self) -> list[Message]:
+    """Returns the messages of the job that was done."""
+    os.close(self._messages)
+    messages, self._received = self._received, []
+    return messages
 
 
 def value_of(message: Message) -> Any:
@@ -141,9 +182,30 @@ def value_of(message: Message) -> Any:
 
 
 @contextlib.contextmanager
-def workers(count: int = 1, *, stays: bool = False) -> Iterator[list[Worker]]:
-  """Yields workers that divide the cores, and ends them after the block."""
-  made = [Worker(stays=stays, cores=_share(i, count)) for i in range(count)]
+def workers(
+  count: int = 1, *, stays: bool = False, uses: Any = ()
+) -> Iterator[list[Worker]]:
+  """Yields workers that divide the cores, and ends them after the block.
+
+  Args:
+    count: How many.
+    stays: See `Worker`.
+    uses: The paths of their jobs, or what shows them when printed. If one is in
+      the memory of this process, the only worker is this process.
+
+  Raises:
+    UsageError: If more than one worker would have to be this process.
+  """
+  made: list[Worker]
+  if files.uses_private_memory(uses):
+    if count > 1:
+      raise errors.UsageError(
+        f"--jobs={count}: ram:// is the memory of one process; use --jobs=1, "
+        "or paths that other processes see."
+      )
+    made = [WorkerHere()]
+  else:
+    made = [Worker(stays=stays, cores=_share(i, count)) for i in range(count)]
   try:
     yield made
   finally:

@@ -1,30 +1,37 @@
 """Shows how far runs are and how long the rest takes.
 
-A live display on a terminal: a bar for all runs, and one for each that is at
-work. Without a terminal there are only the lines for runs that have ended.
+A live display on a terminal: a bar for each run that is at work, and one for
+all if there are several. Elsewhere, in a log for example, plain lines: how far
+a run is from time to time, and how it ended.
 """
 
 from collections.abc import Callable, Mapping
 import contextlib
-import datetime
 import time
 from typing import Any
 
 from rich import console as rich_console
 from rich import progress as rich_progress
+from rich import table as rich_table
+
+from swe_tf.runs import status as status_lib
 
 Result = Mapping[str, Any]
 
-
-def show_time(seconds: float | None) -> str:
-  """Returns h:mm:ss, or a question mark for a time that is not known."""
-  if seconds is None:
-    return "?"
-  return str(datetime.timedelta(seconds=round(seconds)))
+# In a log a run has a line after each half minute, and when its phase changes;
+# after the first hour, each time that it has got 1% older.
+_LINE_SECONDS = 30.0
+_LINE_PART = 0.01
+_NAME_WIDTH = 24  # Columns that a name is never cut below.
+_WIDE = 110  # Columns of a terminal that has room for long bars.
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
-  """The display of some runs."""
+  """The display of some runs.
+
+  Attributes:
+    bars: What is shown on a terminal.
+  """
 
   def __init__(
     self,
@@ -46,28 +53,41 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     # Which part of a run is done, and which was when this call started it.
     self._part = dict.fromkeys(costs, 0.0)
     self._part_before: dict[str, float] = {}
-    self._bars = rich_progress.Progress(
-      rich_progress.TextColumn("{task.description}"),
-      rich_progress.BarColumn(),
-      rich_progress.TextColumn("{task.fields[note]}"),
+    self._speed = {name: status_lib.Speed() for name in costs}
+    # When a run had its last line in the log, and in which phase it was.
+    self._last_line: dict[str, tuple[float, str]] = {}
+    self.bars = rich_progress.Progress(
+      rich_progress.TextColumn(
+        "{task.description}",
+        markup=False,
+        table_column=rich_table.Column(
+          no_wrap=True,
+          min_width=min(_NAME_WIDTH, max(map(len, costs), default=0)),
+        ),
+      ),
+      rich_progress.BarColumn(30 if console.width > _WIDE else 8),
+      rich_progress.TextColumn("{task.fields[note]}", markup=False),
       console=console,
       transient=True,
+      refresh_per_second=2,
       disable=not console.is_terminal,
     )
-    self._bar_of_all = self._bars.add_task("", total=1.0, note="")
+    self._bar_of_all: rich_progress.TaskID | None = None
+    if len(costs) > 1:
+      self._bar_of_all = self.bars.add_task("", total=1.0, note="")
     self._bar_of: dict[str, rich_progress.TaskID] = {}
     self._refresh()
 
   def __enter__(self):
-    self._bars.start()
+    self.bars.start()
     return self
 
   def __exit__(self, *unused_exception):
-    self._bars.stop()
+    self.bars.stop()
 
   def say(self, text: str) -> None:
     """Prints a line."""
-    self._console.print(text, highlight=False, soft_wrap=True)
+    self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
   def skip(self, name: str, result: Result) -> None:
     """Notes a run that was finished before."""
@@ -79,19 +99,29 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     """Notes that a run starts, or goes on after a step."""
     part = step / steps if steps else 0.0
     self._part_before[name] = self._part[name] = part
-    bar = self._bars.add_task(name, total=1.0, note="starting")
-    self._bars.update(bar, completed=part)
+    if name in self._bar_of:  # It starts again, for another checkpoint.
+      self.bars.remove_task(self._bar_of[name])
+    bar = self.bars.add_task(name, total=1.0, note="starting")
+    self.bars.update(bar, completed=part)
     self._bar_of[name] = bar
 
-  def step(self, name: str, step: int, steps: int, text: str) -> None:
+  def step(self, name: str, status: status_lib.Status) -> None:
     """Notes how far a run is and what is going on."""
-    self._part[name] = step / steps
-    self._bars.update(
-      self._bar_of[name],
-      completed=self._part[name],
-      note=f"{step:,} of {steps:,}  {text}",
-    )
+    self._part[name] = status.step / status.steps
+    text = status.describe(self._speed[name].measure(status.step))
+    self.bars.update(self._bar_of[name], completed=self._part[name], note=text)
+    if not self._console.is_terminal:
+      self._log(name, status.phase, text)
     self._refresh()
+
+  def _log(self, name: str, phase: str, text: str) -> None:
+    """Prints a line, unless there was one a short time ago."""
+    now = time.monotonic()
+    pause = max(_LINE_SECONDS, _LINE_PART * (now - self._began))
+    then, phase_then = self._last_line.get(name, (self._began, phase))
+    if now - then >= pause or phase != phase_then:
+      self._last_line[name] = now, phase
+      self.say(f"{name}: {text}")
 
   def finish(self, name: str, result: Result) -> None:
     """Notes that a run has finished."""
@@ -113,18 +143,21 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
   def _end(self, name: str, text: str) -> None:
     self._part[name] = 1.0
-    self._bars.remove_task(self._bar_of.pop(name))
+    self.bars.remove_task(self._bar_of.pop(name))
     self._refresh()
     left = self.time_left()
-    self.say(f"{name}: {text}" + (f", {show_time(left)} left" if left else ""))
+    rest = f", {status_lib.show_time(left)} left" if left else ""
+    self.say(f"{name}: {text}{rest}")
 
   def _refresh(self) -> None:
+    if self._bar_of_all is None:
+      return
     whole = sum(self._costs.values())
     parts = (self._part[name] * cost for name, cost in self._costs.items())
     ended = {name for name, part in self._part.items() if part == 1.0}
-    self._bars.update(
+    self.bars.update(
       self._bar_of_all,
       completed=sum(parts) / (whole or 1.0),
       description=f"{len(ended - {*self._bar_of})} of {len(self._part)} runs",
-      note=f"{show_time(self.time_left())} left",
+      note=f"{status_lib.show_time(self.time_left())} left",
     )

@@ -21,6 +21,7 @@ from swe_tf import files
 from swe_tf.runs import directory as directory_lib
 from swe_tf.runs import launcher
 from swe_tf.runs import progress as progress_lib
+from swe_tf.runs import status as status_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,9 +149,8 @@ class Sweep:
           run = running[worker]
           for message in worker.receive():
             if message["event"] == "progress":
-              progress.step(
-                run.name, message["step"], message["steps"], message["text"]
-              )
+              del message["event"]
+              progress.step(run.name, status_lib.Status(**message))
               continue
             del running[worker]
             try:

@@ -10,14 +10,15 @@ A job is a JSON line on stdin:
 The function is called with a `Job` and the arguments. With a directory, which
 may be null, the process holds its lock, and all that is printed goes to its
 log. Without cores it may use all. What happens goes as JSON lines to the file
-descriptor FD: `event` is `progress` (with `step`, `steps`, `text`) any number
-of times, then once `done` (`value`), `usage_error` or `failed` (`text`).
+descriptor FD: `event` is `progress` (with the fields of `status.Status`) any
+number of times, then once `done` (`value`), `usage_error` or `failed` (`text`).
 
 A process of its own keeps a crash away from the sweep. Started by `launcher`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -29,11 +30,14 @@ import traceback
 from typing import Any
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf import plugins
 from swe_tf.runs import directory as directory_lib
+from swe_tf.runs import logs
+from swe_tf.runs import status as status_lib
 
-# What a process that is killed does not count.
-_SAVE_SECONDS = 2.0
+# What a process that is killed does not count; writing to a store takes longer.
+_SAVE_SECONDS, _SAVE_SECONDS_URL = 2.0, 20.0
 
 
 class Job:
@@ -61,10 +65,10 @@ class Job:
     assert self.directory is not None
     return str(self.directory.path)
 
-  def report(self, step: int, steps: int, text: str) -> None:
+  def report(self, status: status_lib.Status) -> None:
     """Tells how far the run is, and what is going on."""
-    self._progress |= {"step": step, "steps": steps}
-    self._send(event="progress", step=step, steps=steps, text=text)
+    self._progress |= {"step": status.step, "steps": status.steps}
+    self._send(event="progress", **dataclasses.asdict(status))
 
   def save(self) -> None:
     """Writes `progress.json`."""
@@ -108,26 +112,39 @@ def _jobs_until_stdin_closes() -> "queue.Queue[dict[str, Any]]":
 
 
 @contextlib.contextmanager
-def _at_work(job: Job) -> Iterator[None]:
-  """Holds the lock, sends output to the log, and saves the progress."""
+def _at_work(job: Job, is_alone: bool) -> Iterator[None]:
+  """Holds the lock, keeps the log, and saves the progress.
+
+  Args:
+    job: The job.
+    is_alone: Whether all output of the process is the job's.
+  """
   if job.directory is None:
     yield
     return
   ended = threading.Event()
+  log_file = job.directory.log_file
+  is_url = files.is_url(log_file)
 
   def save():
-    while not ended.wait(_SAVE_SECONDS):
+    while not ended.wait(_SAVE_SECONDS_URL if is_url else _SAVE_SECONDS):
       job.save()
+      save_log()
 
   saver = threading.Thread(target=save, daemon=True)
-  with job.directory.lock(), open(job.directory.log_file, "ab") as log:
-    for stream in (1, 2):
-      os.dup2(log.fileno(), stream)
+  nowhere = contextlib.nullcontext(lambda: None)
+  with (
+    job.directory.lock(),
+    logs.capture(log_file) if is_alone else nowhere as save_log,
+  ):
     saver.start()
     try:
       yield
     except Exception:
-      traceback.print_exc()
+      if is_alone:
+        traceback.print_exc()
+      else:
+        logs.append(log_file, traceback.format_exc())
       raise
     finally:
       ended.set()
@@ -141,15 +158,28 @@ def _do(
   arguments: Mapping[str, Any],
   directory: str | None,
   cores: Sequence[int] = (),
+  is_alone: bool = True,
 ) -> Any:
   """Does a job and returns what its function returns."""
   if cores:  # Before TensorFlow counts them.
     os.sched_setaffinity(0, cores)
   job = Job(directory_lib.RunDirectory(directory) if directory else None, send)
-  with _at_work(job):
+  with _at_work(job, is_alone):
     plugins.load()
     module, name = function.split(":")
     return getattr(importlib.import_module(module), name)(job, **arguments)
+
+
+def perform(send: Callable[..., Any], job: Mapping[str, Any]) -> None:
+  """Does a job and sends its last message."""
+  try:
+    send(event="done", value=_do(send, **job))
+  except errors.UsageError as error:
+    # Some list what differs on lines of their own.
+    send(event="usage_error", text=" ".join(str(error).split()))
+  except Exception as error:  # Whatever a job raises is its own affair.
+    lines = str(error).splitlines() or [""]
+    send(event="failed", text=f"{type(error).__name__}: {lines[0]}")
 
 
 def main() -> None:
@@ -162,15 +192,7 @@ def main() -> None:
 
   jobs = _jobs_until_stdin_closes()
   while True:
-    job = jobs.get()
-    try:
-      send(event="done", value=_do(send, **job))
-    except errors.UsageError as error:
-      # Some list what differs on lines of their own.
-      send(event="usage_error", text=" ".join(str(error).split()))
-    except Exception as error:  # Whatever a job raises is its own affair.
-      lines = str(error).splitlines() or [""]
-      send(event="failed", text=f"{type(error).__name__}: {lines[0]}")
+    perform(send, jobs.get())
 
 
 if __name__ == "__main__":

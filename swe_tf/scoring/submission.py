@@ -11,7 +11,6 @@ the file is taken from that subdirectory instead.
 """
 
 from collections.abc import Mapping
-import pathlib
 import zipfile
 
 from swe_tf import errors
@@ -33,12 +32,12 @@ FILLED = {
 }
 
 
-def find_predictions(runs: files.PathLike, name: str) -> pathlib.Path | None:
+def find_predictions(runs: files.PathLike, name: str) -> files.Path | None:
   """Returns the prediction file for one of `glue_tasks.SUBMISSIONS`, if any."""
-  runs = pathlib.Path(runs)
-  places = [(runs / name, "predictions.tsv")]
+  root = files.as_path(runs)
+  places = [(root / name, "predictions.tsv")]
   if name in _TRAINED_AS:
-    places.append((runs / _TRAINED_AS[name], f"{name}.tsv"))
+    places.append((root / _TRAINED_AS[name], f"{name}.tsv"))
   for directory, file_name in places:
     selection = directory / "selection.json"
     if selection.exists():

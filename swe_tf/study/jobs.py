@@ -4,14 +4,19 @@ from collections.abc import Mapping, Sequence
 import os
 from typing import Any
 
+import tf_keras
+
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.runs import actions
 from swe_tf.runs import scalars
 from swe_tf.runs import worker
 from swe_tf.study import experiments
+from swe_tf.study import hparams
 from swe_tf.training import runner as runner_lib
+from swe_tf.training import trainer as trainer_lib
 
 
 def train(
@@ -27,12 +32,15 @@ def train(
   assert job.directory is not None
   config = experiments.read_config(experiment, job.directory.config_file)
   config.lock()
-  curves = pretrain(job, config)
+  point = files.read_json(job.directory.path / "run.json")["axes"]
+  hparams.write_run(job.path, point)
+  _, curves = pretrain(job, config)
   absent = [name for name in metrics if name not in curves]
   if absent:
     raise errors.Failed(
       f"validation has no {absent[0]!r}, only {', '.join(sorted(curves))}"
     )
+  hparams.write_run(job.path, point, is_finished=True)
   return job.finish(
     {
       "status": "finished",
@@ -43,13 +51,24 @@ def train(
 
 
 def pretrain(
-  job: worker.Job, config: cfg.ExperimentConfig
-) -> Mapping[str, scalars.Curve]:
-  """Trains and evaluates, or goes on with it; returns the validation curves."""
+  job: worker.Job, config: cfg.ExperimentConfig, **trainer_arguments
+) -> tuple[trainer_lib.SharedWeightsTrainer, Mapping[str, scalars.Curve]]:
+  """Trains and evaluates, or goes on with it.
+
+  Args:
+    job: The job.
+    config: The experiment.
+    **trainer_arguments: For the trainer.
+
+  Returns:
+    The trainer after the last step, and the validation curves.
+  """
+  tf_keras.backend.clear_session()  # There may have been runs before.
   runner = runner_lib.make_runner(
     config,
     job.path,
     actions=lambda trainer: [actions.ReportLoss(trainer, job.report)],
+    **trainer_arguments,
   )
   train_utils.serialize_config(config, job.path)
   runner.run()
@@ -61,4 +80,4 @@ def pretrain(
     with runner.strategy.scope():
       runner.controller.evaluate(config.trainer.validation_steps)
     curves = scalars.read_scalars(log_dir)
-  return curves
+  return runner.trainer, curves

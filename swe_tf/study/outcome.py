@@ -7,20 +7,18 @@ of that run. Intervals are Student's, over seeds. Imports no TensorFlow, except
 to read runs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import math
-import pathlib
-import statistics
 from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.runs import directory as directory_lib
+from swe_tf.runs import intervals
 from swe_tf.runs import scalars
 from swe_tf.study import tuning as tuning_lib
 
-_LEVEL = 0.95
 SHARE, DO_NOT_SHARE = "share", "do not share"
 CANNOT_TELL = "cannot tell"
 
@@ -106,7 +104,7 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
   from swe_tf.configs import cost
   from swe_tf.study import experiments
 
-  root = pathlib.Path(output_dir)
+  root = files.as_path(output_dir)
   if not (root / "study.json").exists():
     raise errors.UsageError(
       f"{root} has no study.json: no sweep was run there."
@@ -137,52 +135,6 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
   return records
 
 
-@dataclasses.dataclass(frozen=True)
-class Interval:
-  """A mean over seeds with its 95% interval.
-
-  Attributes:
-    mean: The mean.
-    low: The lower end; minus infinity for a single value.
-    high: The upper end.
-    n: The number of values.
-  """
-
-  mean: float
-  low: float
-  high: float
-  n: int
-
-  def __str__(self) -> str:
-    if self.n < 2:
-      return f"{self.mean:.3f} (one seed)"
-    return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-
-def interval(values: Iterable[float | None]) -> Interval | None:
-  """Returns mean and interval; None if there are no values or one is None.
-
-  >>> print(interval([0.8, 0.9, 0.85]))
-  0.850 (0.726 to 0.974)
-  """
-  found = list(values)
-  numbers = [value for value in found if value is not None]
-  if not found or len(numbers) < len(found):
-    return None
-  mean = statistics.fmean(numbers)
-  if len(numbers) < 2:
-    return Interval(mean, -math.inf, math.inf, 1)
-  half = _quantile(len(numbers)) * statistics.stdev(numbers)
-  half /= math.sqrt(len(numbers))
-  return Interval(mean, mean - half, mean + half, len(numbers))
-
-
-def _quantile(n: int) -> float:
-  from scipy import stats
-
-  return float(stats.t.ppf(0.5 + _LEVEL / 2, n - 1))
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
   """What an arm came to, at its best learning rate.
@@ -206,14 +158,14 @@ class Outcome:
 
   arm: str
   learning_rate: float
-  loss: Interval
-  difference: Interval | None
-  steps_ratio: Interval | None
-  flops_ratio: Interval | None
+  loss: intervals.Interval
+  difference: intervals.Interval | None
+  steps_ratio: intervals.Interval | None
+  flops_ratio: intervals.Interval | None
   reached: int
   flops: float
   control: str
-  at_equal_flops: Interval | None
+  at_equal_flops: intervals.Interval | None
 
 
 def best_rate(records: Sequence[Record], arm: str) -> float | None:
@@ -278,19 +230,21 @@ def compare(
     reached = [ratios(run, other) for run, other in pairs if run.curve]
     control = (controls or {}).get(arm, baseline)
     others = best.get(control, {})
-    losses = interval(run.final_loss for run in runs.values())
+    losses = intervals.interval(run.final_loss for run in runs.values())
     assert losses is not None
     outcomes[arm] = Outcome(
       arm=arm,
       learning_rate=next(iter(runs.values())).learning_rate,
       loss=losses,
-      difference=interval(r.final_loss - b.final_loss for r, b in pairs),
-      steps_ratio=interval(steps for steps, _ in reached),
-      flops_ratio=interval(flops for _, flops in reached),
+      difference=intervals.interval(
+        r.final_loss - b.final_loss for r, b in pairs
+      ),
+      steps_ratio=intervals.interval(steps for steps, _ in reached),
+      flops_ratio=intervals.interval(flops for _, flops in reached),
       reached=sum(steps is not None for steps, _ in reached),
       flops=pairs[0][0].flops / pairs[0][1].flops if pairs else math.nan,
       control=control,
-      at_equal_flops=interval(
+      at_equal_flops=intervals.interval(
         run.final_loss - others[seed].final_loss
         for seed, run in runs.items()
         if seed in others
@@ -355,13 +309,13 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
   )
 
 
-def _seeds_needed(difference: Interval) -> str:
+def _seeds_needed(difference: intervals.Interval) -> str:
   """Says how many seeds would tell, if mean and deviation stayed the same."""
   if difference.n < 2:
     return "more than one seed is needed"
   deviation = (difference.high - difference.mean) * math.sqrt(difference.n)
-  deviation /= _quantile(difference.n)
+  deviation /= intervals.quantile(difference.n)
   for n in range(difference.n + 1, 101):
-    if _quantile(n) * deviation / math.sqrt(n) < abs(difference.mean):
+    if intervals.quantile(n) * deviation / math.sqrt(n) < abs(difference.mean):
       return f"about {n} seeds would tell a difference of this size"
   return "not even 100 seeds would tell a difference of this size"

@@ -224,7 +224,8 @@ def _make_run(point: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
   order = [a for a in point if a not in axes_lib.KNOWN]
   order += [a for a in axes_lib.KNOWN if a in point]
   labels = [axes_lib.label(axis, point[axis]) for axis in order]
-  name = re.sub(r"[^\w.+-]+", "_", "-".join(labels))
+  # It becomes a directory, which must not be `..` or hidden.
+  name = re.sub(r"[^\w.+-]+|^\.+", "_", "-".join(labels))
   own = tuple(
     table[axis][point[axis]] or {}
     for axis in point

@@ -6,6 +6,7 @@ and answers to SQuAD that are scored by the official definitions. Weights are
 never shared here.
 """
 
+from collections.abc import Collection
 import dataclasses
 import functools
 import os
@@ -41,6 +42,8 @@ class GlueConfig(sentence_prediction.SentencePredictionConfig):
     seed: Seeds the heads and dropout; `train_data.seed` the order of the data.
     micro_batches: Into how many parts each replica's batch is cut, to make the
       same update in less memory.
+    skip_bad_shards: Whether training goes on without files that vanish or
+      break; by default it ends, and says which.
   """
 
   data_dir: str = ""
@@ -49,6 +52,7 @@ class GlueConfig(sentence_prediction.SentencePredictionConfig):
   max_train_examples: int = 0
   seed: int = 0
   micro_batches: int = 1
+  skip_bad_shards: bool = False
 
 
 @dataclasses.dataclass
@@ -61,6 +65,7 @@ class SquadConfig(question_answering.QuestionAnsweringConfig):
     max_train_examples: Counts windows, not questions.
     seed: See `GlueConfig`.
     micro_batches: See `GlueConfig`.
+    skip_bad_shards: See `GlueConfig`.
   """
 
   data_dir: str = ""
@@ -68,6 +73,7 @@ class SquadConfig(question_answering.QuestionAnsweringConfig):
   max_train_examples: int = 0
   seed: int = 0
   micro_batches: int = 1
+  skip_bad_shards: bool = False
 
 
 class FineTuningTask(micro_batched.MicroBatchedTask):
@@ -79,7 +85,13 @@ class FineTuningTask(micro_batched.MicroBatchedTask):
     with resumable_lib.dropout_with_state():
       return super().build_model()
 
-  def build_inputs(self, params, input_context=None, start_step: int = 0):
+  def build_inputs(
+    self,
+    params,
+    input_context=None,
+    start_step: int = 0,
+    bad_files: Collection[str] = (),
+  ):
     """Returns the batches; for training, from global step `start_step` on."""
     if not params.is_training or params.input_path == "dummy":
       return super().build_inputs(params, input_context)
@@ -92,6 +104,7 @@ class FineTuningTask(micro_batched.MicroBatchedTask):
     reader = resumable.ResumableInputReader(
       params,
       dataset_fn=lambda path: tf.data.TFRecordDataset(path).take(limit),
+      bad_files=bad_files,
       decoder_fn=loader._decode,  # pylint: disable=protected-access
       parser_fn=loader._parse,  # pylint: disable=protected-access
     )

@@ -3,6 +3,7 @@
 Thin over Model Garden's task: the same model, loss and metrics.
 """
 
+from collections.abc import Collection
 import dataclasses
 
 import tensorflow as tf
@@ -28,10 +29,12 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
   Attributes:
     sharing: How block weights are shared.
     growth: How the model grows; it wants `sharing.mode=none`.
-    seed: Seeds the initial weights and dropout. The order of the data and the
-      masks have a seed of their own, `train_data.seed`.
+    seed: Seeds the initial weights, dropout, and the order of the data and its
+      masks, unless these have a seed of their own, `train_data.seed`.
     micro_batches: Into how many parts each replica's batch is cut, to make the
       same update in less memory.
+    skip_bad_shards: Whether training goes on without files that vanish or
+      break; by default it ends, and says which.
   """
 
   sharing: config_lib.SharingConfig = dataclasses.field(
@@ -42,6 +45,7 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
   )
   seed: int = 0
   micro_batches: int = 1
+  skip_bad_shards: bool = False
 
 
 @task_factory.register_task_cls(SharedMaskedLMConfig)
@@ -79,7 +83,13 @@ class SharedMaskedLMTask(
           "encoder go together, and neither without the other."
         )
 
-  def build_inputs(self, params, input_context=None, start_step: int = 0):
+  def build_inputs(
+    self,
+    params,
+    input_context=None,
+    start_step: int = 0,
+    bad_files: Collection[str] = (),
+  ):
     """Returns the batches from global step `start_step` on."""
     if params.input_path == "dummy":
       return super().build_inputs(params, input_context)
@@ -88,7 +98,11 @@ class SharedMaskedLMTask(
       raise errors.UsageError(
         f"task.{name}.input_path is not set; name the files."
       )
-    return loaders.build_dataset(params, input_context, start_step=start_step)
+    if params.is_training and params.seed is None:
+      params = params.replace(seed=self.task_config.seed)
+    return loaders.build_dataset(
+      params, input_context, start_step=start_step, bad_files=bad_files
+    )
 
   def train_step(self, inputs, model, optimizer, metrics=None):
     """Model Garden's step; under float16, with the loss really scaled."""

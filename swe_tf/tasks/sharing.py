@@ -16,6 +16,7 @@ from swe_tf.methods import choose
 from swe_tf.sharing import wrapper
 from swe_tf.training import checkpoint
 from swe_tf.training import phases
+from swe_tf.training import resumable
 
 
 class SharingTask(base_task.Task):
@@ -27,12 +28,13 @@ class SharingTask(base_task.Task):
     """Builds the model with all its variables, from `task_config.seed`.
 
     Model Garden builds the heads on the first batch, when the trainer has
-    already taken its copy of the variables for EMA, and starts every run from
-    other weights.
+    already taken its copy of the variables for EMA, starts every run from other
+    weights, and starts dropout over when a run is resumed.
     """
     tf_keras.utils.set_random_seed(self.task_config.seed)
-    model = super().build_model(*args, **kwargs)
-    _ = model(model.inputs)
+    with resumable.dropout_with_state():
+      model = super().build_model(*args, **kwargs)
+      _ = model(model.inputs)
     return model
 
   def apply_method(self, ingredients: phases.Ingredients) -> phases.Training:

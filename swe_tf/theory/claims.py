@@ -13,11 +13,12 @@ import dataclasses
 import functools
 import json
 import math
-import pathlib
 from typing import Any
 
 import rich.console
 import rich.table
+
+from swe_tf import files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,17 +104,17 @@ def _row(claim: Claim) -> dict[str, Any]:
   return row
 
 
-def write(claims: Sequence[Claim], output_dir: pathlib.Path) -> None:
+def write(claims: Sequence[Claim], output_dir: files.Path) -> None:
   """Writes `claims.json` and, for people, `claims.md`."""
   rows = [_row(claim) for claim in claims]
   text = json.dumps(rows, indent=2, ensure_ascii=False)
-  (output_dir / "claims.json").write_text(text + "\n", encoding="utf-8")
+  files.write_text(output_dir / "claims.json", text + "\n")
   table = "| source | kind | claim | predicted | measured | holds |\n"
   table += "|---|---|---|---|---|---|\n"
   for claim in claims:
     source, *others = (cell.replace("|", r"\|") for cell in claim.cells)
     table += f"| {' | '.join((source, claim.kind, *others))} |\n"
-  (output_dir / "claims.md").write_text(table, encoding="utf-8")
+  files.write_text(output_dir / "claims.md", table)
 
 
 def show(claims: Sequence[Claim], console: rich.console.Console) -> None:

@@ -8,12 +8,13 @@ in `swe_tf.commands.theory`.
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import importlib
-import pathlib
+import io
 import time
 
 from matplotlib import figure
 import numpy as np
 
+from swe_tf import files
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims as claims_lib
 
@@ -74,7 +75,7 @@ class Outcome:
 def run(
   names: Sequence[str],
   options: Options,
-  output_dir: pathlib.Path,
+  output_dir: files.Path,
   log: Callable[[str], None],
 ) -> list[claims_lib.Claim]:
   """Runs experiments, and writes their figures and claims.
@@ -82,7 +83,7 @@ def run(
   Args:
     names: keys of `EXPERIMENTS`.
     options: passed to every experiment.
-    output_dir: an existing directory.
+    output_dir: the directory; it need not be there.
     log: called with one line per experiment.
 
   Returns:
@@ -95,7 +96,9 @@ def run(
     with np.errstate(over="ignore", invalid="ignore"):
       outcome = importlib.import_module(EXPERIMENTS[name]).run(options)
     if outcome.drawing is not None:
-      outcome.drawing.savefig(output_dir / f"{name}.png", dpi=110)
+      png = io.BytesIO()
+      outcome.drawing.savefig(png, format="png", dpi=110)
+      files.write_bytes(output_dir / f"{name}.png", png.getvalue())
     results.extend(outcome.claims)
     held = sum(claim.holds for claim in outcome.claims)
     log(

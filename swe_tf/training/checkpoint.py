@@ -4,46 +4,21 @@ TensorFlow restores what it can find and stays silent about the rest, or raises
 from deep inside at the first shape that differs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 
 import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf.modeling import checkpoint_files
+from swe_tf.sharing import wrapper
+from swe_tf.training import saved_weights
+from swe_tf.training import saving
 from swe_tf.training import sound_checkpoint
 
 _SHOWN = 3
 # Where EMA and loss scaling, and our wrappers, keep the optimizer inside.
 _ENCLOSED, _WRAPPED = "_optimizer", "_inner_optimizer"
-
-
-def variables_below(view: tf.train.CheckpointView, root: int) -> dict[int, str]:
-  """Returns the name of every variable of a checkpoint below node `root`."""
-  nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
-  paths, found, to_visit = {root: ""}, {}, [root]
-  while to_visit:
-    node = to_visit.pop()
-    if nodes[node].attributes:
-      found[node] = nodes[node].attributes[0].full_name or paths[node]
-    for name, child in view.children(node).items():
-      if child not in paths:
-        paths[child] = f"{paths[node]}/{name}".lstrip("/")
-        to_visit.append(child)
-  return found
-
-
-def weight_keys(path: str) -> set[str]:
-  """Returns the keys of a checkpoint under which the model's weights are."""
-  view = tf.train.CheckpointView(path)
-  nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
-  top = view.children(0)
-  if "model" not in top:
-    return set()
-  return {
-    nodes[node].attributes[0].checkpoint_key
-    for node in variables_below(view, top["model"])
-  }
 
 
 def _listed(title: str, lines: list[str]) -> str:
@@ -80,7 +55,7 @@ def check_fits(path: str, **items: tf.Module) -> None:
   """
   with readable(path):
     view = tf.train.CheckpointView(path)
-    shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+    shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   top = view.children(0)
   absent = [name for name in items if name not in top]
@@ -92,7 +67,7 @@ def check_fits(path: str, **items: tf.Module) -> None:
     )
   missing, extra, differ = [], [], []
   for name, item in items.items():
-    saved = variables_below(view, top[name])
+    saved = saved_weights.variables_below(view, top[name])
     matched = {
       node: obj
       for node, obj in view.match(tf.train.Checkpoint(**{name: item})).items()
@@ -126,8 +101,15 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
     path: A checkpoint, or a directory with one; nothing is checked if empty.
     **items: See `check_fits`.
   """
-  if path:
-    check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
+  if not path:
+    return
+  found = checkpoint_files.find(path, "task.init_checkpoint")
+  if path == found != checkpoint_files.for_model_garden(found):
+    raise errors.UsageError(
+      f"task.init_checkpoint={path}: in ram://, name the directory of the "
+      "checkpoint."
+    )
+  check_fits(found, **items)
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
@@ -136,7 +118,33 @@ class CheckedCheckpoint(tf.train.Checkpoint):
   A damaged one is not restored, but the newest sound one before it.
   It also reads what was saved when baselines were wrapped like shared runs: the
   optimizer of such a checkpoint is one level deeper.
+
+  One that cannot be written, perhaps because the disk is full, is said in a
+  line and leaves nothing behind.
   """
+
+  def __init__(self, check: Callable[[], None] = lambda: None, **items):
+    """Initializes the checkpoint.
+
+    Args:
+      check: Is called before anything is written; may raise.
+      **items: What is saved, by name.
+    """
+    super().__init__(**items)
+    self._check = check
+    self._prefix = ""
+
+  def _write(self, file_prefix, options=None):
+    self._check()
+    # Asynchronously, what is raised here is what befell the one before.
+    before, self._prefix = self._prefix or file_prefix, file_prefix
+    with saving.told(before, file_prefix):
+      return super()._write(file_prefix, options)
+
+  def sync(self):
+    """Waits until what is written asynchronously is there."""
+    with saving.told(self._prefix):
+      super().sync()
 
   def restore(self, save_path, options=None):
     if save_path is None:
@@ -157,13 +165,15 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     optimizer = getattr(self, "optimizer", None)
     if optimizer is None or "optimizer" not in children:
       return None
+    if wrapper.find_wrapper(optimizer) is not None:
+      return None  # Wrapped today too, as all are under float16.
     node, path = children["optimizer"], []
-    # Down through EMA and loss scaling, on both sides alike.
+    # Down through EMA, on both sides alike.
     while hasattr(optimizer, _ENCLOSED) and _ENCLOSED in view.children(node):
       optimizer = optimizer._optimizer  # pylint: disable=protected-access
       node = view.children(node)[_ENCLOSED]
       path.append(_ENCLOSED)
-    if _WRAPPED not in view.children(node) or hasattr(optimizer, _WRAPPED):
+    if _WRAPPED not in view.children(node):
       return None
     for name in (_WRAPPED, *reversed(path)):
       optimizer = tf.train.Checkpoint(**{name: optimizer})

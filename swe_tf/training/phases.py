@@ -50,6 +50,13 @@ class Phases(abc.ABC):
   def begin(self) -> None:  # noqa: B027 (most methods have nothing to do)
     """Is called once, before the first update of a run that is not resumed."""
 
+  def went_back(self) -> None:  # noqa: B027 (most read their variables)
+    """Is called after an earlier checkpoint was restored within a run.
+
+    Raises:
+      Failed: If the run cannot go on from there, but one that starts can.
+    """
+
   @property
   def is_shared(self) -> bool:
     """Whether layers are tied now."""

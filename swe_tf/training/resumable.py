@@ -5,7 +5,7 @@ says little about a checkpoint that does not fit, and restores only the chief
 of several workers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import inspect
 from typing import Any
@@ -32,16 +32,18 @@ def dropout_with_state() -> Iterator[None]:
       experimental.disable_tf_random_generator()
 
 
-def _dropout_generators(model: tf_keras.Model, seed: int):
-  """Returns the state of the model's dropout, seeded, if it keeps any."""
-  # pylint: disable=protected-access
+def _dropout_generators(
+  models: Sequence[tf_keras.Model], seed: int
+) -> list[tf.random.Generator]:
+  """Returns the state of the models' dropout, seeded, if they keep any."""
   generators = [
-    layer._random_generator._generator
-    for layer in model.submodules
+    layer._random_generator._generator  # pylint: disable=protected-access
+    for layer in dict.fromkeys(
+      each for model in models for each in model.submodules
+    )
     if isinstance(layer, tf_keras.layers.Dropout)
-    and getattr(layer._random_generator, "_generator", None) is not None
+    and getattr(layer._random_generator, "_generator", None) is not None  # pylint: disable=protected-access
   ]
-  # pylint: enable=protected-access
   for index, generator in enumerate(generators):
     # Keras gives all layers the same key and starts them a billion apart at
     # most, which is a few steps: the masks of one would come again in others.
@@ -66,6 +68,7 @@ class ResumableTrainer(base_trainer.Trainer):
     optimizer,
     *args,
     state: Mapping[str, Any] | None = None,
+    other_models: Sequence[tf_keras.Model] = (),
     **kwargs,
   ):
     """Initializes the trainer.
@@ -77,12 +80,26 @@ class ResumableTrainer(base_trainer.Trainer):
       optimizer: The optimizer.
       *args: See the base class.
       state: What else the checkpoint has to hold, by name.
+      other_models: What is trained at some time in place of the model.
       **kwargs: See the base class.
     """
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     self._input_is_positioned = kwargs.get("train_dataset") is not None
-    dropout = _dropout_generators(model, getattr(task.task_config, "seed", 0))
+    dropout = _dropout_generators(
+      [model, *other_models], getattr(task.task_config, "seed", 0)
+    )
+    self._bad_files: tuple[str, ...] = ()
+    # Batches that were taken from the input but are in no update.
+    self._skipped_batches = tf.Variable(
+      0,
+      dtype=tf.int64,
+      trainable=False,
+      aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+      name="skipped_batches",
+    )
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(
+      check=self.check_weights,
+      skipped_batches=self._skipped_batches,
       **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
       **({"dropout": dropout} if dropout else {}),
       **(state or {}),
@@ -115,9 +132,16 @@ class ResumableTrainer(base_trainer.Trainer):
   def train(self, num_steps: tf.Tensor):
     """See base class; the first call starts the input at its place."""
     self.position_input()
-    logs = super().train(num_steps)
+    logs = self.run_steps(num_steps)
     self.end_if_asked()
     return logs
+
+  def run_steps(self, num_steps: tf.Tensor):
+    """Makes the steps and returns the logs."""
+    return super().train(num_steps)
+
+  def check_weights(self) -> None:
+    """Is called before a checkpoint is written; may raise."""
 
   def end_if_asked(self) -> None:
     """Saves and ends the program if a signal asked for it.
@@ -131,10 +155,10 @@ class ResumableTrainer(base_trainer.Trainer):
     if not interruption.requested():
       return
     step, model_dir = int(self.global_step.numpy()), self.task.logging_dir
-    several = isinstance(
-      self.strategy, tf.distribute.MultiWorkerMirroredStrategy
-    )
-    if model_dir and not several:
+    if model_dir and not self.several_workers:
+      # A manager lists the checkpoints that are there when it is made: one that
+      # is under way would never be listed, nor deleted.
+      self.checkpoint.sync()
       tf.train.CheckpointManager(
         self.checkpoint,
         directory=model_dir,
@@ -148,18 +172,29 @@ class ResumableTrainer(base_trainer.Trainer):
       )
     raise SystemExit(interruption.STATUS)
 
-  def position_input(self) -> None:
-    """Starts the input where the restored step left it.
+  @property
+  def several_workers(self) -> bool:
+    return isinstance(self.strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
-    Every step takes one global batch, so the step is the position.
+  @property
+  def place(self) -> int:
+    """How many batches were taken from the input, since the run began.
+
+    Every step takes one global batch, so it is the step, unless some were
+    skipped.
     """
+    return int(self.global_step.numpy()) + int(self._skipped_batches.numpy())
+
+  def position_input(self) -> None:
+    """Starts the input where the restored step left it."""
     if self._input_is_positioned:
       return
     self._input_is_positioned = True
-    step = int(self.global_step.numpy())
-    build_inputs = self.task.build_inputs
-    if step and "start_step" in inspect.signature(build_inputs).parameters:
-      logging.info("Resuming the training input at step %d.", step)
+    place, build_inputs = self.place, self.task.build_inputs
+    bad = {"bad_files": self._bad_files} if self._bad_files else {}
+    takes = inspect.signature(build_inputs).parameters
+    if (place or bad) and "start_step" in takes:
+      logging.info("Resuming the training input at step %d.", place)
       self.train_dataset = self.distribute_dataset(
-        build_inputs, self.config.task.train_data, start_step=step
+        build_inputs, self.config.task.train_data, start_step=place, **bad
       )

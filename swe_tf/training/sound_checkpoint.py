@@ -2,21 +2,28 @@
 
 A checkpoint carries a checksum of every tensor, which TensorFlow verifies when
 it reads one. So a checkpoint is read to its end before it is restored: one that
-is cut or has a flipped bit is found before anything is overwritten with it.
+is cut or has a flipped bit is found before anything is overwritten with it. So
+is one whose weights are not finite: no run can go on from there.
 """
 
 from absl import logging
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf.modeling import checkpoint_files
+from swe_tf.training import saved_weights
+from swe_tf.training import saving
 
 
 def why_broken(path: str) -> str | None:
   """Returns why a checkpoint cannot be read; None if it is sound."""
   try:
-    reader = tf.train.load_checkpoint(path)
+    reader = checkpoint_files.reader(path)
+    weights = saved_weights.weight_keys(path)
     for key in reader.get_variable_to_shape_map():
-      reader.get_tensor(key)
+      value = reader.get_tensor(key)
+      if key in weights and not saving.is_finite(value):
+        return f"{key.partition('/.ATTRIBUTES')[0]} is not finite"
   # What a reader raises depends on where the damage is.
   except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
     lines = str(error).strip().splitlines()

@@ -14,12 +14,15 @@ from absl import logging
 import gin
 import tensorflow as tf
 
+from swe_tf.modeling import registry
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
+from swe_tf.training import dashboards
+from swe_tf.training import layer_curves
 from swe_tf.training import micro_batches
 from swe_tf.training import optimizer_stack
 from swe_tf.training import phases as phases_lib
-from swe_tf.training import resumable
+from swe_tf.training import recovering
 
 
 def say(message: str) -> None:
@@ -29,12 +32,12 @@ def say(message: str) -> None:
 
 
 @gin.configurable
-class SharedWeightsTrainer(resumable.ResumableTrainer):
+class SharedWeightsTrainer(recovering.RecoveringTrainer):
   """Trains a task by the method that its config chooses.
 
   A task takes part by being a `TaskWithMethod`, as those of `swe_tf.tasks` for
   pre-training are. Any other task trains as in stock Model Garden, but for what
-  `ResumableTrainer` adds.
+  `RecoveringTrainer` adds.
   """
 
   _train_iter: Any  # The base class makes it.
@@ -47,6 +50,7 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
     optimizer,
     *args,
     untie_rule: schedule.UntieRule | None = None,
+    on_new_phase: Callable[["SharedWeightsTrainer", int], Any] | None = None,
     **kwargs,
   ):
     """Initializes the trainer.
@@ -59,6 +63,9 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
       *args: See the base class.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
+      on_new_phase: Is called with the trainer and the number of updates made,
+        between the last update of a phase and the first of the next one. It may
+        read the weights, and must not change them.
       **kwargs: See the base class.
     """
     if kwargs.get("train", True):
@@ -79,11 +86,16 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
       )
       phases = training.phases
       kwargs["state"] = phases.state
+      if phases.model is not None:
+        kwargs["other_models"] = [phases.model]
       optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated = lambda: None
+    self._on_new_phase = on_new_phase or (lambda trainer, step: None)
     super().__init__(config, task, model, optimizer, *args, **kwargs)
     self._phases = phases
+    sharing = getattr(task.task_config, "sharing", None)
+    self._curves = layer_curves.LayerCurves(getattr(sharing, "unit_size", 1))
 
   @property
   def phase(self) -> str:
@@ -99,13 +111,14 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
   def begin(self) -> None:
     if self._phases is not None:
       self._phases.begin()
+      if self.task.logging_dir and self.strategy.extended.should_save_summary:
+        dashboards.write_layout(self.task.logging_dir)
 
-  def train(self, num_steps: tf.Tensor):
+  def run_steps(self, num_steps: tf.Tensor):
     """Runs `num_steps` steps, and changes the phase on the way where due."""
     phases = self._phases
     if phases is None:
-      return super().train(num_steps)
-    self.position_input()
+      return super().run_steps(num_steps)
     self.train_loop_begin()
     end = int(self.global_step.numpy()) + int(num_steps)
     while (step := int(self.global_step.numpy())) < end:
@@ -116,14 +129,23 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
       stop = end if stop is None else min(stop, end)
       self._run(phases, stop - step)
     self._change_phase_if_due(phases, end)
-    self.end_if_asked()
     return self.train_loop_end()
+
+  def went_back(self) -> None:
+    """See base class; it may be an earlier phase now, another program."""
+    if self._phases is not None:
+      self._phases.went_back()
+    self._loop_fn = None
+    self._forget_other_models()
 
   def train_loop_end(self):
     """See base class; adds the curves that show the method at work."""
     logs = super().train_loop_end()
     if self._phases is not None:
       logs.update(self._phases.logs())
+      if tf.summary.should_record_summaries():
+        step = int(self.global_step.numpy())
+        self._curves.write(registry.blocks_of(self.model), step)
     return logs
 
   def evaluate(self, num_steps: tf.Tensor):
@@ -169,3 +191,4 @@ class SharedWeightsTrainer(resumable.ResumableTrainer):
       self._loop_fn = None  # The next step is another program.
       self._forget_other_models()
       say(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
+      self._on_new_phase(self, step)

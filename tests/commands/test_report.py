@@ -28,7 +28,9 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
   write_run(tmp_path / "runs" / "b", config(sharing=swe()), 2.0)
   write_run(tmp_path / "runs" / "c", config(sharing=swe(0.5)), 2.0)
   _report([tmp_path / "runs"], output)
-  assert "3 runs, 3 of them finished, in 1 setting." in capsys.readouterr().out
+  said = capsys.readouterr().out
+  assert "3 runs, 3 of them finished, in 1 setting." in said
+  assert "One seed cannot tell a difference from noise" in said
   first = {name: (output / name).read_bytes() for name in _names(output)}
   assert {
     "report.md",
@@ -38,6 +40,8 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
     "runs.csv",
     "steps_ratio.csv",
     "untie_steps.csv",
+    "differences.png",
+    "differences.svg",
     "loss_1.png",
     "loss_1.svg",
     "untie_step_1.png",

@@ -208,3 +208,13 @@ def test_the_metric_that_selects(task, meta, metric):
 def test_tasks_that_cannot_be_run(asked, prepared, message):
   with pytest.raises(errors.UsageError, match=message):
     protocol.check_task(asked, _data(prepared))
+
+
+@pytest.mark.parametrize(
+  "content", ["{}", "[]", '{"settings": {"x": 1}, "checkpoint": "c"}']
+)
+def test_a_sweep_file_of_somebody_else_is_one_line(command, tmp_path, content):
+  (tmp_path / "out").mkdir()
+  (tmp_path / "out" / "sweep.json").write_text(content)
+  with pytest.raises(errors.UsageError, match="sweep.json is not what"):
+    command(1)

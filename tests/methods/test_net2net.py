@@ -190,6 +190,9 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
     trainer.train(two)
     second = trainer.evaluate(two)["validation_loss"].numpy()
     self.assertNotEqual(first, second)
+    trainer.checkpoint.growth.stage.assign(0)  # As an early checkpoint does.
+    with self.assertRaisesRegex(errors.Failed, "before the model was widened"):
+      trainer.went_back()
 
   def test_new_optimizers_are_refused(self):
     new = {"optimizer_config": {"optimizer": {"type": "adam_experimental"}}}

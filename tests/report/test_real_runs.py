@@ -2,10 +2,10 @@
 
 import base64
 import csv
+import html
 import html.parser
-import shutil
+import json
 import statistics
-import subprocess
 import xml.etree.ElementTree as ElementTree
 
 from matplotlib import image
@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from benchmarks import screenshots
 from official.core import train_utils
 from swe_tf.report import build
 from swe_tf.report import output
 from tests import tiny
 
 _STEPS, _INTERVAL, _TAU = 20, 5, 2
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def _train(model_dir, records, mode):
@@ -203,7 +203,8 @@ def test_the_page_needs_nothing_else(report):
   page = _Page((report / "report.html").read_text("utf-8"))
   assert page.open == []
   figures = sorted(report.glob("*.svg"))
-  assert len(page.addresses) == len(figures) == 1
+  assert [path.stem for path in figures] == ["differences", "loss_1"]
+  assert len(page.addresses) == len(figures)
   start = "data:image/svg+xml;base64,"
   for address, path in zip(page.addresses, figures):
     assert address.startswith(start)
@@ -221,25 +222,52 @@ def test_the_figure_is_drawn(report):
     assert (colours == colour).all(1).sum() > 300, colour
 
 
-def test_a_browser_renders_the_page(report, tmp_path):
-  browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-  if browser is None:
-    pytest.skip("There is no Chromium here.")
+# Scrolls all tables to the right, and writes down where the first cells of
+# each row are: [left, right] by column, relative to what can be scrolled.
+_SCROLL = """<script>
+const found = [];
+for (const wide of document.querySelectorAll(".wide")) {
+  wide.scrollLeft = 1e6;
+  const edge = wide.getBoundingClientRect().left;
+  const rows = [...wide.querySelectorAll("tr")].map(row =>
+    [...row.querySelectorAll(".first")].map(cell => {
+      const box = cell.getBoundingClientRect();
+      return [box.left - edge, box.right - edge];
+    }));
+  found.push({moved: wide.scrollLeft, rows: rows});
+}
+document.title = JSON.stringify(found);
+</script></body>"""
+
+
+@pytest.fixture(name="_browser")
+def fixture_browser():
+  if screenshots.find_browser() is None:
+    pytest.skip("no Chromium is installed; Debian: apt-get install chromium")
+
+
+def test_a_browser_renders_the_page(report, tmp_path, _browser):
   shot = tmp_path / "page.png"
-  subprocess.run(
-    [
-      browser,
-      "--headless",
-      "--no-sandbox",
-      "--disable-gpu",
-      "--window-size=1400,3000",
-      f"--screenshot={shot}",
-      (report / "report.html").as_uri(),
-    ],
-    check=True,
-    timeout=60,
-    capture_output=True,
-  )
+  screenshots.shoot(report / "report.html", shot, 1400, 3000)
   pixels = image.imread(shot)
   assert pixels.shape[:2] == (3000, 1400)
   assert statistics.pstdev(pixels[..., 0].ravel()[::50].tolist()) > 0.05
+
+
+@pytest.mark.parametrize("width", screenshots.WIDTHS)
+def test_the_first_columns_stay_in_sight(report, tmp_path, width, _browser):
+  page = tmp_path / "page.html"
+  text = (report / "report.html").read_text("utf-8")
+  page.write_text(text.replace("</body>", _SCROLL), "utf-8")
+  title = screenshots.content(page, width).split("</title>")[0]
+  tables = json.loads(html.unescape(title.split("<title>")[1]))
+  methods = tables[0]
+  assert methods["moved"] > 100, "wider than the window"
+  for table in tables:
+    for cells in table["rows"]:
+      assert abs(cells[0][0]) <= 2, "at the left edge"
+      if width > 720 and table["moved"]:
+        for before, after in zip(cells, cells[1:]):
+          assert abs(after[0] - before[1]) <= 2, "side by side"
+  if width > 720:
+    assert {len(cells) for cells in methods["rows"]} == {4}

@@ -9,6 +9,7 @@ import pytest
 from swe_tf.report import build
 from swe_tf.report import figures
 from swe_tf.report import groups
+from swe_tf.report import page
 from swe_tf.report import render
 from swe_tf.report import tables
 from tests.report.fake_runs import config
@@ -180,18 +181,33 @@ def test_widths(sections):
   assert found == [("8", "baseline"), ("8", "swe"), ("16", "baseline")]
 
 
-def test_a_section_without_runs_is_one_line(sections):
-  for name in ("base", "finetuning"):
-    assert sections[name].is_empty
-  text = render.to_markdown(list(sections.values()), "")
-  assert (
-    "## BERT-base (Table 3)\n\nNo runs of 12 layers of width 768.\n\n## "
-    in text
-  )
+_OPENING = tables.Opening("verdict", [], "runs")
+
+
+def test_sections_without_runs_are_one_list_at_the_end(sections):
+  empty = [section for section in sections.values() if section.is_empty]
+  assert [section.name for section in empty] == [
+    "base",
+    "finetuning",
+    "columns",
+  ]
+  text = render.to_markdown(list(sections.values()), _OPENING)
+  lines = [f"- {section.title}: {section.absent}" for section in empty]
+  assert text.split("\n\n")[-1].splitlines() == lines
+  assert text.count("BERT-base (Table 3)") == 1
+
+
+def test_columns_without_a_cell_are_only_in_the_csv_file(sections):
+  for text in (
+    render.to_markdown([sections["methods"]], _OPENING),
+    page.to_html([sections["methods"]], _OPENING),
+  ):
+    assert "SQuAD average" not in text and "loss - baseline" in text
+  assert "squad_average_mean" in _csv(sections["methods"])[0]
 
 
 def test_the_entropy_is_beside_the_losses(sections):
-  text = render.to_markdown(list(sections.values()), "")
+  text = render.to_markdown(list(sections.values()), _OPENING)
   assert "Entropy of single tokens: 3.2500 nats" in text
   assert {row["unigram_entropy"] for row in _csv(sections["runs"])} == {"3.25"}
 
@@ -327,7 +343,7 @@ def test_the_loss_figure_marks_untie_step_and_entropy(study, monkeypatch):
     lambda drawing, *rest: (drawings.append(drawing), save(drawing, *rest))[1],
   )
   sections = _make(study)
-  drawing = drawings[0]
+  drawing = next(each for each in drawings if len(each.axes) == 2)
   for panel in drawing.axes:
     lines = {line.get_label(): line for line in panel.lines}
     entropy = lines["entropy of single tokens"]

@@ -5,6 +5,7 @@ import signal
 import time
 
 from swe_tf import errors
+from swe_tf.runs import status
 
 
 def train(job, steps=3, sleep=0.0, end=""):
@@ -24,7 +25,7 @@ def train(job, steps=3, sleep=0.0, end=""):
   for now in range(step + 1, steps + 1):
     time.sleep(sleep)
     checkpoint.write_text(str(now))
-    job.report(now, steps, f"loss {1 / now:.1f}")
+    job.report(status.Status(step=now, steps=steps, loss=1 / now))
   if end == "raise":
     raise ValueError("no luck\nat all")
   if end == "usage error":
@@ -48,3 +49,11 @@ def cores(job):
 
 def process(job):
   return os.getpid()
+
+
+def hold(job, seconds=0.0):
+  """Prints, says so, and waits: works at a URL too."""
+  print(f"held by {os.getpid()}")
+  job.report(1, 1, "holding")
+  time.sleep(seconds)
+  return job.finish({})

@@ -11,6 +11,7 @@ import pytest
 from swe_tf import errors
 from swe_tf.runs import directory as directory_lib
 from swe_tf.runs import launcher
+from swe_tf.runs import locks
 
 _JOBS = "tests.runs.fake_jobs"
 
@@ -26,9 +27,9 @@ def test_a_job_reports_and_returns(worker, tmp_path):
   told = []
   while not told or told[-1]["event"] == "progress":
     told += worker.receive()
-  assert [(m["step"], m["steps"], m["text"]) for m in told[:-1]] == [
-    (1, 2, "loss 1.0"),
-    (2, 2, "loss 0.5"),
+  assert [(m["step"], m["steps"], m["loss"]) for m in told[:-1]] == [
+    (1, 2, 1.0),
+    (2, 2, 0.5),
   ]
   result = told[-1]["value"]
   directory = directory_lib.RunDirectory(tmp_path / "run")
@@ -93,7 +94,7 @@ def test_plugins_are_loaded(worker, tmp_path, monkeypatch):
 def test_a_run_at_which_somebody_is_is_left_alone(
   worker, tmp_path, monkeypatch
 ):
-  monkeypatch.setattr(directory_lib, "_LOCK_SECONDS", 0.1)
+  monkeypatch.setattr(locks.FileLock, "patience", 0.1)
   worker.start(f"{_JOBS}:train", {"sleep": 60}, tmp_path)
   while not (tmp_path / "calls.txt").exists():
     time.sleep(0.01)

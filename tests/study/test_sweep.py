@@ -18,6 +18,7 @@ from swe_tf.runs import sweep as sweep_lib
 from swe_tf.study import experiments
 from swe_tf.study import study_file
 from tests import tiny
+from tests.study import hparams_view
 
 _PATIENCE = 300
 
@@ -147,6 +148,16 @@ def test_a_study_runs_and_its_results_are_those_of_the_event_files(
     (tmp_path / "runs" / "swe-seed1" / "params.yaml").read_text()
   )
   assert config["task"]["sharing"]["untie_step"] == tiny.TAU
+  _, groups = hparams_view.read(tmp_path / "runs")
+  shown = {
+    hparams_view.value_of(group.hparams["method"]): {
+      metric.name.tag: metric.value for metric in group.metric_values
+    }
+    for group in groups
+  }
+  assert shown == {
+    run["axes"]["method"]: pytest.approx(run["metrics"]) for run in together
+  }
   status, output = _finish(_sweep(study, tmp_path / "runs", "--dry_run"))
   assert output.count("finished") >= 2 and "left: 0.00e+00 FLOPs" in output
 

@@ -97,6 +97,7 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     ("new_optimizer", _NEW_ADAM, 1),
     ("ema", _EMA, 1),
     ("bfloat16", _BFLOAT16, 1),
+    ("float16", _FLOAT16, 1),
     ("float16_and_ema", {**_EMA, **_FLOAT16}, 1),
   )
   def test_resumed_equals_straight(self, override, num_replicas):

@@ -14,6 +14,7 @@ from rich import progress as rich_progress
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data.prepare import beam_runner
 from swe_tf.data.prepare import journal as journal_lib
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import workers
@@ -42,6 +43,9 @@ class Options:
     num_shards: The number of shards; None for one in 16 MB of text.
     max_predictions_per_seq: None for `seq_length * masking_rate`, rounded up.
     jobs: The number of processes; None for what the cores and the text allow.
+    runner: The runner of Apache Beam that does the work; None for processes of
+      this machine.
+    runner_option: Beam's pipeline options, each `name=value` or `name`.
   """
 
   input: str
@@ -51,6 +55,8 @@ class Options:
   num_shards: int | None = None
   max_predictions_per_seq: int | None = None
   jobs: int | None = None
+  runner: str | None = None
+  runner_option: tuple[str, ...] = ()
   seq_length: int = 512
   masking: str = "random"
   masking_rate: float = 0.15
@@ -62,6 +68,12 @@ class Options:
   def path(self, name: str) -> str:
     return os.path.join(self.output_dir, name)
 
+  @property
+  def beam(self) -> beam_runner.BeamRunner | None:
+    if not self.runner:
+      return None
+    return beam_runner.BeamRunner(self.runner, self.runner_option)
+
 
 def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   """Makes the shards, or those that an earlier call has left to make.
@@ -72,8 +84,15 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   Raises:
     UsageError: Before anything is written, if it cannot be done.
   """
+  if files.uses_private_memory(options.output_dir) and (options.jobs or 1) > 1:
+    raise errors.UsageError(
+      f"--jobs={options.jobs}: ram:// is the memory of one process; use "
+      "--jobs=1, or another --output_dir."
+    )
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)
+  if options.beam:
+    options.beam.check()
   texts = _check_texts(options, console)
   vocabulary = _vocabulary(options, texts, console)
   settings = _settings(options, texts, vocabulary)
@@ -101,6 +120,9 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
 def _check_texts(options, console) -> list[text_files.TextFile]:
   """Reads every input to its end."""
   paths = text_files.match(options.input)
+  if options.beam:
+    with console.status(f"checking the text with {options.runner}"):
+      return beam_runner.check_texts(options.beam, paths, options.output_dir)
   with rich_progress.Progress(
     console=console, transient=True, disable=not console.is_terminal
   ) as progress:
@@ -188,8 +210,23 @@ def _write_shards(options, texts, settings, vocabulary, journal, console):
     leftover.rmtree()  # Of this job, when it was killed.
   total = settings.num_shards
   todo = {i for i in range(total) if settings.shard_name(i) not in journal.done}
+  if options.beam:
+    with console.status(f"writing {len(todo)} shards with {options.runner}"):
+      beam_runner.write_shards(
+        options.beam, todo, texts, settings, vocabulary, options.output_dir
+      )
+    journal.collect()
+    if len(journal.done) < total:
+      raise errors.Failed(
+        f"{options.runner} ended, but {len(journal.done)} of {total} shards "
+        f"are in {options.output_dir}; all workers must share this directory."
+      )
+    return
   size = sum(text.size for text in texts)
-  jobs = options.jobs or min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
+  most = min(os.cpu_count(), 1 + size // _BYTES_PER_JOB)
+  if files.uses_private_memory(options.output_dir):
+    most = 1
+  jobs = options.jobs or most
   jobs = min(jobs, len(todo))
   blocks = enumerate(text_files.read_blocks(texts, total))
   missing = (block for block in blocks if block[0] in todo)

@@ -1,7 +1,8 @@
 """The journal of an unfinished job: what is done, so that it can go on.
 
 One line of JSON for the job, then one for each finished part. A line that was
-cut off by a crash is ignored, and its part is done again.
+cut off by a crash is ignored, and its part is done again. Other machines do not
+write to this file: each leaves a note beside it for every part.
 """
 
 import json
@@ -10,6 +11,11 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+
+
+def note(journal: files.PathLike, part: str, result: Any) -> None:
+  """Notes that a part is done, for the journal to collect."""
+  files.write_json(f"{journal}.{part}.json", result)
 
 
 class Journal:
@@ -40,9 +46,21 @@ class Journal:
           "another."
         )
       self.done.update(entries[1:])
+      self.collect()
     # A clean file: what follows is not appended to a line that was cut off.
     entries = [job, *self.done.items()]
     files.write_text(path, "".join(json.dumps(e) + "\n" for e in entries))
+
+  def collect(self):
+    """Adds the parts that other machines have noted."""
+    prefix = f"{os.path.basename(self._path)}."
+    for path in self._notes("json"):
+      part = path.name.removeprefix(prefix).removesuffix(".json")
+      self.done[part] = files.read_json(path)
+
+  def _notes(self, suffix: str = "*") -> list[files.Path]:
+    path = files.as_path(self._path)
+    return list(path.parent.glob(f"{path.name}.*.{suffix}"))
 
   def add(self, part: str, result: Any):
     """Notes that a part is done."""
@@ -51,5 +69,7 @@ class Journal:
     self.done[part] = result
 
   def remove(self):
-    """Removes the file: the whole job is done."""
+    """Removes the file and the notes: the whole job is done."""
+    for path in self._notes():
+      path.unlink()
     files.as_path(self._path).unlink()

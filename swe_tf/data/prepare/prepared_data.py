@@ -6,6 +6,7 @@ TensorFlow, so that a fault is reported at once.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import re
 from typing import Any
 
 from swe_tf import errors
@@ -80,6 +81,13 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
     )
   splits = {}
   for name, split in meta["splits"].items():
+    # Predictions are written to a file with the name of the split.
+    for given in (name, split["file"]):
+      if not re.fullmatch(r"\w[\w.-]*", str(given)):
+        raise errors.UsageError(
+          f"{path}: {given!r} is not the name of a split or of a file beside "
+          "it; prepare the data again."
+        )
     file = directory / split["file"]
     if not file.exists():
       raise errors.UsageError(

@@ -42,7 +42,7 @@ def write_shards(
   """
   arguments = (settings, vocabulary, output_dir)
   if jobs == 1:
-    write = _make_writer(*arguments)
+    write = make_writer(*arguments)
     for index, text in blocks:
       yield write(index, text)
     return
@@ -75,7 +75,7 @@ def _start(*arguments):
   tf.config.threading.set_intra_op_parallelism_threads(1)
   tf.config.threading.set_inter_op_parallelism_threads(1)
   global _write
-  _write = _make_writer(*arguments)
+  _write = make_writer(*arguments)
 
 
 def _end_with_parent():
@@ -90,7 +90,7 @@ def _run(index, text):
   return _write(index, text)
 
 
-def _make_writer(settings, vocabulary, output_dir):
+def make_writer(settings, vocabulary, output_dir):
   """Returns a function that writes one shard, whole or not at all."""
   from swe_tf.data.prepare import shards  # Imports TensorFlow: seconds.
 

@@ -6,6 +6,7 @@ is written. `swe prepare pretraining` is the alternative for corpora that are
 read many times: it writes TFRecords.
 """
 
+from collections.abc import Collection
 import dataclasses
 import functools
 
@@ -48,7 +49,8 @@ class PretrainTextDataConfig(cfg.DataConfig):
     masking: `random` tokens or `whole_word`; or `next_token`: nothing is
       masked, each token predicts the one after it, for a causal encoder.
     masking_rate: The part of the tokens to predict; `next_token` predicts all.
-    seed: The seed of the order and of the masks; None stands for 0.
+    seed: The seed of the order and of the masks; None stands for the seed of
+      the task.
     shuffle_buffer_size: See base class; here it counts sequences.
   """
 
@@ -128,6 +130,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     self,
     input_context: tf.distribute.InputContext | None = None,
     start_step: int = 0,
+    bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
     """Returns one input pipeline's batches from `start_step` on."""
     pipeline = input_context.input_pipeline_id if input_context else 0
@@ -135,6 +138,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
       self._params,
       dataset_fn=self._sequences,
       with_places=True,
+      bad_files=bad_files,
       postprocess_fn=functools.partial(self._mask, pipeline),
     )
     return reader.read(input_context, start_step=start_step)

@@ -137,3 +137,44 @@ def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
     yield b"".join(block)
     block = []
     index += 1
+
+
+def read_block(texts: Sequence[TextFile], count: int, index: int) -> bytes:
+  """Returns one of the blocks of `read_blocks`, without reading the others.
+
+  For a worker that makes a single shard. Plain files are opened where the
+  block begins; .gz and records are read from their beginning.
+  """
+  total = sum(text.size for text in texts)
+  first, end = (-(-total * i // count) for i in (index, index + 1))
+  block: list[bytes] = []
+  start = 0
+  for text in texts:
+    if start < end and first < start + text.size:
+      with open_text(text.path) as f:
+        offset = start
+        if start < first:
+          _skip(f, first - 1 - start)
+          # The rest of the line that started in the block before, or a newline.
+          offset = first - 1 + len(f.readline())
+        while offset < min(end, start + text.size):
+          line = f.readline()
+          if not line:
+            raise errors.UsageError(
+              f"{text.path} became shorter after it was checked; run the "
+              "command again."
+            )
+          block.append(line)
+          offset += len(line)
+          if offset == start + text.size:
+            block.append(b"\n\n")
+    start += text.size
+  return b"".join(block)
+
+
+def _skip(file: IO[bytes], count: int) -> None:
+  if file.seekable():
+    file.seek(count)
+    return
+  while count and (chunk := file.read(min(count, _CHUNK_BYTES))):
+    count -= len(chunk)

@@ -8,35 +8,10 @@ from swe_tf.data.text import packing
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
+from tests.data.text import slow_packing
 
 _VOCABULARY = vocab_lib.Vocabulary.from_tokens(corpus.tokens())
-_CLS, _SEP, _PAD = map(_VOCABULARY.id_of, ("[CLS]", "[SEP]", "[PAD]"))
-
-
-def _pack_slowly(tokenizer, documents, seq_length):
-  """Packs documents, given as lists of sentences, one sentence at a time."""
-  room = seq_length - 2
-  sequences, current = [], []
-  for number, document in enumerate(documents):
-    for position, sentence in enumerate(document):
-      ids = tokenizer.tokenize([sentence]).to_list()[0]
-      units = [ids]
-      if len(ids) > room:  # Cut between words.
-        units = []
-        for i in ids:
-          if tokenizer.joins_left[i]:
-            units[-1].append(i)
-          else:
-            units.append([i])
-      for index, unit in enumerate(units):
-        opens = number > 0 and position == 0 and index == 0
-        separator = [_SEP] if opens and current else []
-        if len(current) + len(separator) + len(unit) > room:
-          sequences.append(current)
-          current, separator = [], []
-        current = current + separator + unit
-  sequences.append(current)
-  return [[_CLS, *s, _SEP] + [_PAD] * (room - len(s)) for s in sequences]
+_CLS, _PAD = map(_VOCABULARY.id_of, ("[CLS]", "[PAD]"))
 
 
 class PackingTest(tf.test.TestCase, parameterized.TestCase):
@@ -48,7 +23,9 @@ class PackingTest(tf.test.TestCase, parameterized.TestCase):
     packed = tf.function(packing.Packer(tokenizer, seq_length).pack)(
       tf.constant(text.split("\n"))
     )
-    self.assertAllEqual(packed, _pack_slowly(tokenizer, documents, seq_length))
+    self.assertAllEqual(
+      packed, slow_packing.pack(tokenizer, documents, seq_length)
+    )
 
   def test_a_sequence_holds_whole_sentences(self):
     tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)

@@ -1,0 +1,145 @@
+"""Files that vanish or break while a run reads them: which ones, and why.
+
+An error of the input pipeline does not name the file. So nothing is checked
+while all is well, and after an error the files are read one by one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import dataclasses
+import os
+
+import tensorflow as tf
+
+from official.common import dataset_fn
+from official.core import config_definitions as cfg
+from official.core import input_reader
+from official.nlp.data import pretrain_dataloader
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.data import checks
+from swe_tf.data.text import pretrain_text
+from swe_tf.data.text import text_files
+from swe_tf.data.text import text_records
+
+# In the directory of a run: the files that it goes without, and why.
+RECORD_NAME = "bad_shards.json"
+
+# What a file that is not whole raises; memory that runs out is not among them.
+_KINDS = (
+  tf.errors.DataLossError,
+  tf.errors.InvalidArgumentError,
+  tf.errors.NotFoundError,
+  tf.errors.OutOfRangeError,
+  tf.errors.PermissionDeniedError,
+  tf.errors.UnavailableError,
+  tf.errors.UnknownError,
+)
+
+
+class BadShards(errors.Failed):
+  """Some files of a data set cannot be read.
+
+  Attributes:
+    reasons: Why not, by the path of the file.
+  """
+
+  def __init__(self, place: str, reasons: Mapping[str, str], advice: str):
+    self.reasons = dict(reasons)
+    shown = "; ".join(f"{path} ({why})" for path, why in reasons.items())
+    super().__init__(f"{place} cannot be read: {shown}. {advice}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Shards:
+  """The files of a data config, listed while they were all there.
+
+  Attributes:
+    place: The field of the config, for the error.
+    params: The data config.
+    paths: The files.
+    advice: What to do about a bad one.
+  """
+
+  place: str
+  params: cfg.DataConfig
+  paths: Sequence[str]
+  advice: str
+
+  @classmethod
+  def of(cls, place: str, params: cfg.DataConfig, advice: str) -> "Shards":
+    """Lists the files; none if the data is not in files of ours."""
+    paths: list[str] = []
+    # TensorFlow Datasets has files of its own, and a mapping is a mixture.
+    source = getattr(params, "input_path", None)
+    if isinstance(source, (str, list, tuple)) and source != "dummy":
+      with contextlib.suppress(ValueError):  # Others report no match.
+        paths = input_reader.match_files(source)
+    prepared = getattr(params, "input_preprocessed_data_path", "")
+    if prepared and not params.is_training:  # SQuAD, beside its questions.
+      paths = [*paths, os.path.join(prepared, "eval.tf_record")]
+    return cls(place, params, paths, advice)
+
+  @contextlib.contextmanager
+  def named(self) -> Iterator[None]:
+    """Names the files that make the block fail.
+
+    Raises:
+      BadShards: If some cannot be read. An error for which no file can be
+        blamed is raised as it is.
+    """
+    try:
+      yield
+    except _KINDS as error:
+      reasons = {path: self.why_bad(path) for path in self.paths}
+      found = {path: why for path, why in reasons.items() if why}
+      if not found:
+        raise
+      raise BadShards(self.place, found, self.advice) from error
+
+  def why_bad(self, path: str) -> str | None:
+    """Returns why a file cannot be read to its end; None if it can."""
+    if not tf.io.gfile.exists(path):
+      return "it is not there any more"
+    params, name = self.params, os.path.basename(path)
+    is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
+    try:
+      if name.endswith(".json"):
+        files.read_json(path)
+      elif is_text and "tfrecord" not in name:
+        text_files.check(path)
+      elif why := _why_cut(path, getattr(params, "file_type", "tfrecord")):
+        return why
+      elif is_text:
+        text_records.check(path, params.text_feature)
+      elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
+        checks.check_record(params, path, None)
+    except errors.UsageError as error:
+      return str(error).rstrip(".")
+    return None
+
+
+def _why_cut(path: str, file_type: str) -> str | None:
+  """Returns why records cannot be read to the end; None if they can."""
+  if path.endswith(".gz"):
+    records = tf.data.TFRecordDataset(path, "GZIP")
+  else:
+    records = dataset_fn.pick_dataset_fn(file_type)(path)
+  count = 0
+  try:
+    for _ in records:
+      count += 1
+  except tf.errors.OpError as error:
+    return f"{errors.first_line(error)}, after {count} sound records"
+  return None
+
+
+def read_record(model_dir: str) -> dict[str, str]:
+  """Returns the files that a run goes without, and why."""
+  path = os.path.join(model_dir, RECORD_NAME)
+  return files.read_json(path) if files.as_path(path).exists() else {}
+
+
+def write_record(model_dir: str, reasons: Mapping[str, str]) -> None:
+  """Writes them down, for when the run is resumed."""
+  files.write_json(os.path.join(model_dir, RECORD_NAME), dict(reasons))

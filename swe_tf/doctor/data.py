@@ -1,0 +1,82 @@
+"""Whether the data of a run can be read, file by file."""
+
+import json
+import os
+
+from official.core import config_definitions as cfg
+from official.core import input_reader
+from official.core import task_factory
+from official.nlp.data import pretrain_dataloader
+from swe_tf import errors
+from swe_tf.data import checks
+from swe_tf.doctor import findings
+from swe_tf.modeling import registry
+
+# Of more files than this, so many are looked into, evenly spaced.
+_SAMPLE = 64
+
+
+def check_data(config: cfg.ExperimentConfig) -> str:
+  """Checks that the data is there, sound, and fits the model."""
+  task_factory.get_task(config.task).check_data()
+  lines = []
+  for name in ("train_data", "validation_data"):
+    data = getattr(config.task, name)
+    if not data.input_path or data.input_path == "dummy":
+      continue
+    paths = input_reader.match_files(data.input_path)
+    lines.append(f"{name}: {_read_records(config, data, paths)}")
+  data = config.task.train_data
+  lines.append(
+    f"batches of {data.global_batch_size} sequences of {data.seq_length} tokens"
+  )
+  return ", ".join(lines)
+
+
+def check_hosts(config: cfg.ExperimentConfig) -> str:
+  """Says how many hosts read; there should be a file for each."""
+  hosts = num_hosts(config)
+  data = config.task.train_data
+  if not data.input_path or data.input_path == "dummy":
+    return f"{hosts} host(s)"
+  try:
+    shards = len(input_reader.match_files(data.input_path))
+  except ValueError:
+    return f"{hosts} host(s)"  # `check_data` says that nothing matches.
+  if shards < hosts:
+    raise findings.Warned(
+      f"task.train_data.input_path matches {shards} file(s), but {hosts} hosts "
+      f"read: each would read all of them and use 1 record in {hosts}; prepare "
+      f"{hosts} shards or more."
+    )
+  return f"{hosts} host(s), {shards} file(s)"
+
+
+def num_hosts(config: cfg.ExperimentConfig) -> int:
+  """Returns how many workers the run has, by TF_CONFIG or `worker_hosts`."""
+  hosts = config.runtime.worker_hosts
+  if hosts:
+    return len(hosts.split(","))
+  text = os.environ.get("TF_CONFIG")
+  if not text:
+    return 1
+  try:
+    cluster = json.loads(text).get("cluster", {})
+  except (ValueError, AttributeError) as error:
+    raise errors.UsageError(
+      f"TF_CONFIG ({text}) is not JSON; see docs/tpu.md for an example."
+    ) from error
+  return max(1, len(cluster.get("worker", ())) + len(cluster.get("chief", ())))
+
+
+def _read_records(config, data, paths: list[str]) -> str:
+  """Checks a record of each file, or of some where there are many."""
+  if not isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
+    return f"{len(paths)} file(s)"  # `check_data` has read their beginnings.
+  encoder = registry.encoder_of(config.task.as_dict())
+  some = paths
+  if len(paths) > _SAMPLE:
+    some = [paths[i * len(paths) // _SAMPLE] for i in range(_SAMPLE)]
+  for path in some:
+    checks.check_record(data, path, encoder.vocab_size if encoder else None)
+  return f"{len(paths)} file(s), a record of {len(some)} read"

@@ -1,0 +1,82 @@
+"""Whether the packages, the precision and the batch of a run go together."""
+
+import importlib.metadata
+
+from official.core import config_definitions as cfg
+from swe_tf import errors
+from swe_tf.doctor import findings
+from swe_tf.training import micro_batches
+
+# Each is made for one version of the first.
+_PACKAGES = ("tensorflow", "tf-keras", "tf-models-official", "tensorflow-text")
+_SERIES = "2.20"
+
+
+def check_versions(config: cfg.ExperimentConfig) -> str:
+  """Says which versions are installed; raises if they do not go together."""
+  del config
+  found = {}
+  for package in _PACKAGES:
+    try:
+      found[package] = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError as error:
+      raise errors.UsageError(
+        f"{package} is not installed; pip install '{package}=={_SERIES}.*'."
+      ) from error
+  for package, version in found.items():
+    if not version.startswith(f"{_SERIES}."):
+      raise errors.UsageError(
+        f"{package} {version} is installed, but this package is made for "
+        f"{_SERIES}; pip install '{package}=={_SERIES}.*'."
+      )
+  return ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+def check_precision(config: cfg.ExperimentConfig) -> str:
+  """Says in what precision is computed, and how the loss is scaled."""
+  runtime = config.runtime
+  precision = runtime.mixed_precision_dtype or "float32"
+  scale = runtime.loss_scale
+  if precision != "float16":
+    if scale is not None:
+      raise findings.Warned(
+        f"runtime.loss_scale ({scale}) is not used with {precision}; unset it, "
+        "or set runtime.mixed_precision_dtype=float16."
+      )
+    return f"{precision}, no loss scaling"
+  if runtime.distribution_strategy == "tpu":
+    raise errors.UsageError(
+      "runtime.mixed_precision_dtype is float16, which a TPU does not compute "
+      "in; set it to bfloat16."
+    )
+  if scale not in (None, "dynamic"):
+    if not isinstance(scale, (int, float)) or scale <= 0:
+      raise errors.UsageError(
+        f"runtime.loss_scale ({scale!r}) must be 'dynamic' or a number above 0."
+      )
+    return f"float16, the loss scaled by {scale:g}"
+  if not runtime.num_gpus:
+    raise findings.Warned(
+      "runtime.mixed_precision_dtype is float16, which a CPU computes slower "
+      "than float32; unset it, or set runtime.num_gpus."
+    )
+  return "float16, the scale of the loss found on the way"
+
+
+def check_batch(config: cfg.ExperimentConfig) -> str:
+  """Says how the batch is divided; raises if it cannot be."""
+  batch = config.task.train_data.global_batch_size
+  parts = getattr(config.task, "micro_batches", 1)
+  if config.runtime.distribution_strategy == "tpu":
+    return f"{batch} sequences; the replicas of a TPU: swe doctor tpu"
+  replicas = max(1, config.runtime.num_gpus)
+  micro_batches.check(config.task, replicas)
+  if batch % replicas:
+    raise findings.Warned(
+      f"task.train_data.global_batch_size ({batch}) cannot be divided among "
+      f"{replicas} replicas; make it a multiple of {replicas}."
+    )
+  return (
+    f"{batch} sequences = {replicas} replica(s) x {parts} micro-batch(es) x "
+    f"{batch // replicas // parts}"
+  )

@@ -1,0 +1,79 @@
+"""What TensorBoard shows of a run besides the list of all its scalars.
+
+The layout of the dashboard "Custom Scalars" puts the curves that show the
+method on one page. It is an event file of its own in the run's directory, so
+that whoever reads the scalars in `train/` and `validation/` finds only scalars.
+Imports no TensorFlow until it writes.
+"""
+
+import io
+import time
+from typing import Any
+
+from swe_tf import files
+
+# Charts by category: the title, and what the tags begin with.
+LAYOUT = {
+  "Sharing": {
+    "phase (0 shared, 1 unshared), groups, loops": [
+      "sharing/(phase|groups|loops)$"
+    ],
+    "mean cosine between the gradients of tied layers": [
+      "sharing/gradient_cosine$"
+    ],
+    "distance of the layers from their mean": ["sharing/distance_from_mean$"],
+  },
+  "Layers": {
+    "update of each layer since the last summary, relative": ["layers/update/"],
+    "distance of each layer from the mean, relative": ["layers/distance/"],
+  },
+  "Loss": {
+    "loss": ["training_loss$", "validation_loss$"],
+    "masked-LM accuracy": ["masked_lm_accuracy$"],
+    "learning rate": ["learning_rate$"],
+  },
+}
+
+
+def write_layout(directory: files.PathLike) -> None:
+  """Writes the layout to a run's directory, in place of an earlier one."""
+  from tensorboard.plugins.custom_scalar import layout_pb2
+  from tensorboard.plugins.custom_scalar import summary
+
+  layout = layout_pb2.Layout(
+    category=[
+      layout_pb2.Category(
+        title=category,
+        chart=[
+          layout_pb2.Chart(
+            title=title,
+            multiline=layout_pb2.MultilineChartContent(tag=tags),
+          )
+          for title, tags in charts.items()
+        ],
+      )
+      for category, charts in LAYOUT.items()
+    ]
+  )
+  write_events(directory, "layout", summary.pb(layout))
+
+
+def write_events(directory: files.PathLike, name: str, *summaries: Any) -> None:
+  """Writes an event file, complete, in place of an earlier one.
+
+  Args:
+    directory: Where.
+    name: The end of the file's name.
+    *summaries: The `Summary` messages.
+  """
+  from tensorboard.compat.proto import event_pb2
+  from tensorboard.summary.writer import record_writer
+
+  content = io.BytesIO()
+  writer = record_writer.RecordWriter(content)
+  for summary in summaries:
+    event = event_pb2.Event(wall_time=time.time())
+    event.summary.ParseFromString(summary.SerializeToString())
+    writer.write(event.SerializeToString())
+  path = files.as_path(directory) / f"events.out.tfevents.0.{name}"
+  files.write_bytes(path, content.getvalue())

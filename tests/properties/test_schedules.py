@@ -1,0 +1,157 @@
+"""Schedules: asked between loops, or at every step, they say the same."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from swe_tf import errors
+from swe_tf.sharing import adaptive
+from swe_tf.sharing import loops
+from swe_tf.sharing import schedule
+from swe_tf.sharing import untie_step as untie_step_lib
+
+_UNITS = 12
+_WHOLE = (0,) * _UNITS
+_NOTHING = schedule.GradientCosines(float("nan"))
+
+
+@given(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1))
+def test_tau_is_the_fraction_to_half_a_step(steps, fraction, other):
+  resolve = untie_step_lib.resolve_untie_step
+  tau = resolve(steps, untie_fraction=fraction)
+  assert 0 <= tau <= steps
+  assert abs(tau - fraction * steps) <= 0.5
+  low, high = sorted((fraction, other))
+  assert resolve(steps, untie_fraction=low) <= resolve(
+    steps, untie_fraction=high
+  )
+  assert resolve(steps, untie_fraction=fraction, untie_step=tau // 2) == (
+    tau // 2
+  )
+
+
+@given(st.integers(0, 99), st.integers())
+def test_tau_is_within_the_run(steps, tau):
+  if 0 <= tau <= steps:
+    assert untie_step_lib.resolve_untie_step(steps, untie_step=tau) == tau
+  else:
+    with pytest.raises(errors.UsageError, match=r"untie_step \("):
+      untie_step_lib.resolve_untie_step(steps, untie_step=tau)
+
+
+@st.composite
+def staged_rules(draw):
+  tau = draw(st.integers(1, 30))
+  starts = draw(
+    st.lists(st.integers(1, max(1, tau - 1)), unique=True, max_size=3)
+  )
+  factors = draw(st.sampled_from([(2, 4, 12), (3, 6, 12), (2, 6, 12)]))
+  stages = list(zip(sorted(s for s in starts if s < tau), factors))
+  return schedule.UntieInStages(tau, draw(st.permutations(stages)))
+
+
+def _walk(rule, groups, begin, end):
+  """Returns the groups of each update, asked only where the rule says so."""
+  found, step = [], begin
+  while step < end:
+    if groups != schedule.UNTIED:
+      groups = rule.regroup(step, _NOTHING, groups)
+    coming = rule.next_decision(step)
+    stop = end if coming is None else min(coming, end)
+    assert stop > step
+    found += [groups] * (stop - step)
+    step = stop
+  return found
+
+
+@given(staged_rules(), st.integers(1, 40), st.data())
+def test_stages(rule, end, data):
+  walked = _walk(rule, _WHOLE, 0, end)
+  # The obvious way: the unit of every update from the list of stages.
+  for step, groups in enumerate(walked):
+    size = max([1, *(units for begin, units in rule.stages if begin <= step)])
+    expected = tuple(u % size for u in range(_UNITS))
+    assert groups == (schedule.UNTIED if step >= rule.untie_step else expected)
+  # Stopped anywhere and resumed in the groups of the checkpoint.
+  stop = data.draw(st.integers(0, end - 1))
+  before = walked[stop - 1] if stop else _WHOLE
+  assert walked == walked[:stop] + _walk(rule, before, stop, end)
+
+
+@given(
+  st.lists(
+    st.tuples(st.integers(-1, 12), st.none() | st.integers(0, 40)), max_size=3
+  ),
+  st.integers(0, 40),
+)
+def test_loops(stages, tau):
+  tables = [
+    {"loops": count} | ({} if until is None else {"until_step": until})
+    for count, until in stages
+  ]
+  ends = [tau if until is None else until for _, until in stages]
+  counts = [count for count, _ in stages]
+  is_rising = all(
+    0 < a < b
+    for rising in ([0.5, *counts, 12.5], [0.5, *ends, tau + 0.5])
+    for a, b in zip(rising, rising[1:])
+  )
+  make = lambda: loops.resolve(
+    tables, num_units=12, untie_step=tau, train_steps=40
+  )
+  if not is_rising and stages:
+    with pytest.raises(errors.UsageError, match="task.sharing.loops"):
+      make()
+    return
+  found = make()
+  for step in range(45):
+    coming = [count for count, end in zip(counts, ends) if step < end]
+    assert found.loops_at(step) == (coming[0] if coming else 12)
+    change = found.next_change(step)
+    expected = min((end for end in ends if end > step), default=None)
+    assert change == expected
+
+
+@given(
+  st.integers(1, 3),
+  st.sampled_from([-0.5, 0.0, 0.5]),
+  st.booleans(),
+  st.lists(
+    st.lists(st.sampled_from([-0.9, -0.2, 0.2, 0.9]), min_size=3, max_size=3),
+    max_size=8,
+  ),
+  st.integers(0, 8),
+)
+def test_correlation_counts_in_a_row_and_survives_a_stop(
+  patience, rho, split, measured, stop
+):
+  make = lambda: adaptive.UntieByCorrelation(2, rho, patience, split)
+  rule, groups = make(), (0, 0, 0, 0)
+  low = [[cosine < rho for cosine in row] for row in measured]
+  for number, row in enumerate(measured):
+    if number == stop:
+      text, rule = rule.serialize(), make()
+      rule.deserialize(text)
+    before = groups
+    cosines = schedule.GradientCosines(sum(row) / 3, tuple(row))
+    groups = rule.regroup(2 * (number + 1), cosines, groups)
+    # Asked twice, it decides once.
+    assert rule.regroup(2 * (number + 1), cosines, groups) == groups
+    assert len(rule.decisions) == number + 1
+    last = low[max(0, number + 1 - patience) : number + 1]
+    full = len(last) == patience
+    if split:
+      cut = [
+        before[u + 1] != before[u] or (full and all(row[u] for row in last))
+        for u in range(3)
+      ]
+      expected = [0]
+      for unit, is_cut in enumerate(cut, start=1):
+        expected.append(unit if is_cut else expected[-1])
+      is_over = all(cut)
+    else:
+      is_over = full and all(sum(row) > 1 for row in last)
+      expected = before
+    assert groups == (schedule.UNTIED if is_over else tuple(expected))
+    if is_over:
+      break

@@ -1,0 +1,74 @@
+"""Files of strangers: what they say is read, never run or written elsewhere."""
+
+import json
+
+import pytest
+
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.data.prepare import manifest
+from swe_tf.data.prepare import prepared_data
+from swe_tf.report import build
+from swe_tf.report import output
+from swe_tf.study import study_file
+from tests.report import fake_runs
+
+
+def test_yaml_makes_no_objects(tmp_path):
+  proof = tmp_path / "proof"
+  text = f"a: !!python/object/apply:os.mkdir ['{proof}']"
+  assert files.parse_yaml(text, "x.yaml") == {"a": [str(proof)]}
+  assert not proof.exists()
+
+
+@pytest.mark.parametrize("value", ["..", "../../x", "/etc/x", ".hidden"])
+def test_a_run_stays_in_the_directory_of_its_study(value, tmp_path):
+  (run,) = study_file.plan_runs({"own": {value: {}}})
+  place = (tmp_path / run.name).resolve()
+  assert place.parent == tmp_path.resolve() and not run.name.startswith(".")
+
+
+@pytest.mark.parametrize("field", ["name", "file"])
+def test_a_split_stays_in_its_directory(field, tmp_path):
+  data_dir = tmp_path / "data"
+  data_dir.mkdir()
+  outside = tmp_path / "outside.tf_record"
+  outside.write_bytes(b"")
+  (data_dir / "dev.tf_record").write_bytes(b"")
+  name, file = "dev", "dev.tf_record"
+  if field == "name":
+    name = "dev/../../outside"
+  else:
+    file = "../outside.tf_record"
+  split = {"file": file, "size": 1}
+  content = manifest.make(manifest.GLUE, task="SST-2", splits={name: split})
+  (data_dir / manifest.FILE_NAME).write_text(json.dumps(content))
+  with pytest.raises(errors.UsageError, match="is not the name of"):
+    prepared_data.read_prepared_data(data_dir)
+
+
+def test_a_report_escapes_what_it_shows(tmp_path):
+  evil = "<script>alert(1)"
+  for width in (8, 16):  # The verdict lists settings if there are two.
+    for index, sharing in enumerate((None, fake_runs.swe())):
+      config = fake_runs.config(
+        width=width, sharing=sharing, data=f"{evil}/t.txt"
+      )
+      fake_runs.write_run(tmp_path / f"{evil}-{width}-{index}", config, 3.0)
+  contents = build.make_files(*build.make_sections([tmp_path]))
+  shown = contents["report.html"].decode()
+  assert "&lt;script&gt;alert(1)" in shown
+  for name in ("report.html", "report.md"):
+    assert evil not in contents[name].decode(), name
+
+
+def test_a_report_removes_only_its_own_files(tmp_path):
+  """The list of these is a file, which anybody may have written."""
+  precious = tmp_path / "precious"
+  precious.write_text("")
+  report = tmp_path / "report"
+  report.mkdir()
+  listed = {"made_by": "swe report", "files": ["../precious"]}
+  (report / output.MANIFEST).write_text(json.dumps(listed))
+  output.write(report, {"report.md": b""})
+  assert precious.exists()

@@ -1,0 +1,259 @@
+"""A loop that goes wrong: undone, named, and never saved."""
+
+import json
+import math
+import os
+import resource
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from swe_tf import errors
+from swe_tf.data import bad_shards
+from swe_tf.training import recovery
+from swe_tf.training import sound_checkpoint
+from tests import tiny
+
+_EVERY = 4  # Steps of a loop, and between checkpoints.
+
+
+def _layers(records, **task):
+  """Returns a run with one phase only, unless the task says otherwise."""
+  base = tiny.overrides(str(records))
+  base["task"]["sharing"] = {"mode": "none"}
+  every = ("checkpoint_interval", "steps_per_loop", "summary_interval")
+  base["trainer"] |= dict.fromkeys(every, _EVERY)
+  base["task"] |= task
+  return base
+
+
+def _run(config, model_dir, steps=tiny.STEPS):
+  """Trains up to a step, or goes on; returns the trainer."""
+  runner = tiny.make_runner(config, str(model_dir))
+  with runner.strategy.scope():
+    runner.controller.train(steps)
+  return runner.trainer
+
+
+def _assert_same(one, other):
+  wanted, found = tiny.final_state(one), tiny.final_state(other)
+  assert wanted.keys() == found.keys()
+  for key, value in wanted.items():
+    np.testing.assert_array_equal(value, found[key], err_msg=key)
+
+
+@pytest.fixture(name="records")
+def _records(tmp_path):
+  os.makedirs(tmp_path / "records")
+  return tiny.write_records(str(tmp_path / "records"))
+
+
+def _rewrite(path, change):
+  """Passes every record of a file through `change(index, example)`."""
+  records = [r.numpy() for r in tf.data.TFRecordDataset(str(path))]
+  with tf.io.TFRecordWriter(str(path)) as writer:
+    for index, record in enumerate(records):
+      example = tf.train.Example.FromString(record)
+      change(index, example.features.feature)
+      writer.write(example.SerializeToString())
+
+
+def _poison(records, indices):
+  """Makes the weights of the predictions of some examples NaN."""
+
+  def change(i, feature):
+    if i in indices:
+      feature["masked_lm_weights"].float_list.value[:] = [math.nan] * 3
+
+  _rewrite(records.replace("*", "1"), change)
+
+
+def _poisoned_step(config):
+  """Returns the step whose batch has NaN in it."""
+  task = tiny.runner.task_factory.get_task(config.task)
+  batches = task.build_inputs(config.task.train_data)
+  for step, batch in enumerate(batches.take(15), 1):
+    if np.isnan(batch["masked_lm_weights"].numpy()).any():
+      return step
+  raise AssertionError("nothing is poisoned")
+
+
+def test_goes_back_over_the_untie_step_and_past_the_batches(
+  records, tmp_path, capsys
+):
+  _poison(records, [11])
+  layers = _layers(records)
+  step = _poisoned_step(tiny.config_of(layers))
+  back = (step - 1) // _EVERY * _EVERY
+  failed = back + _EVERY
+  assert 0 < back < step - 1, "choose another record"
+  # The phase is another one at the fault than at the checkpoint.
+  layers["task"]["sharing"] = {"untie_step": back + 1}
+  layers["trainer"]["recovery_max_trials"] = 1
+  config = tiny.config_of(layers)
+  recovered = _run(config, tmp_path / "recovered")
+  shown = capsys.readouterr().out
+  assert f"the loss is nan at step {failed}: back to" in shown
+  assert shown.count("untied 1x2 after step") == 2
+
+  # The same by hand: the input is put where the failed loop left it.
+  _run(config, tmp_path / "by_hand", back)
+  runner = tiny.make_runner(config, str(tmp_path / "by_hand"))
+  trainer = runner.trainer
+  trainer.train_dataset = trainer.distribute_dataset(
+    trainer.task.build_inputs, config.task.train_data, start_step=failed
+  )
+  trainer._input_is_positioned = True
+  with runner.strategy.scope():
+    runner.controller.train(tiny.STEPS)
+  _assert_same(trainer, recovered)
+
+  # A run that is resumed after the recovery knows what was skipped.
+  _run(config, tmp_path / "resumed", failed)
+  _assert_same(_run(config, tmp_path / "resumed"), recovered)
+
+
+@pytest.mark.parametrize("trials", [0, 1])
+def test_stops_in_one_line_and_saves_no_nan(records, tmp_path, trials):
+  _poison(records, range(40))
+  layers = _layers(records)
+  layers["trainer"]["recovery_max_trials"] = trials
+  config = tiny.config_of(layers)
+  # The first checkpoint is of a run on sound data.
+  os.makedirs(tmp_path / "sound")
+  sound = _layers(tiny.write_records(str(tmp_path / "sound")))
+  _run(tiny.config_of(sound), tmp_path / "run", _EVERY)
+  with pytest.raises(recovery.Diverged, match="the loss is nan at step") as e:
+    _run(config, tmp_path / "run")
+  assert ("after 1 recoveries" in str(e.value)) == bool(trials)
+  assert "The last good checkpoint is" in str(e.value)
+  assert "ckpt-4" in str(e.value) and "\n" not in str(e.value)
+  newest = tf.train.latest_checkpoint(str(tmp_path / "run"))
+  assert newest.endswith("ckpt-4")
+  assert sound_checkpoint.why_broken(newest) is None
+
+
+def test_a_loss_above_the_bound_counts_too(records, tmp_path):
+  layers = _layers(records)
+  layers["trainer"] |= {"loss_upper_bound": 0.5, "recovery_begin_steps": 8}
+  with pytest.raises(recovery.Diverged, match="at step 8, above"):
+    _run(tiny.config_of(layers), tmp_path / "run")
+
+
+def test_weights_that_are_not_finite_are_neither_saved_nor_used(
+  records, tmp_path
+):
+  config = tiny.config_of(_layers(records))
+  runner = tiny.make_runner(config, str(tmp_path / "run"))
+  with runner.strategy.scope():
+    runner.controller.train(_EVERY)
+  weight = runner.trainer.model.trainable_variables[3]
+  weight.assign(tf.fill(weight.shape, math.inf))
+  runner.trainer.global_step.assign_add(1)
+  with pytest.raises(recovery.Diverged, match="is not finite at step 5"):
+    runner.controller.save_checkpoint()
+  assert not os.path.exists(tmp_path / "run" / "ckpt-5.index")
+  items = dict(runner.trainer.checkpoint._trackable_children())
+  del items["save_counter"]
+  path = tf.train.Checkpoint(**items).write(str(tmp_path / "other"))
+  assert "is not finite" in sound_checkpoint.why_broken(path)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_full_disk_leaves_the_last_checkpoint(records, tmp_path, is_async):
+  config = tiny.config_of(_layers(records))
+  undisturbed = _run(config, tmp_path / "undisturbed")
+  model_dir = tmp_path / "run"
+  _run(config, model_dir, _EVERY)
+  size = os.path.getsize(model_dir / "ckpt-4.data-00000-of-00001")
+  runner = tiny.make_runner(config, str(model_dir))
+  runner.controller._checkpoint_options = tf.train.CheckpointOptions(
+    enable_async=is_async
+  )
+  limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, limits[1]))
+  try:
+    with pytest.raises(errors.Failed) as e, runner.strategy.scope():
+      runner.controller.train(tiny.STEPS)
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+  text = str(e.value)
+  assert f"cannot save a checkpoint in {model_dir}" in text
+  assert f"last good checkpoint is {model_dir / 'ckpt-4'}: free" in text
+  assert "\n" not in text
+  assert [
+    p for p in os.listdir(model_dir) if "ckpt" in p and "-4" not in p
+  ] == []
+  _assert_same(_run(config, model_dir), undisturbed)
+
+
+def _break(path):
+  """Flips a bit in the middle of a file; returns how many records are sound."""
+  count = sum(1 for _ in tf.data.TFRecordDataset(path))
+  with open(path, "r+b") as f:
+    place = os.path.getsize(path) // 2
+    f.seek(place)
+    byte = f.read(1)[0]
+    f.seek(place)
+    f.write(bytes([byte ^ 4]))
+  return count // 2
+
+
+def _keep(path, count):
+  records = [r.numpy() for r in tf.data.TFRecordDataset(path)]
+  with tf.io.TFRecordWriter(path) as writer:
+    for record in records[:count]:
+      writer.write(record)
+
+
+def test_a_broken_shard_is_named(records, tmp_path):
+  path = records.replace("*", "1")
+  sound = _break(path)
+  with pytest.raises(bad_shards.BadShards) as e:
+    _run(tiny.config_of(_layers(records)), tmp_path / "run")
+  assert path in str(e.value) and "records-0" not in str(e.value)
+  assert "corrupted record at" in str(e.value)
+  assert f"after {sound} sound records" in str(e.value)
+  assert "task.skip_bad_shards=true" in str(e.value)
+
+
+def test_a_broken_shard_is_cut_if_asked(records, tmp_path, capsys):
+  """The run is that on a file which ends before the fault."""
+  path = records.replace("*", "1")
+  os.makedirs(tmp_path / "cut")
+  cut = tiny.write_records(str(tmp_path / "cut"))
+  layers = _layers(records, skip_bad_shards=True)
+  layers["task"]["train_data"]["shuffle_buffer_size"] = 8
+  model_dir = tmp_path / "run"
+  _keep(cut.replace("*", "1"), _break(path))
+  # Checkpoints before the fault, so that there is something to go back to.
+  layers["trainer"] |= dict.fromkeys(
+    ("checkpoint_interval", "steps_per_loop", "summary_interval"), 1
+  )
+  trainer = _run(tiny.config_of(layers), model_dir)
+  assert f"training without the rest of {path}" in capsys.readouterr().out
+  with open(model_dir / "bad_shards.json") as f:
+    assert list(json.load(f)) == [path]
+  layers["task"]["train_data"]["input_path"] = cut
+  wanted = _run(tiny.config_of(layers), tmp_path / "wanted")
+  _assert_same(wanted, trainer)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_vanished_shard(records, tmp_path, skip, capsys):
+  layers = _layers(records, skip_bad_shards=skip)
+  layers["trainer"] |= {"train_steps": 24}
+  config = tiny.config_of(layers)
+  runner = tiny.make_runner(config, str(tmp_path / "run"))
+  path = records.replace("*", "2")
+  with runner.strategy.scope():
+    runner.controller.train(_EVERY)
+    os.remove(path)
+    if skip:
+      runner.controller.train(24)
+      assert f"{path} cannot be read: back to" in capsys.readouterr().out
+      return
+    with pytest.raises(bad_shards.BadShards, match="not there any more") as e:
+      runner.controller.train(24)
+  assert path in str(e.value) and "records-0" not in str(e.value)
