@@ -6,7 +6,8 @@ r"""Compiles the steps of a run for a TPU, without a TPU.
 The flags are those of `swe train`. The real steps (stock, shared, unshared) are
 given to the real compiler, which needs `pip install 'swe-tf[tpu-check]'`. It
 says what fits and what is moved, not how long a step takes. With `--fit` it
-finds the fewest micro-batches with which all steps fit.
+finds the fewest micro-batches with which all steps fit; with `--loop` it
+compiles the trainer's loop instead of one step.
 """
 
 import dataclasses
@@ -30,11 +31,16 @@ class Options(stock_options.StockOptions):
   topology: str = options_lib.flag("The TPU, such as v5e:2x2.", "v5e:2x2")
   depths: tuple[int, ...] = options_lib.flag(
     "Numbers of layers to compile: three, from which the full depth is "
-    "extrapolated, or one. By default 3, 4 and 5 units.",
+    "extrapolated, two, which leaves the line unchecked, or one. By default 3, "
+    "4 and 5 units.",
     (),
   )
   fit: bool = options_lib.flag(
     "Find the least task.micro_batches with which the steps fit.", False
+  )
+  loop: bool = options_lib.flag(
+    "Compile the loop of trainer.steps_per_loop steps, not a single step.",
+    False,
   )
   output_dir: str = options_lib.flag(
     "Directory for programs and reports; what it holds is not recompiled.",
@@ -68,6 +74,8 @@ def run(options: Options) -> None:
   # TensorFlow takes seconds to import.
   from swe_tf.doctor import experiment
   from swe_tf.doctor import fit
+  from swe_tf.doctor import lowering
+  from swe_tf.doctor import slices
   from swe_tf.doctor import steps
   from swe_tf.doctor import tpu
   from swe_tf.doctor import tpu_summary
@@ -81,6 +89,7 @@ def run(options: Options) -> None:
   all_layers = tpu.num_layers(config)
   layers = depths[0] if len(depths) == 1 else all_layers
   output_dir = files.as_path(options.output_dir)
+  loop_steps = config.trainer.steps_per_loop if options.loop else None
   compile_steps = functools.partial(
     tpu.compile_steps,
     topology=topology,
@@ -88,6 +97,9 @@ def run(options: Options) -> None:
     directory=output_dir,
     jobs=options.jobs,
     say=say,
+    lower=lowering.lower_step
+    if loop_steps is None
+    else functools.partial(lowering.lower_loop, num_steps=loop_steps),
   )
   if options.fit:
     count, reports = fit.fewest(config, topology, layers, compile_steps, say)
@@ -102,12 +114,13 @@ def run(options: Options) -> None:
       found,
       topology,
       f"{layers} layers, {topology.name}, {topology.replicas} replicas of "
-      f"{batch // topology.replicas} sequences{_parts(config)}",
+      f"{batch // topology.replicas} sequences{_parts(config)}"
+      + (f", a loop of {loop_steps} steps" if loop_steps else ""),
     )
   )
   say(
     f"compiled with {versions} at {depths} layers; "
-    f"{tpu_summary.how_far_from_a_line(found)}"
+    f"{tpu_summary.how_far_from_a_line(found, depths)}"
   )
   if config.task.micro_batches > 1:
     say(
@@ -129,6 +142,7 @@ def run(options: Options) -> None:
     "layers": layers,
     "global_batch_size": batch,
     "micro_batches": config.task.micro_batches,
+    "loop_steps": loop_steps,
     "versions": versions,
     "reports": reports,
     "full_depth": {
@@ -144,3 +158,5 @@ def run(options: Options) -> None:
   if options.fit:
     count = config.task.micro_batches
     say(f"it fits with --params_override=task.micro_batches={count}")
+    for line in slices.advice(config, topology):
+      say(line)

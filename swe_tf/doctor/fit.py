@@ -1,20 +1,30 @@
 """The fewest micro-batches with which the steps of an experiment fit a TPU.
 
 Fewer are faster, since matrices are larger: the numbers are tried from 1 on,
-and the first that fits is the answer.
+and the first that fits is the answer. The first step that does not fit ends the
+trial of a number, and the stock step, which needs most, comes first.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
+from swe_tf.doctor import steps
 from swe_tf.doctor import topologies
 from swe_tf.doctor import tpu
 from swe_tf.doctor import units_of_measure as show
 
 # The compiler's reports, by kind of step and depth.
 Reports = Mapping[str, Mapping[int, Mapping[str, Any]]]
+
+
+class CompileSteps(Protocol):
+  """Compiles steps of an experiment; see `tpu.compile_steps`."""
+
+  def __call__(
+    self, config: cfg.ExperimentConfig, *, kinds: list[str]
+  ) -> Reports: ...
 
 
 def with_micro_batches(
@@ -53,7 +63,7 @@ def fewest(
   config: cfg.ExperimentConfig,
   topology: topologies.Topology,
   layers: int,
-  compile_steps: Callable[[cfg.ExperimentConfig], Reports],
+  compile_steps: CompileSteps,
   say: tpu.Say,
 ) -> tuple[int, Reports]:
   """Returns the number and the reports of the steps with it.
@@ -62,29 +72,41 @@ def fewest(
     config: The experiment; what it says of micro-batches does not matter.
     topology: The TPU.
     layers: The depth that is asked for.
-    compile_steps: Compiles the steps of an experiment.
+    compile_steps: Compiles steps of an experiment.
     say: Progress callback.
 
   Raises:
     Failed: If no number fits, or if it cannot be told.
   """
+  hbm = topology.generation.hbm
   for count in numbers(config, topology.replicas):
-    reports = compile_steps(with_micro_batches(config, count))
-    needs = peak(reports, layers)
-    if needs is None:
-      raise errors.Failed(
-        f"the memory of {layers} layers with task.micro_batches={count} is on "
-        "no line through these depths; compile deeper models with --depths"
-      )
-    fits = needs <= topology.generation.hbm
+    cut = with_micro_batches(config, count)
+    reports: dict[str, Any] = {}
+    needs = 0.0
+    for kind in steps.KINDS:
+      reports |= compile_steps(cut, kinds=[kind])
+      needs = _require_peak(reports, layers, count)
+      if needs > hbm:
+        break
     size = "more" if needs == float("inf") else show.size(needs)
     say(
-      f"task.micro_batches={count} needs {size} of "
-      f"{show.size(topology.generation.hbm)}: {'fits' if fits else 'too much'}"
+      f"task.micro_batches={count} needs {size} of {show.size(hbm)}: "
+      + (f"the {kind} step is too large" if needs > hbm else "fits")
     )
-    if fits:
+    if needs <= hbm:
       return count, reports
   raise errors.Failed(
     f"not even one sequence at a time fits {topology.name}; take a TPU with "
     "more memory, shorter sequences or a smaller model"
   )
+
+
+def _require_peak(reports: Reports, layers: int, count: int) -> float:
+  """Returns the memory of the largest step, or raises `Failed`."""
+  needs = peak(reports, layers)
+  if needs is None:
+    raise errors.Failed(
+      f"the memory of {layers} layers with task.micro_batches={count} is on no "
+      "line through these depths; compile deeper models with --depths"
+    )
+  return needs

@@ -1,56 +1,23 @@
-"""A training step as the program that a TPU's compiler is given.
+"""A training step, or a loop of them, as the program of a TPU's compiler.
 
-One replica of many is traced as TPUStrategy traces it, with an all-reduce where
-the strategy has one, and lowered to XLA's HLO. No accelerator is needed, and
-nothing is run.
+One replica of many is traced by TPUStrategy (`one_replica`) and lowered to
+XLA's HLO. No accelerator is needed, and nothing is run.
 """
 
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.compiler.xla.service import hlo_pb2
-from tensorflow.python.distribute import one_device_strategy
 
 from official.core import config_definitions as cfg
 from official.modeling import performance
+from swe_tf.doctor import one_replica
 from swe_tf.doctor import steps
 from swe_tf.modeling import registry
+from swe_tf.training import micro_batches
 
-
-class _OneOfManyExtended(one_device_strategy.OneDeviceExtended):
-  """As the base class, but reduces over replicas that are not there."""
-
-  def __init__(self, strategy, num_replicas: int):
-    super().__init__(strategy, "/cpu:0")
-    self._count = num_replicas
-    self._reductions = 0
-
-  @property
-  def _num_replicas_in_sync(self) -> int:
-    return self._count
-
-  def _reduce_to(self, reduce_op, value, destinations, options):
-    del destinations, options
-    self._reductions += 1
-    total = tf.raw_ops.CollectiveReduceV2(
-      input=tf.convert_to_tensor(value),
-      group_size=self._count,
-      group_key=1,
-      instance_key=self._reductions,
-      ordering_token=[],
-      merge_op="Add",
-      final_op="Id",
-    )
-    if reduce_op == tf.distribute.ReduceOp.MEAN:
-      return total / self._count
-    return total
-
-
-class OneOfManyStrategy(tf.distribute.Strategy):
-  """The view that one replica of a TPUStrategy has; for tracing only."""
-
-  def __init__(self, num_replicas: int):
-    super().__init__(_OneOfManyExtended(self, num_replicas))
+# In a loop: the batch in use, and the next.
+_BATCHES = 2
 
 
 def lower_step(
@@ -67,10 +34,7 @@ def lower_step(
     A serialized `HloModuleProto`, with names and source lines taken out: two
     equal programs are equal bytes.
   """
-  performance.set_mixed_precision_policy(
-    config.runtime.mixed_precision_dtype or "float32"
-  )
-  strategy = OneOfManyStrategy(num_replicas)
+  strategy = _strategy(config, num_replicas)
   with strategy.scope():
     step = steps.build_step(kind, config)
     inputs = steps.make_inputs(
@@ -81,10 +45,46 @@ def lower_step(
     def program(inputs):
       return strategy.run(step.run, args=(inputs,))
 
-    lowered = program.experimental_get_compiler_ir(inputs)(
+    return _lower(program, inputs)
+
+
+def lower_loop(
+  kind: str, config: cfg.ExperimentConfig, num_replicas: int, num_steps: int
+) -> bytes:
+  """Lowers the trainer's loop on one replica to a serialized HLO module.
+
+  Args:
+    kind: One of `steps.KINDS`.
+    config: The experiment; its global batch is divided among the replicas.
+    num_replicas: The number of replicas.
+    num_steps: How many steps the loop has.
+
+  Returns:
+    A serialized `HloModuleProto`, as that of `lower_step`.
+  """
+  with _strategy(config, num_replicas).scope():
+    loop = steps.build_loop(kind, config, num_steps)
+    batch = config.task.train_data.global_batch_size // num_replicas
+    inputs = steps.make_inputs(config, _BATCHES * batch)
+    return _lower(loop.run, micro_batches.split(inputs, _BATCHES))
+
+
+def _strategy(
+  config: cfg.ExperimentConfig, num_replicas: int
+) -> one_replica.OneReplicaOfTPUStrategy:
+  performance.set_mixed_precision_policy(
+    config.runtime.mixed_precision_dtype or "float32"
+  )
+  return one_replica.OneReplicaOfTPUStrategy(num_replicas)
+
+
+def _lower(program, inputs: steps.Inputs) -> bytes:
+  """Lowers a compiled function, called with `inputs`."""
+  return _without_names(
+    program.experimental_get_compiler_ir(inputs)(
       stage="hlo_serialized", platform_name="CPU"
     )
-  return _without_names(lowered)
+  )
 
 
 def at_depth(
@@ -110,7 +110,7 @@ def _without_names(lowered: bytes) -> bytes:
 
 
 def all_reduce_bytes(lowered: bytes) -> int:
-  """Returns the payload of all all-reduces of a lowered step."""
+  """Returns the payload of all all-reduces of one step of a program."""
   module = hlo_pb2.HloModuleProto.FromString(lowered)
   return sum(
     _bytes(instruction.shape)

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from official.core import base_trainer
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from official.nlp.tasks import masked_lm as stock_masked_lm
@@ -24,6 +25,7 @@ from swe_tf.tasks import masked_lm
 STOCK, SHARED, UNSHARED = KINDS = ("stock", "shared", "unshared")
 
 Inputs = Mapping[str, tf.Tensor]
+_NO_DATASET = object()  # The trainer would make one of None.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,31 +98,91 @@ def build_step(
   Returns:
     The step, its weights tied if it is a shared one.
   """
-  task = _WithoutData(config.task)
-  model = task.build_model()
-  optimizer = train_utils.create_optimizer(task, config)
-  if kind == STOCK:
-    plan = None
-    stock_task = stock_masked_lm.MaskedLMTask(config.task)
-    cut = config.task.micro_batches > 1
-    train_step = (task if cut else stock_task).train_step
-  else:
-    blocks = plans.find_repeated_blocks(model)
-    plan = plans.make_sharing_plan(blocks, config.task.sharing)
-    train_step = task.train_step
-    optimizer = optimizer_lib.SharedWeightsOptimizer(
-      optimizer,
-      plan,
-      untie_step=0 if kind == UNSHARED else None,
-      cosine_interval=cosine_interval or config.trainer.summary_interval,
-    )
-    if kind == SHARED:
-      plan.tie_weights()
+  task, model, optimizer, plan = _ingredients(kind, config, cosine_interval)
   metrics = task.build_metrics(training=True)
 
   def run(inputs: Inputs):
-    return train_step(
+    return task.train_step(
       inputs, model=model, optimizer=optimizer, metrics=metrics
     )["loss"]
 
   return Step(run, model, optimizer, plan)
+
+
+def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
+  """Builds Model Garden's own loop around the step of one kind.
+
+  It is the function that the trainer of a run calls, with the step's metrics
+  and the counter of steps. The iterator of the data, which is the host's, is
+  replaced by batches that are there from the beginning.
+
+  Args:
+    kind: See `build_step`.
+    config: The experiment.
+    num_steps: The number of steps in a loop.
+
+  Returns:
+    What `build_step` does, but `run` is compiled, is called in the
+    cross-replica context, and takes several batches, [batches, ...], which the
+    steps use in turn.
+  """
+  task, model, optimizer, plan = _ingredients(kind, config)
+  trainer = base_trainer.Trainer(
+    config,
+    task,
+    model,
+    optimizer,
+    evaluate=False,
+    train_dataset=_NO_DATASET,
+  )
+  loop = trainer.create_train_loop_fn()
+
+  @tf.function(jit_compile=True, autograph=False)
+  def run(batches: Inputs) -> None:
+    loop(_BatchOfStep(batches, trainer.global_step), tf.constant(num_steps))
+
+  return Step(run, model, optimizer, plan)
+
+
+class _BatchOfStep:
+  """Stands for the iterator of the data: takes batches in turn, by the step."""
+
+  def __init__(self, batches: Inputs, step: tf.Variable):
+    self._batches = batches
+    self._step = step
+
+  def __next__(self) -> Inputs:
+    step = tf.cast(self._step, tf.int32)
+    return tf.nest.map_structure(
+      lambda batches: batches[step % batches.shape[0]], self._batches
+    )
+
+
+def _ingredients(
+  kind: str, config: cfg.ExperimentConfig, cosine_interval: int | None = None
+):
+  """Returns the task, the model, the optimizer and the plan, if there is one.
+
+  Args:
+    kind: See `build_step`.
+    config: The experiment.
+    cosine_interval: See `build_step`.
+  """
+  task = _WithoutData(config.task)
+  model = task.build_model()
+  optimizer = train_utils.create_optimizer(task, config)
+  if kind == STOCK:
+    cut = config.task.micro_batches > 1
+    stock = task if cut else stock_masked_lm.MaskedLMTask(config.task)
+    return stock, model, optimizer, None
+  blocks = plans.find_repeated_blocks(model)
+  plan = plans.make_sharing_plan(blocks, config.task.sharing)
+  optimizer = optimizer_lib.SharedWeightsOptimizer(
+    optimizer,
+    plan,
+    untie_step=0 if kind == UNSHARED else None,
+    cosine_interval=cosine_interval or config.trainer.summary_interval,
+  )
+  if kind == SHARED:
+    plan.tie_weights()
+  return task, model, optimizer, plan

@@ -2,7 +2,8 @@
 
 Compiling all layers takes long, and all layers are alike: the steps are
 compiled at three small depths. The first and the last give the line on which
-the full depth lies; the one between tells how far it is from being a line.
+the full depth lies; the one between tells how far it is from being a line. Two
+depths are a third cheaper, and nothing tells.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,8 @@ _MEMORY = ("arguments", "outputs", "temporaries", "code")
 QUANTITIES = (*_MEMORY, "peak", "flops", "bytes", "all_reduce")
 _TOLERANCE = 0.05
 Say = Callable[[str], Any]
+# See `lowering.lower_step`.
+Lower = Callable[[str, cfg.ExperimentConfig, int], bytes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Estimate:
   Attributes:
     value: What the compiler reports, or the line through two depths.
     deviation: How far the depth between them is off the line, relative; None
-      if the value was compiled and not extrapolated.
+      if there is none: the value was compiled, or there are two depths only.
   """
 
   value: float
@@ -48,7 +51,7 @@ class Estimate:
 
   @property
   def holds(self) -> bool:
-    """Whether the depth between confirms that the quantity grows on a line."""
+    """Whether no depth between denies that the quantity grows on a line."""
     return self.deviation is None or abs(self.deviation) <= _TOLERANCE
 
 
@@ -95,13 +98,13 @@ def check(
   micro_batches.check(config.task, topology.replicas)
   unit = config.task.sharing.unit_size
   if (
-    len(depths) not in (1, 3)
+    len(depths) not in (1, 2, 3)
     or any(depth < 1 or depth % unit for depth in depths)
     or list(depths) != sorted(set(depths))
   ):
     raise errors.UsageError(
-      f"--depths={','.join(map(str, depths))} must be one or three numbers "
-      f"of layers, in order, multiples of unit_size ({unit})."
+      f"--depths={','.join(map(str, depths))} must be one, two or three "
+      f"numbers of layers, in order, multiples of unit_size ({unit})."
     )
 
 
@@ -112,8 +115,10 @@ def compile_steps(
   directory: files.Path,
   jobs: int,
   say: Say,
+  lower: Lower = lowering.lower_step,
+  kinds: Sequence[str] = steps.KINDS,
 ) -> dict[str, dict[int, dict[str, Any]]]:
-  """Lowers and compiles every kind of step at every depth.
+  """Lowers and compiles the kinds of steps at every depth.
 
   Args:
     config: The experiment.
@@ -123,16 +128,16 @@ def compile_steps(
       not compiled again.
     jobs: How many compilers run at a time.
     say: Progress callback.
+    lower: Makes the program: of one step, or of a loop.
+    kinds: Which steps.
 
   Returns:
     The compiler's reports, by kind and depth.
   """
   programs = {}
   for depth in depths:
-    for kind in steps.KINDS:
-      module = lowering.lower_step(
-        kind, lowering.at_depth(config, depth), topology.replicas
-      )
+    for kind in kinds:
+      module = lower(kind, lowering.at_depth(config, depth), topology.replicas)
       programs[kind, depth] = _keep(module, directory)
       say(
         f"lowered the {kind} step with {depth} layers: "
@@ -146,7 +151,7 @@ def compile_steps(
     }
     return {
       kind: {depth: reports[programs[kind, depth]].result() for depth in depths}
-      for kind in steps.KINDS
+      for kind in kinds
     }
 
 
@@ -196,7 +201,7 @@ def _compile(path: files.Path, topology: topologies.Topology, say: Say):
 def extrapolate(
   reports: Mapping[int, Mapping[str, float]], layers: int
 ) -> dict[str, Estimate]:
-  """Returns the quantities at a depth, from reports at one or at three.
+  """Returns the quantities at a depth, from reports at up to three others.
 
   >>> line = {depth: {name: 10 + 5 * depth for name in QUANTITIES}
   ...         for depth in (2, 3, 4)}
@@ -208,16 +213,16 @@ def extrapolate(
     return {
       name: Estimate(_quantity(reports[layers], name)) for name in QUANTITIES
     }
-  low, middle, high = depths
+  low, *between, high = depths
   found = {}
   for name in QUANTITIES:
     at = {depth: _quantity(reports[depth], name) for depth in depths}
     slope = (at[high] - at[low]) / (high - low)
-    on_line = at[low] + slope * (middle - low)
-    found[name] = Estimate(
-      value=at[low] + slope * (layers - low),
-      deviation=(at[middle] - on_line) / on_line if on_line else 0.0,
-    )
+    deviation = None
+    for middle in between:
+      on_line = at[low] + slope * (middle - low)
+      deviation = (at[middle] - on_line) / on_line if on_line else 0.0
+    found[name] = Estimate(at[low] + slope * (layers - low), deviation)
   return found
 
 

@@ -1,6 +1,6 @@
 """What the TPU compiler reported, as a table and sentences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich import table as rich_table
 
@@ -52,8 +52,10 @@ def make_table(
   return table
 
 
-def how_far_from_a_line(found) -> str:
+def how_far_from_a_line(found, depths: Sequence[int]) -> str:
   """Says how good the extrapolation is, and what to do if it is not."""
+  if len(depths) == 2:
+    return "the full depth is on the line through both, which nothing checks"
   deviations = [
     (abs(estimates[name].deviation), f"{label} of the {kind} step")
     for kind, estimates in found.items()

@@ -10,6 +10,10 @@ from swe_tf.doctor import steps
 from tests import tiny
 
 _REPLICAS = 4
+_LOOP = 97  # Steps; a number that is nothing else.
+# Keras has a TPU sum up each metric's total and count: that of the loss and the
+# accuracy of a step, and that of the loss which the trainer logs.
+_METRICS, _LOGGED = 4 * 4, 2 * 4
 
 
 def _config(*layers):
@@ -28,33 +32,58 @@ def fixture_programs():
   }
 
 
-def _count(program, opcode):
+@pytest.fixture(scope="module", name="loops")
+def fixture_loops():
+  return {
+    kind: lowering.lower_loop(kind, _config(), _REPLICAS, _LOOP)
+    for kind in steps.KINDS
+  }
+
+
+def _instructions(program):
   module = hlo_pb2.HloModuleProto.FromString(program)
-  return sum(
-    instruction.opcode == opcode
+  return [
+    instruction
     for computation in module.computations
     for instruction in computation.instructions
-  )
+  ]
 
 
-def test_the_unshared_program_is_the_stock_program(programs):
+def _count(program, opcode):
+  return sum(each.opcode == opcode for each in _instructions(program))
+
+
+def test_the_unshared_program_is_the_stock_program(programs, loops):
   assert programs["unshared"] == programs["stock"]
   assert programs["shared"] != programs["stock"]
+  assert loops["unshared"] == loops["stock"]
 
 
-def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs):
-  for program in programs.values():
-    module = hlo_pb2.HloModuleProto.FromString(program)
-    for computation in module.computations:
-      for instruction in computation.instructions:
-        assert not any(instruction.shape.is_dynamic_dimension)
-        assert instruction.opcode not in (
-          "infeed",
-          "outfeed",
-          "send",
-          "recv",
-          "custom-call",
-        )
+def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs, loops):
+  for program in [*programs.values(), *loops.values()]:
+    for instruction in _instructions(program):
+      assert not any(instruction.shape.is_dynamic_dimension)
+      assert instruction.opcode not in (
+        "infeed",
+        "outfeed",
+        "send",
+        "recv",
+        "custom-call",
+      )
+
+
+def test_a_loop_is_one_loop_around_the_step(programs, loops):
+  for kind, loop in loops.items():
+    assert _count(loop, "while") == 1 + _count(programs[kind], "while")
+    bounds = [
+      each.literal.s32s
+      for each in _instructions(loop)
+      if each.opcode == "constant"
+    ]
+    assert [_LOOP] in bounds
+    # The same gradients are reduced, once in the body of the loop.
+    reduced = lowering.all_reduce_bytes(loop)
+    assert reduced == lowering.all_reduce_bytes(programs[kind]) + _LOGGED
 
 
 def test_payloads_are_those_of_the_cost_model(programs):
@@ -62,7 +91,7 @@ def test_payloads_are_those_of_the_cost_model(programs):
   for phase in ("shared", "unshared"):
     assert (
       lowering.all_reduce_bytes(programs[phase])
-      == cost.phases[phase].all_reduce_bytes
+      == cost.phases[phase].all_reduce_bytes + _METRICS
     )
   assert (
     _count(programs["stock"], "all-reduce")
@@ -79,7 +108,8 @@ def test_with_micro_batches_too_the_unshared_program_is_the_stock_program():
   assert cut["unshared"] == cut["stock"]
   for kind, phase in cost_lib.estimate(config).phases.items():
     # Once a step, not once a micro-batch.
-    assert lowering.all_reduce_bytes(cut[kind]) == phase.all_reduce_bytes
+    reduced = lowering.all_reduce_bytes(cut[kind])
+    assert reduced == phase.all_reduce_bytes + _METRICS
 
 
 @pytest.mark.parametrize("units", [1, 2])

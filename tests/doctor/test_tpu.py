@@ -9,6 +9,7 @@ from swe_tf import errors
 from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import fit
 from swe_tf.doctor import lowering
+from swe_tf.doctor import slices
 from swe_tf.doctor import topologies
 from swe_tf.doctor import tpu
 from swe_tf.doctor import tpu_summary
@@ -56,7 +57,8 @@ def test_what_cannot_be_compiled_is_told_first():
   config = _config({"task": {"sharing": {"unit_size": 2}}})
   topology = topologies.parse("v5e:2x2")
   tpu.check(config, topology, [2, 4, 6])
-  for depths in ([2, 4], [1, 2, 3], [4, 2, 6], [0]):
+  tpu.check(config, topology, [2, 4])
+  for depths in ([2, 4, 6, 8], [1, 2, 3], [4, 2, 6], [0]):
     with pytest.raises(errors.UsageError, match="--depths"):
       tpu.check(config, topology, depths)
   with pytest.raises(errors.UsageError, match="global_batch_size"):
@@ -78,6 +80,10 @@ def test_a_bend_in_the_line_is_told():
   assert found.value == 4 + 6 * 4
   assert found.deviation == pytest.approx(-0.1)
   assert tpu.extrapolate(reports, 3)["flops"] == tpu.Estimate(9)
+  del reports[3]
+  assert tpu.extrapolate(reports, 6)["flops"] == tpu.Estimate(found.value)
+  told = tpu_summary.how_far_from_a_line({"stock": {}}, [2, 4])
+  assert "nothing checks" in told
 
 
 def test_the_table_says_nothing_where_there_is_no_line():
@@ -101,15 +107,15 @@ def test_the_table_says_nothing_where_there_is_no_line():
   assert rows["peak memory"][1:] == ["?", rows["peak memory"][0], ""]
   assert rows["temporaries"] == ["0 B", "?", "0 B", ""]
   assert rows["all-reduce"][-1] == "0.2500"
-  assert "--depths" in tpu_summary.how_far_from_a_line(found)
+  assert "--depths" in tpu_summary.how_far_from_a_line(found, (3, 4, 5))
   del found["shared"]
-  assert "--depths" not in tpu_summary.how_far_from_a_line(found)
+  assert "--depths" not in tpu_summary.how_far_from_a_line(found, (3, 4, 5))
 
 
-def _reports(peak):
+def _reports(peak, kind):
   """Returns reports of a step whose memory does not depend on its depth."""
   parts = dict.fromkeys(tpu.QUANTITIES, 0) | {"temporaries": peak}
-  return {"shared": {3: parts, 4: parts, 5: parts}}
+  return {kind: {3: parts, 4: parts, 5: parts}}
 
 
 def test_the_fewest_micro_batches_that_fit():
@@ -117,24 +123,53 @@ def test_the_fewest_micro_batches_that_fit():
   config = _config({"task": {"train_data": {"global_batch_size": 48}}})
   tried, said = [], []
 
-  def compile_steps(cut):
-    tried.append(cut.task.micro_batches)
-    if tried[-1] == 1:
-      return {"shared": {3: {"too_large": "RESOURCE_EXHAUSTED"}}}
-    return _reports(40 * 2**30 / tried[-1])
+  def compile_steps(cut, kinds):
+    (kind,) = kinds
+    count = cut.task.micro_batches
+    tried.append((count, kind))
+    if count == 1:
+      return {kind: {3: {"too_large": "RESOURCE_EXHAUSTED"}}}
+    # The shared step is the largest, as it may be.
+    return _reports((40 if kind == "shared" else 30) * 2**30 / count, kind)
 
   count, reports = fit.fewest(config, topology, 6, compile_steps, said.append)
-  assert count == 3 and reports == _reports(40 * 2**30 / 3)
-  assert tried == [1, 2, 3]  # Of 12 sequences a replica.
+  assert count == 3 and set(reports) == {"stock", "shared", "unshared"}
+  assert reports["stock"] == _reports(10 * 2**30, "stock")["stock"]
+  # Of 12 sequences a replica; nothing after a step that does not fit.
+  assert tried == [
+    (1, "stock"),
+    (2, "stock"),
+    (2, "shared"),
+    (3, "stock"),
+    (3, "shared"),
+    (3, "unshared"),
+  ]
+  assert "the shared step is too large" in said[1]
   assert "micro_batches=3 needs 14.3 GB of 17.2 GB: fits" in said[-1]
 
   assert fit.numbers(config, topology.replicas) == [1, 2, 3, 4, 6, 12]
+
+  def run(compiled):
+    fit.fewest(
+      config, topology, 6, lambda _, kinds: compiled, lambda message: None
+    )
+
   with pytest.raises(errors.Failed, match="not even one sequence"):
-    fit.fewest(config, topology, 6, lambda _: _reports(2**40), lambda _: None)
-  bent = _reports(100)
-  bent["shared"][4] = bent["shared"][4] | {"temporaries": 1000}
+    run(_reports(2**40, "stock"))
+  bent = _reports(100, "stock")
+  bent["stock"][4] = bent["stock"][4] | {"temporaries": 1000}
   with pytest.raises(errors.Failed, match="--depths"):
-    fit.fewest(config, topology, 6, lambda _: bent, lambda _: None)
+    run(bent)
+
+
+def test_several_slices_need_fewer_micro_batches():
+  topology = topologies.parse("v5e:2x2")
+  config = _config({"task": {"train_data": {"global_batch_size": 48}}})
+  assert not slices.advice(config, topology)
+  first, *rest = slices.advice(fit.with_micro_batches(config, 6), topology)
+  assert "cost model only" in first
+  assert [line.rsplit("=", 1)[1] for line in rest] == ["3", "2", "1"]
+  assert [line.split()[0] for line in rest] == ["2", "3", "6"]
 
 
 @pytest.mark.slow
@@ -152,7 +187,8 @@ def test_the_real_compiler_confirms_the_cost_model(tmp_path):
   cost = cost_lib.estimate(config)
   for kind, phase in cost.phases.items():
     found = tpu.extrapolate(reports[kind], 6)
-    assert found["all_reduce"].value == phase.all_reduce_bytes
+    # Beside the gradients: total and count of two metrics.
+    assert found["all_reduce"].value == phase.all_reduce_bytes + 4 * 4
     assert found["all_reduce"].deviation == 0.0
   assert (
     tpu.extrapolate(reports["shared"], 6)["peak"].value
