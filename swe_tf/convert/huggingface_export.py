@@ -80,6 +80,7 @@ def write_huggingface(
     for weight in huggingface_names.head_weights(head, layout):
       tensors[weight.name] = weight.to_huggingface()
     config["architectures"] = [f"{layout.architecture}ForMaskedLM"]
+    assert loaded.head is not None  # It is that one's layer.
     if layout is huggingface_names.PRE_LN and loaded.head.activation == _TANH:
       config["auto_map"] = {
         "AutoModelForMaskedLM": f"{_HEAD_MODULE}.{_HEAD_CLASS}"
@@ -112,7 +113,7 @@ def _fitting_head(
   """Returns the head, None if there is none that Hugging Face's can be."""
   if loaded.head is None:
     return None
-  fitting = ("gelu", "gelu_new")
+  fitting: tuple[str, ...] = ("gelu", "gelu_new")
   if layout is huggingface_names.POST_LN:
     fitting = (config["hidden_act"],)
   if huggingface_config.name_of(loaded.head.activation) in fitting:
