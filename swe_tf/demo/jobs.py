@@ -65,13 +65,13 @@ def train(
   paths = docstrings.CorpusPaths(*corpus)
   config = experiment.make_config(paths, params_override, is_baseline)
   data = config.task.train_data
-  at_untying = os.path.join(job.path, _AT_UNTYING)
+  at_untying = files.as_path(job.path) / _AT_UNTYING
 
   def fill(trainer):
     return sentences.fill(trainer.model, data.vocab_file_path, data.seq_length)
 
   def fill_if_untied(trainer, step):
-    if trainer.phase == optimizer.UNSHARED and not os.path.exists(at_untying):
+    if trainer.phase == optimizer.UNSHARED and not at_untying.exists():
       content = {"step": step, "filled": fill(trainer)}
       files.write_json(at_untying, content)
 
@@ -87,7 +87,7 @@ def train(
     "filled": fill(trainer),
     "layer_cosines": layer_cosines(trainer.model),
   }
-  if os.path.exists(at_untying):
+  if at_untying.exists():
     content = files.read_json(at_untying)
     result["filled_at_untying"] = content["filled"]
   tau = scalars.read_scalars(os.path.join(job.path, "train")).get(
