@@ -10,6 +10,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .PHONY: venv-beam test-beam
 .PHONY: screenshots
 .PHONY: coverage
+.PHONY: rehearsal
 
 venv: $(STAMP)
 
@@ -70,6 +71,9 @@ format: venv
 bench: venv
 	$(BIN)/python -m benchmarks.step_time --layers=6 --cosine
 	$(BIN)/python -m benchmarks.tokenization
+
+rehearsal: venv
+	$(BIN)/python -m benchmarks.rehearsal
 
 docs: venv
 	$(BIN)/pip install --quiet --disable-pip-version-check \
