@@ -11,6 +11,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .PHONY: screenshots
 .PHONY: coverage
 .PHONY: examples parity
+.PHONY: rehearsal
 
 venv: $(STAMP)
 
@@ -89,6 +90,9 @@ format: venv
 bench: venv
 	$(BIN)/python -m benchmarks.step_time --layers=6 --cosine
 	$(BIN)/python -m benchmarks.tokenization
+
+rehearsal: venv
+	$(BIN)/python -m benchmarks.rehearsal
 
 docs: venv
 	$(BIN)/pip install --quiet --disable-pip-version-check \

@@ -54,6 +54,6 @@ def process(job):
 def hold(job, seconds=0.0):
   """Prints, says so, and waits: works at a URL too."""
   print(f"held by {os.getpid()}")
-  job.report(1, 1, "holding")
+  job.report(status.Status(step=1, steps=1, text="holding"))
   time.sleep(seconds)
   return job.finish({})

@@ -84,10 +84,13 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   Raises:
     UsageError: Before anything is written, if it cannot be done.
   """
-  if files.uses_private_memory(options.output_dir) and (options.jobs or 1) > 1:
+  if files.uses_private_memory(options.output_dir, options.input) and (
+    options.runner or (options.jobs or 1) > 1
+  ):
+    chosen = f"runner={options.runner}" if options.runner else "jobs"
     raise errors.UsageError(
-      f"--jobs={options.jobs}: ram:// is the memory of one process; use "
-      "--jobs=1, or another --output_dir."
+      f"--{chosen}: ram:// is the memory of one process; use --jobs=1 and no "
+      "runner, or other paths."
     )
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)

@@ -1,0 +1,370 @@
+"""Walks through docs/tpu.md on this machine: the guide, without a TPU.
+
+    python -m benchmarks.rehearsal
+
+Runs every command of the page as it stands there, top to bottom, and prints it.
+`replacements` says what is replaced, `LEFT_OUT` what is left out, and why.
+The bucket is a directory that the commands see as a file:// URL. Both runs of
+pre-training, in one process and in two workers, get a SIGTERM and a SIGKILL in
+each phase. The exit status is 1 if a command fails or a run does not end as it
+should.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from absl import app
+from absl import flags
+import markdown_it
+import yaml
+
+from swe_tf.data.text import docstrings
+
+_OUTPUT_DIR = flags.DEFINE_string(
+  "output_dir", None, "Keeps what the commands write here."
+)
+_GLUE_DIR = flags.DEFINE_string(
+  "glue_dir", None, "Files of SST-2; by default they are made up."
+)
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_PAGE = _ROOT / "docs" / "tpu.md"
+_STEPS, _TAU, _EVERY = 200, 100, 5
+# When a run is preempted: twice while it shares, twice afterwards.
+_PREEMPTIONS = (
+  (15, signal.SIGTERM),
+  (45, signal.SIGKILL),
+  (_TAU + 15, signal.SIGTERM),
+  (_TAU + 45, signal.SIGKILL),
+)
+# What a machine gets between the two signals.
+_GRACE_SECONDS = 30
+_PATIENCE_SECONDS = 600
+_SETS_UP = "sets up the machine; the rehearsal runs in what it sets up"
+LEFT_OUT = {
+  "swe doctor tpu": "needs the TPU compiler, swe-tf[tpu-check]",
+  "pip ": _SETS_UP,
+  "git clone": _SETS_UP,
+  "python3.11 -m venv": _SETS_UP,
+  "gcloud": "needs gcloud and a project",
+  "--params_override=task.micro_batches": "a flag: the model fits",
+  "--params_override=task.train_data.enable_tf_data_service": (
+    "a flag: needs a tf.data service"
+  ),
+  "shared 1x24:": "what a log shows",
+  "untied 1x24": "what a log shows",
+  "unshared:": "what a log shows",
+}
+_TINY = {
+  "task": {
+    "model": {
+      "encoder": {
+        "any": {
+          "vocab_size": 128,
+          "num_layers": 4,
+          "hidden_size": 32,
+          "num_attention_heads": 2,
+          "intermediate_size": 64,
+          "max_position_embeddings": 128,
+          "type_vocab_size": 2,
+          "initializer_range": 0.18,
+        }
+      }
+    },
+    "train_data": {
+      "seq_length": 32,
+      "max_predictions_per_seq": 5,
+      "global_batch_size": 16,
+    },
+    "validation_data": {
+      "seq_length": 32,
+      "max_predictions_per_seq": 5,
+      "global_batch_size": 16,
+    },
+    "sharing": {"untie_step": _TAU},
+  },
+  "runtime": {
+    "distribution_strategy": "off",
+    "mixed_precision_dtype": "float32",
+  },
+  "trainer": {
+    "train_steps": _STEPS,
+    "steps_per_loop": _EVERY,
+    "summary_interval": _EVERY,
+    "checkpoint_interval": _EVERY,
+    "validation_interval": _TAU,
+    "validation_steps": 2,
+    "max_to_keep": 3,
+    "optimizer_config": {
+      "learning_rate": {"polynomial": {"initial_learning_rate": 3e-3}},
+      "warmup": {"polynomial": {"warmup_steps": 20}},
+    },
+  },
+}
+
+
+class RehearsalFailed(Exception):
+  """Something of the guide does not work."""
+
+
+def commands() -> Iterator[str]:
+  """Yields the commands of the page; a line that goes on is one of them."""
+  markdown = markdown_it.MarkdownIt("commonmark").enable("table")
+  for token in markdown.parse(_PAGE.read_text(encoding="utf-8")):
+    if token.type in ("code_block", "fence"):
+      for line in token.content.replace("\\\n", "").splitlines():
+        command = re.sub(r"\s+#\s.*", "", line).strip()
+        if command:
+          yield re.sub(r" {2,}", " ", command)
+
+
+def left_out(command: str) -> str | None:
+  """Returns why a command is not run; None if it is."""
+  return next(
+    (why for start, why in LEFT_OUT.items() if command.startswith(start)), None
+  )
+
+
+def replacements(work: pathlib.Path) -> dict[str, str]:
+  """Returns what stands for the bucket, the hosts and the size of the model."""
+  with socket.socket() as one, socket.socket() as other:
+    for each in (one, other):
+      each.bind(("localhost", 0))
+    hosts = [f"localhost:{each.getsockname()[1]}" for each in (one, other)]
+  last_file = "--config_file=experiments/table1/large_500k_swe.yaml"
+  return {
+    "gs://BUCKET": f"file://{work}/bucket",
+    "host0:2222": hosts[0],
+    "host1:2222": hosts[1],
+    "--tpu=local ": "",
+    "runtime.num_gpus=8": "runtime.num_gpus=0",
+    "--seq_length=512": "--seq_length=32",
+    last_file: f"{last_file} --config_file={work}/tiny.yaml",
+    "do sleep 60;": 'do echo "ended with status $?"; sleep 1;',
+  }
+
+
+def _stage(work: pathlib.Path) -> None:
+  """Fills the bucket with what a user brings: text, a vocabulary, SST-2."""
+  bucket = work / "bucket"
+  made = docstrings.write_corpus(str(work / "corpus"), 500_000, packages=())
+  for part in ("train", "validation"):
+    folder = bucket / "text" / part
+    folder.mkdir(parents=True)
+    text = pathlib.Path(getattr(made, part)).read_text(encoding="utf-8")
+    (folder / "docstrings.txt").write_text(text, encoding="utf-8")
+  vocab = _ROOT / "experiments" / "small" / "pieces.txt"
+  (bucket / "text" / "vocab.txt").write_bytes(vocab.read_bytes())
+  glue = bucket / "glue" / "SST-2"
+  glue.mkdir(parents=True)
+  for name, count in (("train", 96), ("dev", 32), ("test", 32)):
+    if _GLUE_DIR.value:
+      source = pathlib.Path(_GLUE_DIR.value) / f"{name}.tsv"
+      lines = source.read_text(encoding="utf-8").splitlines()[: count + 1]
+    else:
+      words = ("a dull film", "a fine film")
+      rows = (f"{words[i % 2]} , number {i}\t{i % 2}" for i in range(count))
+      lines = ["sentence\tlabel", *rows]
+    (glue / f"{name}.tsv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+  (work / "tiny.yaml").write_text(yaml.safe_dump(_TINY), encoding="utf-8")
+
+
+class Rehearsal:
+  """The guide, command by command."""
+
+  def __init__(self, work: pathlib.Path):
+    self.work = work
+    self._replacements = replacements(work)
+    self._assigned: list[str] = []
+    self._home = work / "home"
+    self._home.mkdir()
+
+  def start(self, command: str, log: pathlib.Path) -> subprocess.Popen[bytes]:
+    """Starts a command in a shell that knows the variables so far."""
+    for old, new in self._replacements.items():
+      command = command.replace(old, new)
+    script = "\n".join([*self._assigned, command])
+    programs = os.path.dirname(sys.executable)
+    places = (str(_ROOT), os.environ.get("PYTHONPATH", ""))
+    env = os.environ | {
+      "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+      "PYTHONPATH": os.pathsep.join(filter(None, places)),
+      "CUDA_VISIBLE_DEVICES": "-1",
+      "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+    with log.open("ab") as file:
+      return subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=self._home,
+        env=env,
+        stdout=file,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+      )
+
+  def run(self, command: str) -> str:
+    """Runs a command of the guide; returns what it printed."""
+    if re.match(r"[A-Z_]+=", command):
+      for old, new in self._replacements.items():
+        command = command.replace(old, new)
+      self._assigned.append(command)
+      return ""
+    log = self.work / "log.txt"
+    before = log.stat().st_size if log.exists() else 0
+    _end([self.start(command, log)], log)
+    return log.read_bytes()[before:].decode(errors="replace")
+
+  def train(self, command: str, indices: Sequence[str]) -> None:
+    """Runs a loop of `swe train` in some workers, and preempts it."""
+    name = re.findall(r"--model_dir=gs://BUCKET/(\S+?)[;\s]", command)[0]
+    model_dir = self.work / "bucket" / name
+    logs = [
+      self.work / f"{name.replace('/', '_')}_{index}.txt" for index in indices
+    ]
+    loops = [
+      self.start(command.replace("INDEX", index), log)
+      for index, log in zip(indices, logs)
+    ]
+    try:
+      for step, number in _PREEMPTIONS:
+        _wait(lambda step=step: _last_step(model_dir) >= step, loops, logs)
+        _preempt([_trainer(loop) for loop in loops], number)
+        at = _last_step(model_dir)
+        phase = "shared" if at < _TAU else "unshared"
+        print(f"  {number.name} at step {at}, {phase} phase", flush=True)
+      _end(loops, logs[0])
+    finally:
+      for loop in loops:
+        if loop.poll() is None:
+          os.killpg(loop.pid, signal.SIGKILL)
+    self._check(model_dir, logs)
+
+  def _check(self, model_dir: pathlib.Path, logs: list[pathlib.Path]) -> None:
+    """Raises unless a run was preempted as planned, and came to its end."""
+    if _last_step(model_dir) != _STEPS:
+      raise RehearsalFailed(f"{model_dir} ends at {_last_step(model_dir)}")
+    for log in logs:
+      text = log.read_text(encoding="utf-8", errors="replace")
+      ends = re.findall(r"ended with status (\d+)", text)
+      print(f"  {log.stem}: the ends before the last: {', '.join(ends)}")
+      # Of several workers, Model Garden's own handler takes the SIGTERM.
+      ended_orderly = "75" in ends or len(logs) > 1
+      if ends.count("137") < 2 or not ended_orderly:
+        raise RehearsalFailed(f"{log}: it was not preempted in every phase")
+      saved = re.findall(r"saved a checkpoint at step (\d+)", text)
+      in_phases = [int(step) < _TAU for step in saved]
+      if len(logs) == 1 and in_phases != [True, False]:
+        raise RehearsalFailed(f"{log}: SIGTERM saved at steps {saved}")
+
+
+def _trainer(loop: subprocess.Popen[bytes]) -> int | None:
+  """Returns the process of a loop that trains, if it is there."""
+  path = pathlib.Path(f"/proc/{loop.pid}/task/{loop.pid}/children")
+  for child in path.read_text().split():
+    line = pathlib.Path(f"/proc/{child}/cmdline").read_bytes()
+    if b"swe_tf.train" in line:
+      return int(child)
+  return None
+
+
+def _preempt(trainers: Sequence[int | None], number: signal.Signals) -> None:
+  """Ends processes as a cloud does: a signal, some time, then SIGKILL."""
+  found = [trainer for trainer in trainers if trainer is not None]
+  for each in (number, signal.SIGKILL):
+    for trainer in found:
+      if _is_there(trainer):
+        os.kill(trainer, each)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while any(map(_is_there, found)) and time.monotonic() < deadline:
+      time.sleep(0.05)
+
+
+def _is_there(process: int) -> bool:
+  return pathlib.Path(f"/proc/{process}").exists()
+
+
+def _last_step(model_dir: pathlib.Path) -> int:
+  steps = [
+    int(path.stem.partition("-")[2]) for path in model_dir.glob("ckpt-*.index")
+  ]
+  return max(steps, default=0)
+
+
+def _wait(
+  is_so: Callable[[], bool],
+  processes: Sequence[subprocess.Popen[bytes]],
+  logs: Sequence[pathlib.Path],
+) -> None:
+  """Waits until something is so; raises if a process ends before."""
+  deadline = time.monotonic() + _PATIENCE_SECONDS
+  while not is_so():
+    if any(each.poll() is not None for each in processes):
+      raise RehearsalFailed(f"it ended too early; see {logs[0]}")
+    if time.monotonic() > deadline:
+      raise RehearsalFailed(f"nothing happens any more; see {logs[0]}")
+    time.sleep(0.02)
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]], log) -> None:
+  """Waits for the end of processes; raises if one fails."""
+  for each in processes:
+    status = each.wait(timeout=_PATIENCE_SECONDS)
+    if status:
+      text = log.read_text(encoding="utf-8", errors="replace")
+      print(text[-3000:], file=sys.stderr)
+      raise RehearsalFailed(f"it ended with status {status}; see {log}")
+
+
+def rehearse(work: pathlib.Path) -> None:
+  """Runs the page's commands in a directory of their own."""
+  used: set[str] = set()
+  _stage(work)
+  rehearsal = Rehearsal(work)
+  for command in commands():
+    why = left_out(command)
+    if why is not None:
+      used |= {start for start in LEFT_OUT if command.startswith(start)}
+      print(f"# not run ({why}): {command}")
+      continue
+    print(f"$ {command}", flush=True)
+    start = time.monotonic()
+    if command.startswith("until "):
+      several = "INDEX" in command
+      rehearsal.train(command, ("0", "1") if several else ("0",))
+    else:
+      output = rehearsal.run(command)
+      for line in output.strip().splitlines()[-3:]:
+        print(f"  {line}")
+    print(f"  ({time.monotonic() - start:.0f} s)", flush=True)
+  unused = set(LEFT_OUT) - used
+  if unused:
+    raise RehearsalFailed(f"not in the page any more: {sorted(unused)}")
+  left = sorted(path.name for path in (work / "home").iterdir())
+  if left:
+    raise RehearsalFailed(f"left in the working directory: {left}")
+
+
+def main(argv: Sequence[str]) -> None:
+  """Rehearses and says how long it took."""
+  del argv
+  start = time.monotonic()
+  with tempfile.TemporaryDirectory() as scratch:
+    work = pathlib.Path(_OUTPUT_DIR.value or scratch).absolute()
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+      rehearse(work)
+    except RehearsalFailed as error:
+      sys.exit(f"error: {error}")
+  minutes = (time.monotonic() - start) / 60
+  print(f"the guide works: {minutes:.1f} minutes, {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+  app.run(main)
