@@ -90,6 +90,7 @@ def run(options: Options) -> None:
   from official.nlp import train as stock_driver
   from swe_tf import registry  # noqa: F401 (registers)
   from swe_tf.training import interruption
+  from swe_tf.training import preemption
   from swe_tf.training import saving
 
   name = "train"
@@ -106,6 +107,10 @@ def run(options: Options) -> None:
     tfm_flags.define_flags()
   for name, value in vars(options).items():  # What the driver reads.
     flags.FLAGS[name].value = value
-  watched = saving.full_disk_told(options.model_dir)
-  with shown, interruption.watch(), watched:
+  with (
+    shown,
+    interruption.watch(),
+    preemption.ends_after_saving(),
+    saving.full_disk_told(options.model_dir),
+  ):
     stock_driver.main([])
