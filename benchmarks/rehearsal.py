@@ -58,9 +58,6 @@ LEFT_OUT = {
   "--params_override=task.train_data.enable_tf_data_service": (
     "a flag: needs a tf.data service"
   ),
-  "shared 1x24:": "what a log shows",
-  "untied 1x24": "what a log shows",
-  "unshared:": "what a log shows",
 }
 _TINY = {
   "task": {
@@ -118,7 +115,8 @@ def commands() -> Iterator[str]:
   """Yields the commands of the page; a line that goes on is one of them."""
   markdown = markdown_it.MarkdownIt("commonmark").enable("table")
   for token in markdown.parse(_PAGE.read_text(encoding="utf-8")):
-    if token.type in ("code_block", "fence"):
+    # A block of text is what a command prints.
+    if token.type in ("code_block", "fence") and token.info != "text":
       for line in token.content.replace("\\\n", "").splitlines():
         command = re.sub(r"\s+#\s.*", "", line).strip()
         if command:
