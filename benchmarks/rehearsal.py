@@ -195,7 +195,6 @@ class Rehearsal:
       "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
       "PYTHONPATH": os.pathsep.join(filter(None, places)),
       "CUDA_VISIBLE_DEVICES": "-1",
-      "TF_CPP_MIN_LOG_LEVEL": "2",
     }
     with log.open("ab") as file:
       return subprocess.Popen(
