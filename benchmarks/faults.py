@@ -197,7 +197,8 @@ def _why_unreadable(prefix: str) -> str:
 
 def _unfinished(run: fault_kinds.Run) -> str:
   """Returns what is under a final name though it is not finished."""
-  for name in sorted({*run.written(), *run.listed()} - {run.damaged}):
+  # Of the older ones, one may be listed that was just deleted.
+  for name in sorted({*run.written(), *run.listed()[-1:]} - {run.damaged}):
     if why := _why_unreadable(str(run.model_dir / name)):
       listed = "listed" if name in run.listed() else "not listed"
       return f"{why} ({listed})"

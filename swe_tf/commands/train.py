@@ -111,6 +111,7 @@ def run(options: Options) -> None:
     shown,
     interruption.watch(),
     preemption.ends_after_saving(),
+    saving.config_saved_whole(),
     saving.full_disk_told(options.model_dir),
   ):
     stock_driver.main([])

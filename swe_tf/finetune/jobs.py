@@ -15,7 +15,6 @@ import tf_keras
 from official.core import config_definitions as cfg
 from official.core import exp_factory
 from official.core import task_factory
-from official.core import train_utils
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import parsing
@@ -30,6 +29,7 @@ from swe_tf.runs import worker
 from swe_tf.tasks import encoder_source
 from swe_tf.training import recovery
 from swe_tf.training import runner as runner_lib
+from swe_tf.training import saving
 
 _Fields = Mapping[str, Any]
 
@@ -105,7 +105,7 @@ def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
   }
   try:
     runner = make_runner(config, job)
-    train_utils.serialize_config(config, job.path)
+    saving.save_config(config, job.path)
     with runner.strategy.scope():
       runner.controller.train(steps)
       job.report(status.Status(step=steps, steps=steps, text="evaluating"))

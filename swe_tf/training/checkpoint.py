@@ -6,6 +6,7 @@ from deep inside at the first shape that differs.
 
 from collections.abc import Callable, Iterator
 import contextlib
+from typing import Any
 
 import tensorflow as tf
 
@@ -142,9 +143,32 @@ class CheckedCheckpoint(tf.train.Checkpoint):
       return super()._write(file_prefix, options)
 
   def sync(self):
-    """Waits until what is written asynchronously is there."""
+    """Waits until what is written asynchronously is there; raises if it fails.
+
+    TensorFlow would raise only when the next one is due, or, after the last,
+    when the program has ended as if all were well.
+    """
     with saving.told(self._prefix):
       super().sync()
+      if self._helper is not None:
+        self._helper._check_async_thread_error()  # pylint: disable=protected-access
+
+  def copy_anew(self) -> None:
+    """Has the next checkpoint look for variables that are new, such as slots.
+
+    An asynchronous one is written from copies of the variables that there were
+    at the first. Others would be written as they are by then, steps later.
+    """
+    helper = self._helper
+    if helper is not None:
+      self.sync()
+      helper._join_async_save_thread()  # pylint: disable=protected-access
+      self._async_checkpointer_impl = None
+
+  @property
+  def _helper(self) -> Any:
+    """What writes asynchronously; None if nothing was written yet."""
+    return getattr(self, "_async_checkpointer_impl", None)
 
   def restore(self, save_path, options=None):
     if save_path is None:

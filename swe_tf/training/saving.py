@@ -8,11 +8,16 @@ from collections.abc import Iterable, Iterator
 import contextlib
 import errno
 import os
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
+from official.core import config_definitions as cfg
+from official.core import train_utils
+from official.modeling import hyperparams
 from swe_tf import errors
+from swe_tf import files
 
 _FULL = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
 _WHAT_TO_DO = "mend it and run the same command again to resume from there."
@@ -66,6 +71,20 @@ def full_disk_told(directory: str) -> Iterator[None]:
     if not is_full(error):
       raise
     raise _failed(f"cannot write to {directory}", error, directory) from error
+
+
+def save_config(config: cfg.ExperimentConfig, model_dir: str) -> None:
+  """Does what `train_utils.serialize_config` does, all or nothing."""
+  path = os.path.join(model_dir, "params.yaml")
+  with files.complete_or_absent(path) as scratch:
+    hyperparams.save_params_dict_to_yaml(config, scratch)
+
+
+@contextlib.contextmanager
+def config_saved_whole() -> Iterator[None]:
+  """Has the stock driver, in the block, write `params.yaml` all or nothing."""
+  with mock.patch.object(train_utils, "serialize_config", save_config):
+    yield
 
 
 def _remove_unfinished(directory: str, prefixes: tuple[str, ...]) -> None:

@@ -188,6 +188,7 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
       self._loop_fn = loop_fn = self.create_train_loop_fn()
       loop_fn(self._train_iter, tf.constant(1, tf.int32))
       int(self.global_step.numpy())  # Waits for the step.
+      self.checkpoint.copy_anew()  # The first step makes slots.
       say(
         f"{phases.name}: compiled and made the first step in "
         f"{time.time() - start:.1f} s"
@@ -198,9 +199,12 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
 
   def _change_phase_if_due(self, phases: phases_lib.Phases, step: int) -> None:
     start = time.time()
+    if phases.next_decision(step - 1) == step:
+      self.checkpoint.sync()  # What is under way must not see new variables.
     done = phases.change_if_due(step)
     if done:
       self._loop_fn = None  # The next step is another program.
       self._forget_other_models()
+      self.checkpoint.copy_anew()
       say(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
       self._on_new_phase(self, step)
