@@ -195,10 +195,25 @@ def _why_unreadable(prefix: str) -> str:
   return ""
 
 
-def _unfinished(run: fault_kinds.Run) -> str:
-  """Returns what is under a final name though it is not finished."""
+def _stamp(run: fault_kinds.Run, name: str) -> tuple[int, ...]:
+  """Returns when the files of a checkpoint were written."""
+  paths = sorted(run.model_dir.glob(f"{name}.*"))
+  return tuple(path.stat().st_mtime_ns for path in paths)
+
+
+def _unfinished(
+  run: fault_kinds.Run, left_alone: dict[str, tuple[int, ...]]
+) -> str:
+  """Returns what is under a final name though it is not finished.
+
+  Args:
+    run: The run.
+    left_alone: Checkpoints that the campaign has damaged, with their stamps;
+      they lie there until they are written anew.
+  """
+  ours = {n for n, stamp in left_alone.items() if stamp == _stamp(run, n)}
   # Of the older ones, one may be listed that was just deleted.
-  for name in sorted({*run.written(), *run.listed()[-1:]} - {run.damaged}):
+  for name in sorted({*run.written(), *run.listed()[-1:]} - ours):
     if why := _why_unreadable(str(run.model_dir / name)):
       listed = "listed" if name in run.listed() else "not listed"
       return f"{why} ({listed})"
@@ -248,6 +263,7 @@ class _Survivor:
       poisoned=undisturbed.poisoned,
     )
     self._damage: Fault | None = None
+    self._left_alone: dict[str, tuple[int, ...]] = {}
     self.logs: list[str] = []
 
   def faults(self, still_wanted) -> Iterator[Fault]:
@@ -283,6 +299,9 @@ class _Survivor:
 
   def _fault(self, number: int, kind: str, answer: fault_kinds.Answer) -> Fault:
     process = answer.process
+    if answer.hit and kind in ("flip_a_bit", "cut_a_checkpoint"):
+      stamp = _stamp(self._run, self._run.damaged)
+      self._left_alone[self._run.damaged] = stamp
     if process is not None:
       self.logs += [f"--- {number} {kind}, {answer.moment}", *process.lines]
       if self._damage is not None and process.says(" is damaged and not used"):
@@ -295,7 +314,7 @@ class _Survivor:
       status=answer.status,
       seconds=round(process.seconds, 1) if process else 0.0,
       step=self._run.listed()[-1] if self._run.listed() else "",
-      wrong=answer.wrong or _unfinished(self._run),
+      wrong=answer.wrong or _unfinished(self._run, self._left_alone),
     )
     if self._run.damaged and self._damage is None:
       self._damage = fault
