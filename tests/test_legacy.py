@@ -100,6 +100,8 @@ def _is_close(ours, theirs):
 def _check_state(ours, path):
   """Compares tensors by name with those that the older version left."""
   theirs = dict(np.load(path))
+  # Later versions count the batches that a recovery has skipped.
+  ours = {k: v for k, v in ours.items() if not k.startswith("skipped_batches")}
   assert ours.keys() == theirs.keys()
   shapes = [k for k in ours if ours[k].shape != theirs[k].shape]
   assert not shapes, f"other shapes: {shapes}"
@@ -184,6 +186,7 @@ def test_a_finished_study_is_left_alone(folder):
   output = _swe(folder, "sweep", "study/study.yaml", "--output_dir=study/runs")
   assert output.count("finished before") == 3
   after = _contents(folder / "study")
+  after.pop("runs/events.out.tfevents.0.study")  # The HParams view is newer.
   # On another machine the entropy may round otherwise.
   study = "runs/study.json"
   ours, theirs = (json.loads(each.pop(study)) for each in (after, before))

@@ -61,7 +61,7 @@ _METHODS = {
     (3, 6),
   ),
   "adaptive": (_by_correlation("adaptive", rho=0.99), (4,)),
-  "split": (_by_correlation("split", rho=0.8), (4,)),  # Into 0 and 1-3.
+  "split": (_by_correlation("split", rho=0.9), (4,)),
   "net2net": (_growing(2, "net2net", 0.4), (4,)),
   "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
 }

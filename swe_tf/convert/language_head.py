@@ -21,7 +21,7 @@ def with_head(
     checkpoint: The checkpoint it was read from, or a directory with it.
   """
   path = checkpoint_files.find(checkpoint)
-  shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+  shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
   if _KERNEL not in shapes:
     return loaded
   # Model Garden's default.
