@@ -195,7 +195,7 @@ _COMMANDS = {
   "experiments experiments/models/bse.yaml": "did you mean experiments/models/",
   "experiments --plugins=absent_module": "cannot be imported",
   "theory theorem9 --output_dir=out": "did you mean theorem",
-  "theory all --output_dir=a_file": "cannot be made a directory",
+  "theory all --output_dir=a_file": "is a file; name another",
 }
 _TRAIN_CALLS = {
   "train": "--experiment is missing",
@@ -424,7 +424,7 @@ _OTHERS = {
   "submission --runs=absent --output=glue.zip": "absent",
   "submission --runs=glue --output=glue.zip": "has no predictions for",
   "submission --runs=glue --output=a_file": "is already there",
-  "submission --runs=glue --output=out.zip --majority_for=CoLA": "only WNLI",
+  "submission --runs=glue --output=out.zip --majority_for=CoLA": "has no predictions for",
   "report --runs=absent --output_dir=out": "absent is no directory",
   "report --runs=glue --output_dir=a_file": "a_file is a file",
   "report --runs=glue --output_dir=full": "holds what no report wrote",
