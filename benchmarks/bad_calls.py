@@ -424,7 +424,9 @@ _OTHERS = {
   "submission --runs=absent --output=glue.zip": "absent",
   "submission --runs=glue --output=glue.zip": "has no predictions for",
   "submission --runs=glue --output=a_file": "is already there",
-  "submission --runs=glue --output=out.zip --majority_for=CoLA": "has no predictions for",
+  "submission --runs=glue --output=out.zip --majority_for=CoLA": (
+    "has no predictions for"
+  ),
   "report --runs=absent --output_dir=out": "absent is no directory",
   "report --runs=glue --output_dir=a_file": "a_file is a file",
   "report --runs=glue --output_dir=full": "holds what no report wrote",
@@ -448,7 +450,6 @@ _OTHERS = {
   ),
 }
 _OTHERS_LATER = {
-  "task.model.encoder.any.hidden_activation=geluu": "did you mean gelu?",
   f"doctor {_PLAN} --params_override=task.train_data.input_path=absent.txt": (
     "faults above: data"
   ),
