@@ -79,7 +79,8 @@ def test_model_gardens_vit_under_the_stock_driver(load, tmp_path):
       *example.SHARED,
       "--gin_params=sharing.untie_step = 2",
       "--params_override=trainer.checkpoint_interval=2,"
-      "trainer.steps_per_loop=2,trainer.validation_steps=1",
+      "trainer.steps_per_loop=2,trainer.summary_interval=2,"
+      "trainer.max_to_keep=2,trainer.validation_steps=1",
     ],
   )
   for step, is_tied in ((2, True), (4, False)):
