@@ -1,10 +1,10 @@
 """What the examples have in common: flags, batches, schedule, table, figure.
 
-Nothing here knows about sharing; that is two lines in each example.
+Nothing here shares weights; that is two lines in each example.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import math
 import pathlib
 
@@ -57,6 +57,37 @@ def epochs_of(steps: int) -> dict[str, int]:
   """Returns arguments of `fit`: `steps` updates, evaluated up to 20 times."""
   epochs = math.gcd(steps, _EVALUATIONS)
   return {"epochs": epochs, "steps_per_epoch": steps // epochs}
+
+
+def compare(
+  train: Callable[..., tf_keras.callbacks.History],
+  flags: argparse.Namespace,
+  *,
+  title: str,
+  metric: str,
+  name: str,
+) -> None:
+  """Trains without sharing and with it, and reports both curves.
+
+  Args:
+    train: A function of the number of updates and of `share`.
+    flags: Those of the program.
+    title: See `report`.
+    metric: What the loss is called.
+    name: The figure's name, without its suffix.
+  """
+  runs = {
+    "never shared": train(flags.steps, share=False),
+    "shared, then untied": train(flags.steps, share=True),
+  }
+  report(
+    title,
+    {run_name: run.history["val_loss"] for run_name, run in runs.items()},
+    metric=metric,
+    steps=flags.steps,
+    untie_step=flags.steps // 10,
+    path=pathlib.Path(flags.output_dir) / f"{name}.png",
+  )
 
 
 def report(

@@ -9,7 +9,6 @@ updates.
 """
 
 import functools
-import pathlib
 
 import comparison
 import numpy as np
@@ -80,17 +79,12 @@ def train(
 
 def main(argv=None) -> None:
   flags = comparison.parse_flags(__doc__, STEPS, argv)
-  runs = {
-    "never shared": train(flags.steps, share=False),
-    "shared, then untied": train(flags.steps, share=True),
-  }
-  comparison.report(
-    f"GPT on characters, {BLOCKS} blocks",
-    {name: run.history["val_loss"] for name, run in runs.items()},
+  comparison.compare(
+    train,
+    flags,
+    title=f"GPT on characters, {BLOCKS} blocks",
     metric="validation loss",
-    steps=flags.steps,
-    untie_step=flags.steps // 10,
-    path=pathlib.Path(flags.output_dir) / "gpt.png",
+    name="gpt",
   )
 
 

@@ -8,8 +8,6 @@ start from the same seed and see the same batches for the same number of
 updates.
 """
 
-import pathlib
-
 import comparison
 from sklearn import datasets
 import tf_keras
@@ -80,17 +78,12 @@ def train(
 
 def main(argv=None) -> None:
   flags = comparison.parse_flags(__doc__, STEPS, argv)
-  runs = {
-    "never shared": train(flags.steps, share=False),
-    "shared, then untied": train(flags.steps, share=True),
-  }
-  comparison.report(
-    f"Residual MLP on Friedman's function, {BLOCKS} blocks",
-    {name: run.history["val_loss"] for name, run in runs.items()},
+  comparison.compare(
+    train,
+    flags,
+    title=f"Residual MLP on Friedman's function, {BLOCKS} blocks",
     metric="validation mean squared error",
-    steps=flags.steps,
-    untie_step=flags.steps // 10,
-    path=pathlib.Path(flags.output_dir) / "mlp.png",
+    name="mlp",
   )
 
 

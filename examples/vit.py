@@ -6,8 +6,6 @@
 same seed and see the same batches for the same number of updates.
 """
 
-import pathlib
-
 import comparison
 from sklearn import datasets
 from sklearn import model_selection
@@ -74,17 +72,12 @@ def train(
 
 def main(argv=None) -> None:
   flags = comparison.parse_flags(__doc__, STEPS, argv)
-  runs = {
-    "never shared": train(flags.steps, share=False),
-    "shared, then untied": train(flags.steps, share=True),
-  }
-  comparison.report(
-    f"ViT on digits, {BLOCKS} blocks",
-    {name: run.history["val_loss"] for name, run in runs.items()},
+  comparison.compare(
+    train,
+    flags,
+    title=f"ViT on digits, {BLOCKS} blocks",
     metric="validation loss",
-    steps=flags.steps,
-    untie_step=flags.steps // 10,
-    path=pathlib.Path(flags.output_dir) / "vit.png",
+    name="vit",
   )
 
 

@@ -80,7 +80,8 @@ def test_model_gardens_vit_under_the_stock_driver(load, tmp_path):
       "--gin_params=sharing.untie_step = 2",
       "--params_override=trainer.checkpoint_interval=2,"
       "trainer.steps_per_loop=2,trainer.summary_interval=2,"
-      "trainer.max_to_keep=2,trainer.validation_steps=1",
+      "trainer.validation_interval=2,trainer.validation_steps=1,"
+      "trainer.max_to_keep=2",
     ],
   )
   for step, is_tied in ((2, True), (4, False)):

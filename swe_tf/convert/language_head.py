@@ -4,7 +4,6 @@ import tensorflow as tf
 
 from official.modeling import tf_utils
 from official.nlp.modeling import layers
-from swe_tf import errors
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import encoder_files
 
@@ -31,12 +30,6 @@ def with_head(
     activation=tf_utils.get_activation(name),
   )
   head(tf.zeros([1, 1, shapes[_KERNEL][0]]), tf.zeros([1, 1], tf.int32))
-  try:
-    status = tf.train.Checkpoint(masked_lm=head).read(path)
-    status.expect_partial().assert_existing_objects_matched()
-  except (AssertionError, ValueError) as error:
-    raise errors.UsageError(
-      f"{path} does not hold the language-model head of its config: "
-      f"{errors.first_line(error)}"
-    ) from error
+  what = "the language-model head of its config"
+  encoder_files.read_into(path, what, masked_lm=head)
   return loaded._replace(head=encoder_files.LanguageHead(head, name))

@@ -63,17 +63,30 @@ def load_encoder(
   path, config_path = checkpoint_files.find_with_config(checkpoint, config_file)
   encoder = read_config(config_path)
   network = encoder.build()
-  try:
-    status = tf.train.Checkpoint(encoder=network).read(path)
-    status.expect_partial().assert_existing_objects_matched()
-  except (AssertionError, ValueError) as error:
-    raise errors.UsageError(
-      f"{path} does not hold the encoder of {config_path}: "
-      f"{str(error).splitlines()[0]}"
-    ) from error
+  read_into(path, f"the encoder of {config_path}", encoder=network)
   vocab_file = files.as_path(path).parent / "vocab.txt"
   found = vocab_file if vocab_file.exists() else None
   return LoadedEncoder(network, encoder, found)
+
+
+def read_into(path: str, what: str, **items: tf.Module) -> None:
+  """Reads all variables of `items` from a checkpoint that may hold more.
+
+  Args:
+    path: The checkpoint.
+    what: What the items are, for the error.
+    **items: By the names under which a `tf.train.Checkpoint` holds them.
+
+  Raises:
+    UsageError: If the checkpoint lacks one, or has it in another shape.
+  """
+  try:
+    status = tf.train.Checkpoint(**items).read(path)
+    status.expect_partial().assert_existing_objects_matched()
+  except (AssertionError, ValueError) as error:
+    raise errors.UsageError(
+      f"{path} does not hold {what}: {errors.first_line(error)}"
+    ) from error
 
 
 def read_config(path: files.PathLike) -> registry.Encoder:
