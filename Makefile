@@ -10,7 +10,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .PHONY: venv-beam test-beam
 .PHONY: screenshots
 .PHONY: coverage
-.PHONY: examples parity
+.PHONY: examples extras
 .PHONY: rehearsal
 
 venv: $(STAMP)
@@ -40,17 +40,18 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 test: venv
 	$(PYTEST) -m 'not slow' $(ARGS)
 
-# The reference implementation that exports are compared with.
-PARITY := $(VENV)/.parity
+# The reference implementation that exports are compared with, and the TPU
+# compiler.
+EXTRAS := $(VENV)/.extras
 
-parity: $(PARITY)
+extras: $(EXTRAS)
 
-$(PARITY): $(STAMP)
+$(EXTRAS): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[parity]'
-	touch $(PARITY)
+	  --constraint constraints.txt --editable '.[dev,parity,tpu-check]'
+	touch $(EXTRAS)
 
-test-all: venv parity
+test-all: extras
 	$(PYTEST) $(ARGS)
 
 # Apache Beam wants other versions of some packages: an environment of its own.
@@ -69,9 +70,10 @@ test-beam: venv-beam
 	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
 
 # Lines and branches that the tests run, those of their subprocesses too.
-coverage: parity
+coverage: extras
 	rm -rf build/coverage && mkdir -p build/coverage
-	$(BIN)/coverage run -m pytest -n 2 --dist loadfile $(ARGS); \
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile \
+	  -p tests.coverage_plugin $(ARGS); \
 	  status=$$?; $(BIN)/coverage combine --quiet && \
 	  $(BIN)/coverage report && exit $$status
 

@@ -1,5 +1,6 @@
-"""`swe doctor` and `swe doctor cost`: what they print, and the exit status."""
+"""`swe doctor` and its kin: what they print, and the exit status."""
 
+import importlib.util
 import json
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 from swe_tf import errors
 from swe_tf.commands import doctor
 from swe_tf.commands import doctor_cost
+from swe_tf.commands import doctor_tpu
 from tests import tiny
 
 
@@ -51,6 +53,27 @@ def test_cost_is_printed_and_written(flags, tmp_path, capsys):
   cost = json.loads(path.read_text())
   assert f"{cost['parameters']:,}" in capsys.readouterr().out
   assert cost["phases"]["shared"]["steps"] == tiny.TAU
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+  importlib.util.find_spec("libtpu") is None, reason="needs the extra tpu-check"
+)
+def test_the_compiler_says_what_fits(flags, tmp_path, capsys):
+  options = {"topology": "v5e:2x2", "depths": (2,), "output_dir": str(tmp_path)}
+  doctor_tpu.run(doctor_tpu.Options(**flags, **options, fit=True))
+  output = capsys.readouterr().out
+  assert "it fits with --params_override=task.micro_batches=1" in output
+  assert "the unshared step is the stock step" in output
+  step = json.loads((tmp_path / "tpu.json").read_text())
+
+  doctor_tpu.run(doctor_tpu.Options(**flags, **options, loop=True))
+  loop = json.loads((tmp_path / "tpu.json").read_text())
+  assert f"a loop of {loop['loop_steps']} steps" in capsys.readouterr().out
+  for kind, report in step["reports"].items():
+    # The loop adds up the loss that the trainer logs.
+    more = loop["reports"][kind]["2"]["all_reduce"] - report["2"]["all_reduce"]
+    assert more == 8
 
 
 @pytest.mark.parametrize(
