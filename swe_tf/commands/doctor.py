@@ -29,12 +29,14 @@ class Options(stock_options.StockOptions):
 
 def run(options: Options) -> None:
   """Makes all checks and prints a line for each."""
-  early.check_plan(options)
+  values = early.read_values(options)
+  if values is not None and "data_dir" in values["task"]:
+    early.check_data(values)  # Lengths and steps follow prepared data.
   # TensorFlow takes seconds to import.
   from swe_tf.doctor import checks
   from swe_tf.doctor import experiment
 
-  config = experiment.read_config(options)
+  config = experiment.read_config(options, must_share=False)
   console = rich_console.Console(soft_wrap=True, highlight=False)
   faults = []
   for name, verdict, text in checks.run(config, options.model_dir):

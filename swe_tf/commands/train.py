@@ -54,7 +54,7 @@ def _check(options: Options) -> None:
   if is_ours and loads and not tf.train.latest_checkpoint(options.model_dir):
     task.initialize(task.build_model())
     tf_keras.backend.clear_session()  # The run names its layers afresh.
-  if isinstance(params, experiment.SharingExperimentConfig):
+  if is_ours:
     for warning in checks.warnings(params, options.model_dir):
       print(f"WARNING: {warning}", flush=True)
 

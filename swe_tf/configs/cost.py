@@ -7,12 +7,14 @@ compiler reports. They count BERT of the encoder's size.
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 
 import tensorflow as tf
 
 from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_utils
+from swe_tf.configs import experiment
 from swe_tf.data.text import budget
 from swe_tf.methods import catalog
 from swe_tf.methods import choose
@@ -153,24 +155,47 @@ def _slots_per_parameter(optimizer) -> float:
   return sum(slot.shape.num_elements() for slot in made) / 64**2
 
 
-def estimate(config: cfg.ExperimentConfig) -> Cost:
-  """Returns the cost of an experiment.
+def _parameter_count(encoder: registry.Encoder, size: sizes.Size) -> int:
+  return sizes.parameter_count(
+    size,
+    encoder.vocab_size or 0,
+    encoder.positions or 0,
+    encoder.params["type_vocab_size"],
+  )
+
+
+def _make_optimizer(config: cfg.ExperimentConfig):
+  task = task_factory.get_task(config.task)
+  return train_utils.create_optimizer(task, config)
+
+
+def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
+  """Returns the bytes of weights and slots, in the phase that has most.
+
+  Args:
+    config: An experiment of this package; fine-tuning has one phase.
 
   Raises:
-    UsageError: If it cannot be told from the config.
+    UsageError: If the config does not determine it.
+  """
+  if isinstance(config, experiment.SharingExperimentConfig):
+    phases = estimate(config).phases.values()
+    return max(((p.weight_bytes, p.optimizer_bytes) for p in phases), key=sum)
+  encoder = _encoder(config)
+  weights = _FLOAT * _parameter_count(encoder, encoder.size)
+  return weights, round(_slots_per_parameter(_make_optimizer(config)) * weights)
+
+
+def estimate(config: cfg.ExperimentConfig) -> Cost:
+  """Returns the cost of an experiment that shares weights.
+
+  Raises:
+    UsageError: If the config does not determine it.
   """
   encoder, phases = _encoder(config), _phases(config)
-  task = task_factory.get_task(config.task)
-  optimizer = train_utils.create_optimizer(task, config)
+  optimizer = _make_optimizer(config)
   slots = _slots_per_parameter(optimizer)
-
-  def count(size: sizes.Size) -> int:
-    return sizes.parameter_count(
-      size,
-      encoder.vocab_size or 0,
-      encoder.positions or 0,
-      encoder.params["type_vocab_size"],
-    )
+  count = functools.partial(_parameter_count, encoder)
 
   def cost_of(phase: catalog.Phase) -> PhaseCost:
     size, parameters = phase.size, count(phase.size)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from official.common import dataset_fn
 from official.core import config_definitions as cfg
 from official.core import input_reader
+from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf.data import presence
@@ -100,6 +101,18 @@ def _matched(params):
     if not tf.io.gfile.exists(path):
       raise errors.UsageError(f"{path} is not there; check input_path.")
   return paths
+
+
+def check_parses(params: cfg.DataConfig, path: str) -> None:
+  """Raises if the first record of a file is not what `params` says."""
+  loader = data_loader_factory.get_data_loader(params)
+  try:
+    loader._decode(next(iter(tf.data.TFRecordDataset(path))))
+  except Exception as error:  # Whatever a broken file raises.
+    raise errors.UsageError(
+      f"cannot read a record of {path} with seq_length {params.seq_length}; "
+      "prepare the data again."
+    ) from error
 
 
 def check_record(

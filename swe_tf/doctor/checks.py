@@ -11,6 +11,7 @@ from official.core import task_factory
 from swe_tf import errors
 from swe_tf.configs import consistency
 from swe_tf.configs import cost as cost_lib
+from swe_tf.configs import experiment
 from swe_tf.doctor import data
 from swe_tf.doctor import environment
 from swe_tf.doctor import findings
@@ -94,8 +95,10 @@ def _init_checkpoint(
   return f"{path}: fits"
 
 
-def _all(model_dir: str | None) -> dict[str, Callable[..., str]]:
-  return {
+def _all(
+  config: cfg.ExperimentConfig, model_dir: str | None
+) -> dict[str, Callable[..., str]]:
+  checks: dict[str, Callable[..., str]] = {
     "versions": environment.check_versions,
     "devices": check_devices,
     "data": data.check_data,
@@ -111,13 +114,16 @@ def _all(model_dir: str | None) -> dict[str, Callable[..., str]]:
     ),
     "room": functools.partial(model_dir_lib.check_room, directory=model_dir),
   }
+  if not isinstance(config, experiment.SharingExperimentConfig):
+    del checks["model"], checks["phases"]  # Fine-tuning: one phase.
+  return checks
 
 
 def run(
   config: cfg.ExperimentConfig, model_dir: str | None
 ) -> Iterator[tuple[str, str, str]]:
   """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
-  for name, check in _all(model_dir).items():
+  for name, check in _all(config, model_dir).items():
     try:
       yield name, "ok", check(config)
     except findings.Warned as warning:
@@ -132,7 +138,7 @@ def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
   What keeps a run from starting is raised by the commands' own checks.
 
   Args:
-    config: An experiment that shares weights.
+    config: An experiment of this package.
     model_dir: The directory of the run.
   """
   cheap: list[Callable[[cfg.ExperimentConfig], str]] = [

@@ -9,6 +9,7 @@ from official.core import task_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf.data import checks
+from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
 from swe_tf.modeling import registry
 
@@ -18,7 +19,9 @@ _SAMPLE = 64
 
 def check_data(config: cfg.ExperimentConfig) -> str:
   """Checks that the data is there, sound, and fits the model."""
-  task_factory.get_task(config.task).check_data()
+  task = task_factory.get_task(config.task)
+  if hasattr(task, "check_data"):
+    task.check_data()
   lines = []
   for name in ("train_data", "validation_data"):
     data = getattr(config.task, name)
@@ -71,12 +74,15 @@ def num_hosts(config: cfg.ExperimentConfig) -> int:
 
 def _read_records(config, data, paths: list[str]) -> str:
   """Checks a record of each file, or of some where there are many."""
-  if not isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
+  if isinstance(data, pretrain_text.PretrainTextDataConfig):
     return f"{len(paths)} file(s)"  # `check_data` has read their beginnings.
   encoder = registry.encoder_of(config.task.as_dict())
   some = paths
   if len(paths) > _SAMPLE:
     some = [paths[i * len(paths) // _SAMPLE] for i in range(_SAMPLE)]
   for path in some:
-    checks.check_record(data, path, encoder.vocab_size if encoder else None)
+    if isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
+      checks.check_record(data, path, encoder.vocab_size if encoder else None)
+    elif not path.endswith(".json"):  # The answers of SQuAD.
+      checks.check_parses(data, path)
   return f"{len(paths)} file(s), a record of {len(some)} read"

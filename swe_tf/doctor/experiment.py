@@ -15,18 +15,22 @@ from swe_tf.configs import experiment
 from swe_tf.configs import parsing
 
 
-def read_config(options: Any) -> cfg.ExperimentConfig:
+def read_config(options: Any, must_share: bool = True) -> cfg.ExperimentConfig:
   """Returns the experiment of the options, validated.
 
   Args:
     options: Has the flags of the stock driver as attributes.
+    must_share: Whether only experiments that share weights are accepted;
+      otherwise all of this package are.
 
   Raises:
-    UsageError: If it is not one that shares weights.
+    UsageError: If it is another experiment.
   """
   logging.set_verbosity(logging.ERROR)  # The commands say what matters.
   parsing.parse_gin(options)
   config = parsing.parse_configuration(options, lock_return=False)
+  if not must_share and isinstance(config, experiment.CheckedExperimentConfig):
+    return config
   if not isinstance(config, experiment.SharingExperimentConfig):
     raise errors.UsageError(
       f"--experiment={options.experiment} does not share weights; use "

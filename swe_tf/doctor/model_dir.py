@@ -85,12 +85,12 @@ def _flat(table: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def check_room(config: cfg.ExperimentConfig, directory: str | None) -> str:
   """Says how much the checkpoints take; raises if the disk has less room."""
   try:
-    phases = cost_lib.estimate(config).phases.values()
+    weights, slots = cost_lib.memory(config)
   except errors.UsageError as error:
     return f"not known, because {error}"
-  one = max(phase.weight_bytes + phase.optimizer_bytes for phase in phases)
+  one = weights + slots
   if config.trainer.optimizer_config.ema is not None:
-    one += max(phase.weight_bytes for phase in phases)
+    one += weights
   count = config.trainer.max_to_keep + 1  # The next is written before one goes.
   need = count * one
   text = (

@@ -11,6 +11,7 @@ from swe_tf.commands import doctor
 from swe_tf.commands import doctor_cost
 from swe_tf.commands import doctor_tpu
 from tests import tiny
+from tests.finetune import samples
 
 
 @pytest.fixture(name="flags")
@@ -45,6 +46,33 @@ def test_a_sound_run_and_all_faults_of_another(flags, tmp_path, capsys):
   assert len(faults) == 3
   for fault, words in zip(faults, ("num_gpus", "/nowhere", "decay")):
     assert words in fault
+
+
+def test_fine_tuning(tmp_path, capsys):
+  data_dir = samples.write_data("SST-2", tmp_path, count=8, real=False)
+  encoder = samples.write_encoder(
+    tmp_path / "encoder",
+    data_dir,
+    hidden_size=16,
+    num_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+  )
+  options = doctor.Options(
+    experiment="swe/glue",
+    params_override=f"task.data_dir={data_dir},task.init_checkpoint={encoder}",
+    model_dir=str(tmp_path / "new"),
+  )
+  doctor.run(options)
+  output = capsys.readouterr().out
+  assert "\nfault" not in output and f"{encoder}: fits" in output
+  assert "2 checkpoints of" in output
+
+  with open(f"{data_dir}/train.tf_record", "r+b") as records:
+    records.truncate(40)
+  with pytest.raises(errors.Failed, match="faults above: data"):
+    doctor.run(options)
+  assert "cannot read a record of" in capsys.readouterr().out
 
 
 def test_cost_is_printed_and_written(flags, tmp_path, capsys):
