@@ -20,6 +20,9 @@ def pytest_collection_modifyitems(items):
 
   # Every tf.test.TestCase inherits this method, which is not a test.
   items[:] = [item for item in items if item.name != "test_session"]
+  # The tests of whole programs take longest: first, so that none of the
+  # processes of `make test` is left with them at the end.
+  items.sort(key=lambda item: item.path.parent != pathlib.Path(__file__).parent)
 
   cpu = tf.config.list_physical_devices("CPU")[0]
   tf.config.set_logical_device_configuration(
