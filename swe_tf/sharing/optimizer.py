@@ -125,7 +125,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def plan(self) -> plan_lib.SharingPlan:
     """The ties, with the groups into which they are currently split."""
-    with tf.init_scope():  # A restore changes the variable.
+    with tf.init_scope():  # A restore may have changed the variable.
       groups = tuple(self._groups.numpy().tolist())
     if groups != self._plan.groups:
       self._plan = self._no_dependency(self._plan.split(groups))
@@ -134,7 +134,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def untied_at(self) -> int | None:
     """The number of updates made when the weights were untied, or None."""
-    with tf.init_scope():  # A restore changes the variable.
+    with tf.init_scope():  # A restore may have changed the variable.
       step = int(self._untied_at.numpy())
     return None if step == _NOT_YET else step
 
@@ -145,7 +145,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
 
   @property
   def warmup_end(self) -> int | None:
-    """The update from which steps have full size; None while shared."""
+    """The number of updates after which steps are full-size; None if shared."""
     untied_at = self.untied_at
     if untied_at is None or untied_at == 0:  # At 0 it was never tied.
       return untied_at
