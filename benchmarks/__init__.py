@@ -1,1 +1,1 @@
-"""Ratios against the stock, side by side in one process."""
+"""Benchmarks against stock Model Garden, interleaved in one process."""

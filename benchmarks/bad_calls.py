@@ -1,4 +1,4 @@
-"""Wrong calls as a new user makes them, and the files that they are made with.
+"""Wrong calls that a new user might make, and the files that they use.
 
 For `bad_input.py`. All paths are below the directory that `write_files` fills.
 """
@@ -53,12 +53,12 @@ _TINY = {
     "validation_steps": 2,
   },
 }
-# The end of the index of any checkpoint: the rest of this one is no table.
+# The end of any checkpoint's index; what comes before it here is not a table.
 _INDEX_END = bytes.fromhex("57fb808b247547db")
 
 
 def write_files(directory: pathlib.Path) -> None:
-  """Writes what the calls name: sound files, and broken ones."""
+  """Writes the files that the calls name, sound and broken."""
   tiny = yaml.safe_dump(_TINY)
   study = {
     "experiment": "swe/bert_pretraining_text",
@@ -160,9 +160,9 @@ class Call:
 
   Attributes:
     line: What the user types after `python -m`.
-    says: What the line of error must contain.
-    is_stock: Whether it is of the stock driver: the reason is its last line.
-    needs_tensorflow: Whether it cannot be known without TensorFlow.
+    says: What the error line must contain.
+    is_stock: Whether it calls the stock driver, whose last line is the reason.
+    needs_tensorflow: Whether the error cannot be found without TensorFlow.
   """
 
   line: str

@@ -1,12 +1,12 @@
-"""Every wrong call is one line, before any work, and fast.
+"""Checks that every wrong call fails in one line, before any work, and fast.
 
     python -m benchmarks.bad_input [--only=sweep] [--jobs=2] [--no_tensorflow]
 
-Makes the calls of `bad_calls.py` as a new user makes them: each is a process in
-a directory of its own, with small made-up files. A call passes if its status is
+Makes the calls of `bad_calls.py` as a new user would: each is a process in a
+directory of its own, with small made-up files. A call passes if its status is
 not 0, stderr is one line that says what is wrong, there is no stack trace, and
-every file is as it was. The exit status is 1 if one does not, or if they are
-slow.
+no file has changed. The exit status is 1 if a call does not pass, or if they
+are slow.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ _TIMEOUT = 900
 
 
 class Outcome(NamedTuple):
-  """What a call did.
+  """The outcome of a call.
 
   Attributes:
     call: The call.

@@ -1,14 +1,14 @@
-r"""A whole column of the paper on small real subsets, killed twice.
+r"""Runs a column of the paper on small subsets of real data, killed twice.
 
     python -m benchmarks.column --data=DATA --weights=WEIGHTS \
       --output_dir=runs/small_column
 
 DATA has `glue/` and `squad/`; WEIGHTS is a BERT in Hugging Face's layout. Where
 there is no training set (MNLI, QNLI, QQP, SQuAD v2.0), examples of the dev set
-that are not scored stand in for it: the scores of so few examples mean nothing,
-and it is the way from files to a column that is shown. `swe finetune` is killed
-with SIGKILL in the middle of its second and of its fourth task, called again,
-and the column and the report are printed.
+that are not scored stand in for it. The scores of so few examples mean nothing;
+this demonstrates the way from files to a column. `swe finetune` is killed with
+SIGKILL in the middle of its second and of its fourth task, called again, and
+the column and the report are printed.
 """
 
 import csv
@@ -37,12 +37,12 @@ _HEADS = {
   "AX": ("sentence1", "sentence2"),
 }
 _DEVS = {"MNLI": ("dev_matched", "dev_mismatched"), "AX": ()}
-# Tasks that are killed, in the middle of a run.
+# Tasks in which it is killed, in the middle of a run.
 _KILLED = ("squad_v2.0", "QNLI")
 
 
 def _rows(path: pathlib.Path, columns) -> list[list[str]]:
-  """Returns the given columns of a TSV file, of whole rows only."""
+  """Returns the given columns of a TSV file, from complete rows only."""
   with open(path, encoding="utf-8-sig", newline="") as file:
     lines = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
   head = lines[0]
@@ -57,7 +57,7 @@ def _rows(path: pathlib.Path, columns) -> list[list[str]]:
 
 
 def _examples(data: pathlib.Path, task: str) -> list[list[str]]:
-  """Returns labelled examples of a task; of AX, all, without labels."""
+  """Returns labelled examples of a task; for AX all, without labels."""
   folder, heads = data / "glue" / task, _HEADS[task]
   if task == "MNLI":
     found = map(json.loads, open(folder / "dev_matched.jsonl"))
@@ -88,7 +88,7 @@ def _questions(path: pathlib.Path, split: str, count: int) -> dict:
   first = 0 if split == "train" else 3 * count
   # Every third paragraph, so that some have no answer in v2.0.
   chosen = list(itertools.islice(paragraphs, first, first + 3 * count, 3))
-  if split == "train":  # It has one answer to a question.
+  if split == "train":  # A training set has one answer per question.
     for question in (question for each in chosen for question in each["qas"]):
       question["answers"] = question["answers"][:1]
   return content | {"data": [{"title": "", "paragraphs": chosen}]}

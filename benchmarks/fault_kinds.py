@@ -1,6 +1,6 @@
-"""The faults of a campaign: what is done to a run, and how it may answer.
+"""The faults of a campaign: what is done to a run, and how it may respond.
 
-A kind of fault is a function of a `Run`. It starts at most one process, hurts
+A kind of fault is a function of a `Run`. It starts at most one process, harms
 it or the files of the run, and returns what happened.
 """
 
@@ -19,7 +19,7 @@ from benchmarks import fault_process
 STEPS, TAU, LOOP, SAVE_EVERY = 20, 9, 2, 2
 _DATA, _INDEX = ".data-00000-of-00001", ".index"
 _REPEATED = ("saved checkpoint to", "train | step")
-_FOOTER = 48  # The end of an index has padding, in which a bit is nothing.
+_FOOTER = 48  # The end of an index has padding, where a bit does not matter.
 
 
 @dataclasses.dataclass
@@ -29,11 +29,11 @@ class Run:
   Attributes:
     directory: Has `model`, the run itself, and `data`, its shards.
     arguments: The flags of `swe train`.
-    rng: Decides about moments and places.
+    rng: Draws moments and places.
     seconds: How long an undisturbed process takes.
     sound: The content of every shard.
-    poisoned: The same, with a weight of NaN in one example of each.
-    damaged: The checkpoint that was damaged and that no process has seen yet.
+    poisoned: The same, with a NaN weight in one example of each.
+    damaged: The damaged checkpoint that no process has seen yet, if any.
   """
 
   directory: pathlib.Path
@@ -52,7 +52,7 @@ class Run:
     return fault_process.Training(self.arguments, **kwargs)
 
   def written(self) -> set[str]:
-    """Returns the checkpoints that are there under a final name."""
+    """Returns the checkpoints that exist under a final name."""
     return {path.stem for path in self.model_dir.glob("ckpt-*.index")}
 
   def listed(self) -> list[str]:
@@ -72,7 +72,7 @@ class Answer:
     moment: When it happened, in words.
     status: How the process ended; None if it hung.
     hit: Whether it happened before the process was done.
-    wrong: What must not be; empty if all is as designed.
+    wrong: What went wrong; empty if all is as designed.
     process: The process; None if there was none.
   """
 
@@ -114,7 +114,7 @@ def _line(run: Run, *texts: str) -> Moment:
 
   def is_time(process: fault_process.Training) -> bool:
     count = sum(text in line for line in list(process.lines))
-    # A text that comes once is not waited for until it comes again.
+    # Do not wait for a repetition of a text that is printed only once.
     wanted = number if text in _REPEATED else 1
     if count >= wanted and not seen:
       seen.append(process.age)
@@ -124,7 +124,7 @@ def _line(run: Run, *texts: str) -> Moment:
 
 
 def _file(run: Run, *names: str) -> Moment:
-  """Draws the moment when a file that is not finished is there."""
+  """Draws the moment when an unfinished file exists."""
   name = run.rng.choice(names or ("*temp*", "*.index", "params.yaml"))
   number = run.rng.randint(1, 6)
   delay = run.rng.choice((0.0, 0.0, run.rng.uniform(0, 0.01)))
@@ -166,7 +166,7 @@ def _signal(
   if hit:
     process.send(number)
   status = process.end()
-  # It may have been done in the moment in which the signal was sent.
+  # It may have finished just when the signal was sent.
   hit = hit and status != 0
   wrong = ""
   if status not in (*statuses, 0):
@@ -212,12 +212,12 @@ def kill_in_the_untie(run: Run) -> Answer:
 
 
 def terminate(run: Run) -> Answer:
-  """SIGTERM: it saves, and ends with 75; before it trains, it just ends."""
+  """SIGTERM: it saves and ends with 75; before training, it just ends."""
   return _signal(run, signal.SIGTERM, _any_moment(run), (75, -15))
 
 
 def interrupt(run: Run) -> Answer:
-  """SIGINT: as SIGTERM."""
+  """SIGINT: like SIGTERM."""
   return _signal(run, signal.SIGINT, _any_moment(run), (75, 130, -2))
 
 
@@ -226,7 +226,7 @@ def _ends_with_a_line(
   status: int | None,
   texts: Collection[str],
 ) -> str:
-  """Returns what is wrong with a process that had to give up, or to end."""
+  """Returns what is wrong with a process that had to fail or finish."""
   if status == 0:
     return ""
   said = [line for line in process.lines if line.startswith("error: ")]
@@ -238,10 +238,10 @@ def _ends_with_a_line(
 
 
 def fill_the_disk(run: Run) -> Answer:
-  """No room for a checkpoint, from some moment of training on.
+  """No space for a checkpoint, from some moment of training on.
 
-  The limit holds for all that the process writes, and AutoGraph writes source
-  files: the sizes are above these, and below that of a checkpoint.
+  The limit applies to all that the process writes, and AutoGraph writes source
+  files: the sizes are above those, and below that of a checkpoint.
   """
   words, is_time = _line(
     run, "compiled and made the first step", "saved checkpoint to"
@@ -259,7 +259,7 @@ def fill_the_disk(run: Run) -> Answer:
 
 
 def _damage(run: Run, how: str) -> Answer:
-  """Damages the newest checkpoint when no process runs."""
+  """Damages the newest checkpoint while no process is running."""
   words, status, process = "between two processes", None, None
   if run.damaged:
     return Answer("the one before is not yet found", None, False)
@@ -294,7 +294,7 @@ def _with_shard(
   moment: Moment | None,
   texts: Collection[str],
 ) -> Answer:
-  """Hurts a shard at a moment, and mends it after the process has ended."""
+  """Damages a shard at a moment; restores it after the process has ended."""
   name = run.rng.choice(sorted(run.sound))
   path = run.directory / "data" / name
   words, hit = "before the process", True
@@ -338,7 +338,7 @@ def break_a_shard(run: Run) -> Answer:
   return _with_shard(run, hurt, moment, [])
 
 
-# How many of a hundred are of a kind, about.
+# About how many of a hundred faults are of each kind.
 KINDS: dict[str, tuple[Callable[[Run], Answer], int]] = {
   "kill": (kill, 24),
   "kill_while_saving": (kill_while_saving, 14),

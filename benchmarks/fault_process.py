@@ -1,4 +1,4 @@
-"""Training processes that are cheap to start and can be hurt.
+"""Training processes that are cheap to start and can be harmed.
 
 A server imports TensorFlow once, without running anything in it, and forks a
 process for each call of `swe train`. Such a process goes through the command's
@@ -51,7 +51,7 @@ def _main(
   try:
     cli.main(["train", *arguments])
   finally:
-    # What an interpreter does at its end; `multiprocessing` leaves it out.
+    # What an interpreter does on exit; `multiprocessing` leaves it out.
     threading._shutdown()  # pylint: disable=protected-access
     atexit._run_exitfuncs()  # pylint: disable=protected-access
 
@@ -83,8 +83,8 @@ class Training:
 
     Args:
       arguments: The flags of `swe train`.
-      kill_after_slots: If given, it kills itself while it unties, when the
-        slots of so many variables are copied.
+      kill_after_slots: If given, the process kills itself while it unties,
+        after copying the slots of this many variables.
     """
     self.lines: list[str] = []
     self.seconds = 0.0
@@ -112,7 +112,7 @@ class Training:
     return any(text in line for line in list(self.lines))
 
   def wait_until(self, is_time: Callable[["Training"], bool]) -> bool:
-    """Waits for a moment; returns whether it came before the end."""
+    """Waits for a moment; returns whether it came before the process ended."""
     while self._process.is_alive():
       if is_time(self):
         return True
@@ -128,7 +128,7 @@ class Training:
   def limit_files(self, size: int) -> None:
     """Makes every write beyond `size` bytes of a file fail, as on a full disk.
 
-    The process is as it was otherwise: it runs, and reads, and has open files.
+    Otherwise nothing changes: the process runs, reads, and has open files.
     """
     with contextlib.suppress(ProcessLookupError):
       resource.prlimit(

@@ -1,19 +1,19 @@
-r"""A campaign of faults: nothing that a run has done is lost.
+r"""A campaign of faults, to check that no work of a run is lost.
 
     python -m benchmarks.faults --seed=1 --faults=100 --output=faults.jsonl
     python -m benchmarks.faults --seed=1 --only=7   # run 7 again
 
-A tiny BERT is trained undisturbed once. Then runs like it suffer faults,
-several each, in processes that are started again as a user would: killed at any
-moment, also in the middle of a checkpoint or of the untie; interrupted; out of
-disk space; with a checkpoint that is cut or has a wrong bit; with a loss of
-NaN; with a shard that vanishes or breaks. When such a run has ended, its
-weights, its slots and its random state must be those of the undisturbed run,
-bit by bit. On the way every process ends with the status and the line that the
-documentation says, and nothing unfinished has the name of a finished file.
+A tiny BERT is trained undisturbed once. Then runs like it suffer several faults
+each, in processes that are started again as a user would: killed at any moment,
+even in the middle of a checkpoint or of untying; interrupted; out of disk
+space; with a checkpoint that is truncated or has a wrong bit; with a NaN loss;
+with a shard that vanishes or breaks. When such a run has ended, its weights,
+its slots and its random state must be those of the undisturbed run, bit for
+bit. On the way every process must end with the documented status and line, and
+nothing unfinished may have the name of a finished file.
 
-Prints one line of JSON a fault, and a summary. The exit status is 1 if one of
-them was not survived.
+Prints one line of JSON per fault, and a summary. The exit status is 1 if a
+fault was not survived.
 """
 
 import collections
@@ -57,7 +57,7 @@ _PER_RUN = 6
 
 @dataclasses.dataclass
 class Fault:
-  """One fault and what came of it; a line of the output.
+  """One fault and its outcome; a line of the output.
 
   Attributes:
     run: The number of the run.
@@ -67,7 +67,7 @@ class Fault:
     status: How the process ended.
     seconds: How long the process ran.
     step: The newest checkpoint afterwards.
-    wrong: What was not as it has to be; empty if all was.
+    wrong: What went wrong; empty if nothing did.
   """
 
   run: int
@@ -82,13 +82,13 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Undisturbed:
-  """The run that all others are held against.
+  """The run that all others are compared with.
 
   Attributes:
     checkpoint: Its last checkpoint.
     seconds: How long it took.
     sound: The content of its shards.
-    poisoned: The same, with a weight of NaN in each.
+    poisoned: The same, with a NaN weight in each.
   """
 
   checkpoint: str
@@ -125,7 +125,7 @@ def _arguments(directory: pathlib.Path) -> list[str]:
 
 
 def _poisoned(path: pathlib.Path) -> bytes:
-  """Returns a shard with a weight of NaN in one of its examples."""
+  """Returns a shard with a NaN weight in one of its examples."""
   import tensorflow as tf
 
   with tempfile.NamedTemporaryFile() as file:
@@ -159,10 +159,10 @@ def _train_undisturbed(directory: pathlib.Path) -> Undisturbed:
 
 
 def _kinds_of(run: int) -> list[str]:
-  """Returns the kinds of a run's faults; the untie comes once, so it is first.
+  """Returns the kinds of a run's faults; a run unties once, so that is first.
 
-  A deck has each kind as often as it should come in a hundred faults, and runs
-  take their faults from deck after deck.
+  A deck has each kind as often as it should occur in a hundred faults, and runs
+  draw their faults from one deck after another.
   """
   cards = [
     kind
@@ -182,7 +182,7 @@ def _kinds_of(run: int) -> list[str]:
 def _why_unreadable(prefix: str) -> str:
   """Returns why a checkpoint cannot be read to its end; empty if it can.
 
-  Not the check of the code under test, though it is alike.
+  This is not the check of the code under test, though it is similar.
   """
   import tensorflow as tf
 
@@ -204,15 +204,15 @@ def _stamp(run: fault_kinds.Run, name: str) -> tuple[int, ...]:
 def _unfinished(
   run: fault_kinds.Run, left_alone: dict[str, tuple[int, ...]]
 ) -> str:
-  """Returns what is under a final name though it is not finished.
+  """Returns what has a final name though it is not finished.
 
   Args:
     run: The run.
     left_alone: Checkpoints that the campaign has damaged, with their stamps;
-      they lie there until they are written anew.
+      they stay until they are written again.
   """
   ours = {n for n, stamp in left_alone.items() if stamp == _stamp(run, n)}
-  # Of the older ones, one may be listed that was just deleted.
+  # An older one may still be listed though it was just deleted.
   for name in sorted({*run.written(), *run.listed()[-1:]} - ours):
     if why := _why_unreadable(str(run.model_dir / name)):
       listed = "listed" if name in run.listed() else "not listed"
@@ -243,7 +243,7 @@ def _difference(checkpoint: str, other: str) -> str:
 
 
 class _Survivor:
-  """Leads one run through its faults to its end."""
+  """Takes one run through its faults to its end."""
 
   def __init__(
     self, number: int, directory: pathlib.Path, undisturbed: Undisturbed
@@ -267,7 +267,7 @@ class _Survivor:
     self.logs: list[str] = []
 
   def faults(self, still_wanted) -> Iterator[Fault]:
-    """Makes the faults, then trains to the end; yields those that hit."""
+    """Causes the faults, then trains to the end; yields those that hit."""
     hit: list[Fault] = []
     status = None
     for number, kind in enumerate(_kinds_of(self._number)):
@@ -322,7 +322,7 @@ class _Survivor:
 
 
 class _Campaign:
-  """Counts the faults of runs that go on side by side."""
+  """Counts the faults of runs that go on in parallel."""
 
   def __init__(self, directory: pathlib.Path):
     self._directory = directory
@@ -387,7 +387,7 @@ def main(_):
     sys.exit(f"--kinds: there is no {', '.join(unknown)}.")
   start = time.monotonic()
   with tempfile.TemporaryDirectory() as name:
-    # Processes that are killed leave what AutoGraph has written.
+    # Killed processes leave behind what AutoGraph has written.
     os.environ["TMPDIR"] = name
     fault_process.start_server()
     campaign = _Campaign(pathlib.Path(name))

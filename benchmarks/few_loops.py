@@ -1,13 +1,13 @@
-"""What a step with few loops costs by the clock, against the baseline's.
+"""Wall-clock time of a step with few loops, against the baseline's.
 
     python -m benchmarks.few_loops experiments/map/small_batch.yaml \
       task.train_data.input_path=...,task.validation_data.input_path=...
 
 The trainers of the arms `baseline`, `stacking`, `loops1` and `loops3` of a
-regime of the map live in one process and make some steps each in turns, input
-included, in another order every round. Printed: the median over the rounds of
-the time of a step relative to the baseline's, in the cheap phase, and what the
-whole arm then costs by the clock without compiling and validation.
+regime of the map are interleaved in one process: each makes some steps, input
+included, in another order every round. Prints the median over the rounds of the
+time of a step relative to the baseline's, in the cheap phase, and the resulting
+time of the whole arm, without compiling and validation.
 """
 
 import random
@@ -29,7 +29,7 @@ _CHEAP_PART = 0.3
 
 
 def measure(study: study_file.Study, override: str) -> dict[str, list[float]]:
-  """Returns the seconds of a step of each arm, by round."""
+  """Returns the seconds per step of each arm, by round."""
   trainers = {}
   for arm in ARMS:
     run = study.run_of(tuning.Point(arm, 1e-4, 0))

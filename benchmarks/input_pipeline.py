@@ -1,12 +1,12 @@
-"""Tokens a second of the text loader against Model Garden's.
+"""Tokens per second of the text loader against Model Garden's.
 
     python -m benchmarks.input_pipeline --text=FILE --vocab=FILE
 
 `swe/bert_pretraining_text` and Model Garden's `pretrain_text_dataloader` read
 the same documents and make batches of masked sequences, interleaved in this
-process. Tokens are those in the batches that are not padding. A turn has a
-pipeline of its own, timed from its start and for several passes over the text:
-what is tokenized ahead and buffered would else count as made in no time.
+process. Only tokens that are not padding count. Each turn has a pipeline of its
+own, timed from its start and for several passes over the text: otherwise what
+is tokenized ahead and buffered would seem to take no time.
 """
 
 import json
@@ -35,7 +35,7 @@ _OUTPUT = flags.DEFINE_string("output", None, "A JSON file for the figures.")
 
 
 def _write_records(path: str) -> None:
-  """Writes every paragraph as a `tf.train.Example`, as Model Garden reads."""
+  """Writes every paragraph as a `tf.train.Example`, for Model Garden."""
   with open(_TEXT.value, "rb") as file, tf.io.TFRecordWriter(path) as writer:
     for line in filter(None, map(bytes.strip, file)):
       feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[line]))

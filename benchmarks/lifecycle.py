@@ -1,11 +1,11 @@
-"""What happens once in a run: compiling, untying, saving, restoring; memory.
+"""One-time costs of a run: compiling, untying, saving, restoring; and memory.
 
     python -m benchmarks.lifecycle --layers=6,12,24,48
 
-For each depth a process with the stock step and one with Model Garden's trainer
-as `swe train` runs it: shared, untied, unshared, saved, restored. Memory is the
-high-water mark of the process in a phase above what it had before the model was
-built, as the kernel counts it (Linux only).
+For each depth, one process runs the stock step and one runs Model Garden's
+trainer as `swe train` does: shared, untied, unshared, saved, restored. Memory
+is the high-water mark of the process in a phase above what it had before the
+model was built, as the kernel counts it (Linux only).
 """
 
 import json

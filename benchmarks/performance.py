@@ -1,11 +1,11 @@
-r"""All benchmarks of `docs/performance.md`: runs them, writes table and figure.
+r"""Runs all benchmarks of `docs/performance.md`; writes tables and figure.
 
     python -m benchmarks.performance --output_dir=docs/results/performance \
       --text=FILE --vocab=FILE
 
 Takes an hour and a half on 2 cores, alone on the machine. A benchmark whose
-JSON file is there already is not run again, so that single ones can be repeated
-by deleting theirs. Without --text the input pipeline is left out.
+JSON file exists is not run again; delete the file to repeat it. Without --text
+the input pipeline is left out.
 """
 
 import json
@@ -34,8 +34,8 @@ _DOMINATING = ("compute", "optimizer")
 def _benchmarks() -> dict[str, list[str]]:
   """Returns the arguments of each benchmark by the name of its JSON file."""
   step_time = ["step_time", f"--seconds={_SECONDS.value}"]
-  # A process of its own for each: it keeps the memory of all that it measured,
-  # and can have collectives of one size only.
+  # Each has its own process, which keeps the memory of all that it measured and
+  # can have collectives of one size only.
   found = {
     f"step_time_{layers}_layers_{name}": [
       *step_time,
@@ -184,7 +184,7 @@ def _input_rows(directory) -> list[str]:
 
 
 def _draw(directory: pathlib.Path) -> None:
-  """Draws how ratios, pause and memory grow with the layers."""
+  """Draws how ratios, pause and memory grow with the number of layers."""
   figure = figure_lib.Figure(figsize=(11, 3.4), layout="constrained")
   ratios, times, memory = figure.subplots(1, 3)
   for name in _DOMINATING:

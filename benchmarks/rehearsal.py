@@ -2,8 +2,8 @@
 
     python -m benchmarks.rehearsal
 
-Runs every command of the page as it stands there, top to bottom, and prints it.
-`replacements` says what is replaced, `LEFT_OUT` what is left out, and why.
+Runs every command of the page as written, top to bottom, and prints it.
+`replacements` lists what is replaced, `LEFT_OUT` what is left out, and why.
 The bucket is a directory that the commands see as a file:// URL. Both runs of
 pre-training, in one process and in two workers, get a SIGTERM and a SIGKILL in
 each phase. The exit status is 1 if a command fails or a run does not end as it
@@ -44,7 +44,7 @@ _PREEMPTIONS = (
   (_TAU + 15, signal.SIGTERM),
   (_TAU + 45, signal.SIGKILL),
 )
-# What a machine gets between the two signals.
+# The time that a machine gets between the two signals.
 _GRACE_SECONDS = 30
 _PATIENCE_SECONDS = 600
 _SETS_UP = "sets up the machine; the rehearsal runs in what it sets up"
@@ -108,14 +108,14 @@ _TINY = {
 
 
 class RehearsalFailed(Exception):
-  """Something of the guide does not work."""
+  """Something in the guide does not work."""
 
 
 def commands() -> Iterator[str]:
-  """Yields the commands of the page; a line that goes on is one of them."""
+  """Yields the commands of the page, with continued lines joined."""
   markdown = markdown_it.MarkdownIt("commonmark").enable("table")
   for token in markdown.parse(_PAGE.read_text(encoding="utf-8")):
-    # A block of text is what a command prints.
+    # A block marked `text` is what a command prints.
     if token.type in ("code_block", "fence") and token.info != "text":
       for line in token.content.replace("\\\n", "").splitlines():
         command = re.sub(r"\s+#\s.*", "", line).strip()
@@ -131,7 +131,7 @@ def left_out(command: str) -> str | None:
 
 
 def replacements(work: pathlib.Path) -> dict[str, str]:
-  """Returns what stands for the bucket, the hosts and the size of the model."""
+  """Returns what replaces the bucket, the hosts and the size of the model."""
   with socket.socket() as one, socket.socket() as other:
     for each in (one, other):
       each.bind(("localhost", 0))
@@ -185,7 +185,7 @@ class Rehearsal:
     self._home.mkdir()
 
   def start(self, command: str, log: pathlib.Path) -> subprocess.Popen[bytes]:
-    """Starts a command in a shell that knows the variables so far."""
+    """Starts a command in a shell with the variables assigned so far."""
     for old, new in self._replacements.items():
       command = command.replace(old, new)
     script = "\n".join([*self._assigned, command])
@@ -219,7 +219,7 @@ class Rehearsal:
     return log.read_bytes()[before:].decode(errors="replace")
 
   def train(self, command: str, indices: Sequence[str]) -> None:
-    """Runs a loop of `swe train` in some workers, and preempts it."""
+    """Runs a loop of `swe train` in each worker, and preempts it."""
     name = re.findall(r"--model_dir=gs://BUCKET/(\S+?)[;\s]", command)[0]
     model_dir = self.work / "bucket" / name
     logs = [
@@ -244,7 +244,7 @@ class Rehearsal:
     self._check(model_dir, logs)
 
   def _check(self, model_dir: pathlib.Path, logs: list[pathlib.Path]) -> None:
-    """Raises unless a run was preempted as planned, and came to its end."""
+    """Raises unless a run was preempted as planned, and finished."""
     if _last_step(model_dir) != _STEPS:
       raise RehearsalFailed(f"{model_dir} ends at {_last_step(model_dir)}")
     for log in logs:
@@ -260,7 +260,7 @@ class Rehearsal:
 
 
 def _trainer(loop: subprocess.Popen[bytes]) -> int | None:
-  """Returns the process of a loop that trains, if it is there."""
+  """Returns the training process of a loop, if there is one."""
   path = pathlib.Path(f"/proc/{loop.pid}/task/{loop.pid}/children")
   for child in path.read_text().split():
     line = pathlib.Path(f"/proc/{child}/cmdline").read_bytes()
@@ -297,7 +297,7 @@ def _wait(
   processes: Sequence[subprocess.Popen[bytes]],
   logs: Sequence[pathlib.Path],
 ) -> None:
-  """Waits until something is so; raises if a process ends before."""
+  """Waits until a condition holds; raises if a process ends before that."""
   deadline = time.monotonic() + _PATIENCE_SECONDS
   while not is_so():
     if any(each.poll() is not None for each in processes):
@@ -347,7 +347,7 @@ def rehearse(work: pathlib.Path) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-  """Rehearses and says how long it took."""
+  """Rehearses and prints how long it took."""
   del argv
   start = time.monotonic()
   with tempfile.TemporaryDirectory() as scratch:

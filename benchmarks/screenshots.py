@@ -1,12 +1,12 @@
-"""Screenshots of HTML pages, made by a headless Chromium.
+"""Takes screenshots of HTML pages with a headless Chromium.
 
     make screenshots
     python -m benchmarks.screenshots --output_dir=docs/images report=PAGE.html
 
 Each page, given as NAME=FILE, becomes NAME_1200.png and NAME_400.png, a desktop
-and a phone. They are to be looked at: the tests only see that pages are not
-empty and that the columns of a report stay in place. Debian has the browser in
-`apt-get install --no-install-recommends chromium`.
+and a phone. They are for people to look at: the tests only check that pages are
+not empty and that the columns of a report stay in place. On Debian, get the
+browser with `apt-get install --no-install-recommends chromium`.
 """
 
 import argparse
@@ -25,7 +25,7 @@ _COLOURS, _MARGIN = 256, 16
 
 
 def find_browser() -> str | None:
-  """Returns the program; None if there is none."""
+  """Returns the path of the browser; None if there is none."""
   return next(filter(None, map(shutil.which, _BROWSERS)), None)
 
 
@@ -44,7 +44,7 @@ def _run(page: pathlib.Path, *flags: str) -> str:
 
 
 def shoot(page: pathlib.Path, shot: pathlib.Path, width: int, height: int):
-  """Writes what a window of that size shows of a page."""
+  """Writes a screenshot of a page in a window of that size."""
   size = f"--window-size={width},{height}"
   _run(page, size, f"--screenshot={shot.resolve()}")
 
@@ -55,7 +55,7 @@ def content(page: pathlib.Path, width: int) -> str:
 
 
 def _shrink(shot: pathlib.Path) -> None:
-  """Cuts off the empty end, and saves in few colours: text has no more."""
+  """Cuts off the empty end, and saves in few colours: text needs no more."""
   with Image.open(shot) as image:
     picture = image.convert("RGB")
   pixels = np.asarray(picture)

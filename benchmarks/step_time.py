@@ -5,15 +5,15 @@
     python -m benchmarks.step_time --layers=6 --replicas=4
 
 Compiled steps of one BERT live side by side: Model Garden's own (its optimizer,
-nothing of ours), the same once more, shared, unshared, truly tied (ALBERT's
-way, one block that is called L times), and with --cosine a shared one that
-measures the cosine of the gradients in every step (training does once in
-`trainer.summary_interval` steps). They run in turns, in another order each
-round, so that whatever else the machine does hits all of them; a figure is the
-median over the rounds of the ratio within a round, with its quartiles. Stock
-against its own copy is what the machine and the method of measuring add. Time
-is the clock's; the time that the cores worked is beside it, which other
-processes disturb less.
+nothing of ours), a copy of it, shared, unshared, truly tied (ALBERT's way, one
+block that is called L times), and with --cosine a shared one that measures the
+cosine of the gradients in every step (training does so once in
+`trainer.summary_interval` steps). They are interleaved, in another order each
+round, so that whatever else the machine does affects all of them; a figure is
+the median over the rounds of the ratio within a round, with its quartiles. The
+ratio of stock to its own copy shows what the machine and the method of
+measuring add. Time is wall-clock time; CPU time, which other processes disturb
+less, is given beside it.
 """
 
 import json
@@ -34,9 +34,9 @@ from benchmarks import model
 from swe_tf.doctor import steps
 from swe_tf.modeling import encoder
 
-# Tokens a step are what the model computes on, weights are what the optimizer
-# works on: few tokens, a wide model and LAMB, which is many operations a weight
-# where AdamW is one fused kernel, make the optimizer dominate on a CPU.
+# The model computes on tokens, the optimizer on weights: few tokens per step, a
+# wide model and LAMB, which is many operations per weight where AdamW is one
+# fused kernel, make the optimizer dominate on a CPU.
 CONFIGURATIONS = {
   "compute dominates": dict(width=64, batch=16, length=128, optimizer="adamw"),
   "few tokens": dict(width=512, batch=4, length=8, optimizer="adamw"),
@@ -66,7 +66,7 @@ _COPY = "stock once more"
 
 
 class _TiedEncoder(encoder.PreLnBertEncoder):
-  """ALBERT's way: the first block is called for all of them."""
+  """ALBERT's way: the first block is called in place of all others."""
 
   def __init__(self, *args, **kwargs):
     super().__init__(*args, **kwargs)
@@ -90,7 +90,7 @@ def _build(kind: str, config) -> steps.Step:
 
 
 def make_step(kind: str, config, strategy):
-  """Returns a compiled training step of its own model, run once already."""
+  """Returns a compiled training step of its own model, already run once."""
   with strategy.scope():
     step = _build(kind, config)
     inputs = steps.make_inputs(
@@ -114,7 +114,7 @@ def make_step(kind: str, config, strategy):
 
 
 def _take_turns(programs):
-  """Returns the seconds of every kind in every round, by clock and by work."""
+  """Returns the wall-clock and CPU seconds of every kind in every round."""
   for _ in range(2):
     for program in programs.values():
       program()

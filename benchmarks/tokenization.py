@@ -1,17 +1,17 @@
-"""Tokens a second: `swe prepare pretraining` against Model Garden's script.
+"""Tokens per second: `swe prepare pretraining` against Model Garden's script.
 
     python -m benchmarks.tokenization [--text=FILE] [--vocab=FILE]
 
-Both turn the same text into masked TFRecords, in this process, on one core,
-alternating; a ratio is the median over the rounds. Tokens are those of the
-text. Model Garden's script always makes sentence pairs. Ours is measured twice:
-with sentence pairs (`--next_sentence`), which is the same work, and without,
-which is what the paper's runs need and what the required ratio is about.
-Start-up (imports, building graphs) is not counted on either side. Seconds are
-CPU seconds.
+Both turn the same text into masked TFRecords, interleaved in this process on
+one core; a ratio is the median over the rounds. Tokens are those of the text.
+Model Garden's script always makes sentence pairs. Ours is measured twice: with
+sentence pairs (`--next_sentence`), which is the same work, and without, which
+is what the paper's runs need and what the required ratio applies to. Start-up
+(imports, building graphs) is not counted on either side. Seconds are CPU
+seconds.
 
-Without --text the docstrings of the installed packages are used, without
---vocab a vocabulary is learned from them first, which takes a minute.
+Without --text the docstrings of the installed packages are used; without
+--vocab a vocabulary is first learned from the text, which takes a minute.
 """
 
 import os
@@ -118,7 +118,7 @@ def _swe(text, vocab, output, max_predictions, pairs):
 
 
 def _seconds(run):
-  """Returns the CPU time of a run: what others do on the core is not ours."""
+  """Returns the CPU time of a run, to exclude other processes on the core."""
   start = time.process_time()
   run()
   return time.process_time() - start

@@ -1,12 +1,13 @@
-r"""The steps of BERT-large, compiled for a TPU that is not there.
+r"""Compiles the steps of BERT-large for a TPU, without having one.
 
     pip install 'swe-tf[tpu-check]'
     python -m benchmarks.tpu_compile --topology=v5e:4x4
     python -m benchmarks.tpu_compile --topology=v5e:2x4 \
       --micro_batches=1,2,4,8 -- --depths=3,5
 
-`swe doctor tpu` on BERT-large as the paper trains it, with bfloat16. Flags for
-it follow `--`. With several numbers of micro-batches, a table compares them.
+Runs `swe doctor tpu` on BERT-large as the paper trains it, with bfloat16. Flags
+for it follow `--`. With several numbers of micro-batches, a table compares
+them.
 """
 
 import json

@@ -19,7 +19,7 @@ _EVALUATIONS = 20
 def parse_flags(
   description: str, steps: int, argv: Sequence[str] | None
 ) -> argparse.Namespace:
-  """Returns the flags of an example; `argv` is that of the program if None."""
+  """Parses the flags of an example; `argv` is the program's own if None."""
   parser = argparse.ArgumentParser(
     description=description.splitlines()[0],
     formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -70,10 +70,10 @@ def compare(
   """Trains without sharing and with it, and reports both curves.
 
   Args:
-    train: A function of the number of updates and of `share`.
-    flags: Those of the program.
+    train: Trains a model, given the number of updates and `share`.
+    flags: The flags of the program.
     title: See `report`.
-    metric: What the loss is called.
+    metric: The name of the loss.
     name: The figure's name, without its suffix.
   """
   runs = {
@@ -103,8 +103,8 @@ def report(
 
   Args:
     title: What was trained.
-    curves: The values of each run, at equal distances up to `steps`.
-    metric: What they are values of.
+    curves: The values of each run, at equal intervals up to `steps`.
+    metric: The name of the values.
     steps: The number of updates of each run.
     untie_step: The update after which the shared run was untied.
     path: The PNG file to write.

@@ -2,10 +2,9 @@
 
     python examples/gpt.py --output_dir=DIR
 
-8 causal blocks of width 48 predict the next of 64 characters. The text is that
-of the docstrings of the standard library and of NumPy on this machine. Both
-runs start from the same seed and see the same batches for the same number of
-updates.
+8 causal blocks of width 48 predict the next of 64 characters. The text is the
+docstrings of the standard library and of NumPy on this machine. Both runs start
+from the same seed and see the same batches for the same number of updates.
 """
 
 import functools

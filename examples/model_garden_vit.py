@@ -25,7 +25,7 @@ SHARED = [f"--gin_file={GIN}/swe.gin", f"--gin_file={GIN}/vit.gin"]
 
 
 def write_records(path: pathlib.Path, images, labels) -> None:
-  """Writes images as the records that Model Garden reads ImageNet from."""
+  """Writes images as records in Model Garden's format for ImageNet."""
   with tf.io.TFRecordWriter(str(path)) as writer:
     for image, label in zip(images, labels):
       pixels = tf.cast((image + 1) * 127.5, tf.uint8)
@@ -44,7 +44,7 @@ def write_records(path: pathlib.Path, images, labels) -> None:
 
 
 def write_config(output_dir: pathlib.Path, steps: int) -> pathlib.Path:
-  """Writes the data, and a config with what differs; returns its path."""
+  """Writes the data and a config of overrides; returns the config's path."""
   train_images, images, train_labels, labels = vit.load_data()
   write_records(output_dir / "train.tfrecord", train_images, train_labels)
   write_records(output_dir / "validation.tfrecord", images, labels)
@@ -52,7 +52,7 @@ def write_config(output_dir: pathlib.Path, steps: int) -> pathlib.Path:
   data = {
     "global_batch_size": BATCH,
     "aug_crop": False,
-    "aug_rand_hflip": False,  # A mirrored digit is no digit.
+    "aug_rand_hflip": False,  # A mirrored digit is not a digit.
   }
   config = {
     "runtime": {"distribution_strategy": "one_device", "num_gpus": 0},

@@ -4,8 +4,8 @@
     python -m experiments.build_map                          # rebuilds the rest
 
 `collect` writes docs/results/map/REGIME.json from the directories of sweeps:
-all runs with their curves. Without arguments docs/results/map.json (a row a
-run), the figure and the tables of docs/map.md are made of these files.
+all runs with their curves. Without arguments, docs/results/map.json (one row
+per run), the figure and the tables of docs/map.md are rebuilt from these files.
 """
 
 import math
@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "map.md"
 _BEGIN, _END = "<!-- map: begin -->\n", "<!-- map: end -->\n"
-# Names of the arms in a study that is older than the map.
+# Arm names in a study that is older than the map.
 _RENAMED = {"stacking3": "stacking"}
 
 TITLES = {
@@ -38,9 +38,9 @@ TITLES = {
   "long": "8 times the tokens",
   "low_rate": "rates far below the best",
 }
-# They ask what happens at given rates, so none of them is the best.
+# These ask what happens at given rates, so no rate is the best.
 UNTUNED = ("low_rate",)
-# Stopped, with the reason: no arm of these is judged.
+# Stopped regimes, with the reason; their arms are not judged.
 STOPPED = {
   "post_ln": "after 600 steps every arm but one was still at the entropy of "
   "single tokens (3.02), where the rule drops nothing and no rate is the best. "
@@ -48,7 +48,7 @@ STOPPED = {
   "many steps. Two more runs were under way then; they have no result and are "
   "in no file."
 }
-# More seeds and arms of a regime, by files of their own.
+# More seeds and arms of a regime, in separate files.
 MORE_SEEDS = {
   "text": (
     "text_seeds",
@@ -62,7 +62,7 @@ MORE_SEEDS = {
 
 
 def collect(regime: str, *sources: str) -> None:
-  """Writes down the runs of a regime.
+  """Writes the runs of a regime to a JSON file.
 
   Args:
     regime: Its name.
@@ -132,7 +132,7 @@ def rows_of(
   base = best["baseline"]
   rows = []
   for record in records:
-    if regime in UNTUNED:  # At each rate, with the baseline at that rate.
+    if regime in UNTUNED:  # Compare with the baseline at the same rate.
       base = _runs_at(records, "baseline", record.learning_rate)
     steps_ratio = flops_ratio = None
     if record.seed in base and record.curve:

@@ -1,11 +1,11 @@
-"""Corpora to plain text, a blank line after each document.
+"""Converts corpora to plain text, with a blank line after each document.
 
     python -m experiments.documents --output=FILE.txt.gz PATTERN...
 
-Reads what wikiextractor writes with --json (a JSON object a line, with `text`),
-books in Markdown, and Project Gutenberg's text files. Of a book the front
-matter, the licence around the text, headings' marks and rules are left out;
-lines of a paragraph are joined, since a line is a segment. `swe prepare
+Reads what wikiextractor writes with --json (one JSON object per line, with
+`text`), books in Markdown, and Project Gutenberg's text files. In a book the
+front matter, the licence around the text, heading marks and rules are left out;
+the lines of a paragraph are joined, since a line is a segment. `swe prepare
 pretraining` reads the result.
 """
 
@@ -31,7 +31,7 @@ _RULE = re.compile(r"[-*_=\s]{3,}")
 
 
 def paragraphs(book: str) -> Iterator[str]:
-  r"""Yields the paragraphs of a book, a line each.
+  r"""Yields the paragraphs of a book, one line each.
 
   >>> list(paragraphs("---\ntitle: T\n---\n# One\n\nIt\nwas.\n\n***\n\n*So.*"))
   ['One', 'It was.', 'So.']
@@ -49,7 +49,7 @@ def documents(path: str) -> Iterator[str]:
   """Yields the documents of a file.
 
   Raises:
-    UsageError: If a line of JSON is none, or has no text.
+    UsageError: If a line is not JSON, or has no text.
   """
   content = files.read_text(path)
   if not content.lstrip().startswith("{"):

@@ -1,4 +1,4 @@
-"""The figure of the map: each arm's final loss beside its FLOPs."""
+"""The figure of the map: each arm's final loss against its FLOPs."""
 
 from collections.abc import Mapping, Sequence
 import pathlib
@@ -19,8 +19,8 @@ def draw(
 
   Args:
     regimes: The runs.
-    titles: What the regimes are called.
-    by_rate: Those that are judged rate by rate: the loss beside the rate.
+    titles: The titles of the regimes.
+    by_rate: Regimes that are judged rate by rate: the loss against the rate.
     path: The PNG file.
   """
   import matplotlib

@@ -1,4 +1,4 @@
-"""Keeps what is computed about the rows: their cost, and the index of them.
+"""Updates what is computed about the rows: their cost, and their index.
 
     python -m experiments.index
 
@@ -72,7 +72,8 @@ def load_config(row: Row, params_override: str = "") -> cfg.ExperimentConfig:
 
   Args:
     row: The row.
-    params_override: Overrides after those of the command, as for the driver.
+    params_override: Overrides to apply after those of the command, as for the
+      driver.
   """
   overrides = [*row.flags("params_override"), params_override]
   return train_utils.parse_configuration(
@@ -89,7 +90,7 @@ def load_config(row: Row, params_override: str = "") -> cfg.ExperimentConfig:
 
 
 def cost(config: cfg.ExperimentConfig) -> dict[str, str]:
-  """Returns what a run costs, in the words of a header."""
+  """Returns what a run costs, formatted for a header."""
   found = cost_lib.estimate(config)
   return {
     "steps": f"{found.train_steps:,}, of these {found.shared_steps:,} shared",

@@ -1,7 +1,7 @@
-"""What an arm of the map saves, and what the rule of its study says of it.
+"""What an arm of the map saves, and the verdict by the rule of its study.
 
-Functions of the runs of one regime. `swe_tf.study.outcome` has what is compared
-seed by seed; here is what is read off several seeds together.
+All are functions of the runs of one regime. `swe_tf.study.outcome` compares
+seed by seed; these measure several seeds together.
 """
 
 import math
@@ -19,7 +19,7 @@ _DRAWS = 10_000
 def flops_to_mean(
   records: list[outcome_lib.Record], arm: str
 ) -> intervals.Interval | None:
-  """Returns the part of the baseline's FLOPs to the mean of its final losses.
+  """Returns the fraction of the baseline's FLOPs to its mean final loss.
 
   Less noisy than seed by seed, where a lucky baseline may never be reached.
   """
@@ -41,9 +41,9 @@ def saving(
 ) -> tuple[float, float, float]:
   """Returns the FLOPs to the baseline's mean final loss, and their interval.
 
-  Read off the mean of an arm's curves, as part of the baseline's FLOPs. The 95%
-  interval draws the seeds of both arms anew; infinity stands for curves that
-  never come down so far.
+  They are read off the mean of an arm's curves, as a fraction of the baseline's
+  FLOPs. The 95% interval resamples the seeds of both arms; infinity stands for
+  curves that never get that low.
 
   Args:
     records: Runs at one learning rate for each arm.
@@ -80,15 +80,15 @@ def equal_loss(
   """Returns the FLOPs of an arm, divided by a baseline's for the same loss.
 
   That baseline is fully decayed too: its loss is a straight line in the
-  logarithm of its FLOPs, through `short` and `baseline`. The 95% interval draws
-  the seeds of all three anew.
+  logarithm of its FLOPs, through `short` and `baseline`. The 95% interval
+  resamples the seeds of all three.
 
   Args:
     records: The runs of a regime.
     arm: The arm.
 
   Returns:
-    The ratio and its interval; None without three seeds of each.
+    The ratio and its interval; None unless each has three seeds.
   """
   best = outcome_lib.at_best_rates(records)
   arms = [list(best.get(n, {}).values()) for n in (arm, "short", "baseline")]
@@ -126,7 +126,7 @@ def minus_short(
 
 
 def verdict_of(arm: outcome_lib.Outcome, base: outcome_lib.Outcome) -> str:
-  """Says what the rule of the study files says of an arm."""
+  """Returns the verdict on an arm by the rule of the study files."""
   if arm.loss.n < 2 or base.loss.n < 2:
     return "dropped"
   errors = sum(map(_standard_error, (arm.loss, base.loss)))

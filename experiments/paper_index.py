@@ -3,7 +3,8 @@
     python -m experiments.paper_index
 
 writes docs/results/README.md from experiments/paper.yaml. A test fails if a
-table or a figure of the paper is missing, or what the index names is not there.
+table or a figure of the paper is missing, or if the index names something that
+does not exist.
 """
 
 import pathlib

@@ -1,16 +1,16 @@
-"""Pointer chasing: one operation, iterated as often as the input says.
+"""Pointer chasing: one operation, iterated as many times as the input says.
 
     python -m experiments.pointer_chasing OUTPUT_DIR [EXAMPLES]
 
 Writes train.tfrecord and validation.tfrecord for `swe/bert_pretraining`. An
-example has a random permutation f of 16 nodes and a number of hops k of 1 to 8;
-the model is asked for f(f(...f(i))), k times, of every node i:
+example has a random permutation f of 16 nodes and a number k of hops, 1 to 8;
+the model has to predict f(f(...f(i))), k times, for every node i:
 
     [CLS] k f(1) ... f(16) [MASK] x 16
 
-Nothing but position embeddings says which node a place stands for. A block that
-does one hop does the task if it is applied k times: the case in which layers
-have most to share. A guess has a loss of log 16 = 2.77.
+Only position embeddings say which node a position stands for. A block that does
+one hop solves the task if it is applied k times: the case in which layers have
+most to share. A guess has a loss of log 16 = 2.77.
 """
 
 import pathlib

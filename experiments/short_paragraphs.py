@@ -1,8 +1,8 @@
-"""The part of a SQuAD file that a model of characters can read.
+"""Extracts the part of a SQuAD file that a model of characters can read.
 
     python -m experiments.short_paragraphs dev-v1.1.json dev.json
 
-Keeps the paragraphs of less than 300 characters, with their questions.
+Keeps the paragraphs of fewer than 300 characters, with their questions.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Do the claims of the theory hold for other seeds, too?
+"""Checks whether the claims of the theory hold for other seeds too.
 
     python -m experiments.theory_seeds --seeds=8
 
 runs `swe theory all` for each seed and writes docs/results/theory_seeds.json:
-how many claims hold, and which do not. A minute of CPU time a seed.
+how many claims hold, and which do not. Takes a minute of CPU time per seed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ OUTPUT = pathlib.Path(__file__).parents[1] / "docs/results/theory_seeds.json"
 
 
 def run(seed: int) -> dict[str, object]:
-  """Returns the judgement of all claims for one seed."""
+  """Returns how many claims hold for one seed, and which do not."""
   with tempfile.TemporaryDirectory() as directory:
     claims = experiment.run(
       list(experiment.EXPERIMENTS),

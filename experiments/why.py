@@ -4,14 +4,14 @@ r"""Why sharing pays or not: what the layers do before and after the switch.
       task.train_data.input_path=...,task.validation_data.input_path=...
 
 Trains one run of a regime of the map (seed 0) and stops around its untie step.
-At each stop some batches go forward and backward and no weight changes; then
-one more step is made. Written down for each layer:
+At each stop some batches go forward and backward without changing a weight;
+then one more step is made. Recorded for each layer:
 
   gradient       norm of the mean gradient over the batches
   noise_scale    tr(cov of a sequence's gradient) / |mean|^2: the batch size, in
                  sequences, at which noise is as large as the signal
   own_square     mean over the weights of the squared gradient
-  kept_square    the same as the optimizer has it, corrected for its start
+  kept_square    the same as kept by the optimizer, corrected for its start
   update         norm of one step, relative to the weights
 
 and for all of them: `cosine`, the mean over pairs of layers of the cosine of
@@ -64,11 +64,11 @@ def _gradients(trainer, optimizer, layers, batches) -> np.ndarray:
 
 
 def noise_scale(gradients: np.ndarray, batch_size: int) -> float | None:
-  """Returns the simple noise scale in sequences; None if no signal is seen.
+  """Returns the simple noise scale in sequences; None if there is no signal.
 
   Args:
     gradients: `[batches, weights]`, each the mean over a batch.
-    batch_size: The sequences of a batch.
+    batch_size: The number of sequences in a batch.
   """
   count = len(gradients)
   mean = gradients.mean(0)
@@ -102,7 +102,7 @@ def _kept_squares(optimizer, layers, step: int) -> list[float | None]:
 
 
 def measure(trainer, optimizer, config) -> dict[str, Any]:
-  """Measures at the step where training is; makes one more step."""
+  """Measures at the current step, then makes one more step."""
   step = int(trainer.global_step.numpy())
   layers = _layers(trainer.model)
   data = trainer.task.build_inputs(config.task.train_data, start_step=step)
@@ -140,7 +140,7 @@ def main(study: str, arm: str, peak: str, output: str, override: str) -> None:
   steps = config.trainer.train_steps
   sharing = config.task.sharing
   tau = round(sharing.untie_fraction * steps) if sharing.mode == "swe" else 0
-  tau = tau or steps // 10  # Arms that tie nothing are looked at there too.
+  tau = tau or steps // 10  # Arms that tie nothing are measured there too.
   stops = sorted({tau // 2, tau - 1, tau, tau + 10, tau + 100, steps // 2})
   with tempfile.TemporaryDirectory() as folder:
     trainer = runner.make_runner(config, folder, mode="train").trainer

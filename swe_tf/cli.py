@@ -2,7 +2,7 @@
 
 The only place that catches errors. The exit code is 0, 1 if the work failed,
 2 if the call was wrong, and 130 after Ctrl-C. A command is imported only when
-it is called, so that one without TensorFlow starts at once.
+it is called, so commands that do not need TensorFlow start at once.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from swe_tf.commands import names
 from swe_tf.commands import options as options_lib
 
 COMMANDS = names.COMMANDS
-# What `swe --version` shows.
+# Shown by `swe --version`.
 _PACKAGES = (
   "swe-tf",
   "tensorflow",
@@ -91,7 +91,7 @@ def load(command: str) -> ModuleType:
 def _parse(
   command: str, values: flags.FlagValues, arguments: Sequence[str]
 ) -> list[str]:
-  """Parses the flags and returns the arguments that are none."""
+  """Parses the flags and returns the positional arguments."""
   ours = [f"--{name}" for name in values]
   for group in flags.FLAGS.flags_by_module_dict().values():
     for flag in group:  # absl's own: --verbosity, ...
@@ -142,7 +142,7 @@ def _dispatch(arguments: Sequence[str]) -> None:
       raise errors.UsageError(f"swe has no command {name!r}; {end}")
     print(_usage())
     return
-  # What TensorFlow's runtime says at start is not about the command.
+  # TensorFlow's start-up messages have nothing to do with the command.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   _run(command, load(command), rest)
 
@@ -151,17 +151,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
   """Runs a command and exits.
 
   Args:
-    arguments: The command line without the program; by default sys.argv's.
+    arguments: The command line without the program; `sys.argv[1:]` by default.
   """
   try:
     _dispatch(sys.argv[1:] if arguments is None else arguments)
   except (errors.UsageError, errors.Failed) as error:
-    # Gin adds lines of its own to what is raised in a configurable.
+    # Gin appends lines to the message of an error raised in a configurable.
     print(f"error: {str(error).partition(chr(10))[0]}", file=sys.stderr)
     sys.exit(2 if isinstance(error, errors.UsageError) else 1)
   except KeyboardInterrupt:
     sys.exit(130)
-  except BrokenPipeError:  # Whoever reads has seen enough: `| head`.
+  except BrokenPipeError:  # The reader is gone, for example `| head`.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(1)
   sys.exit(0)

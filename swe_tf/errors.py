@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import difflib
 import re
 
-# What TensorFlow says about its graph, around what it has to say.
+# Graph details that TensorFlow puts around its actual message.
 _GRAPH = re.compile(r"\{\{[^}]*\}\}\s*|\s*\[(Op:|\[).*")
 
 
@@ -22,24 +22,24 @@ class Failed(RuntimeError):
 def nearest(
   name: object, known: Iterable[str], otherwise: str, cutoff: float = 0.6
 ) -> str:
-  """Returns the end of a message about a name that does not exist.
+  """Returns the end of an error message about an unknown name.
 
   >>> nearest("fixd", ["fixed", "staged"], "see the list.")
   'did you mean fixed?'
 
   Args:
-    name: The name.
+    name: The unknown name.
     known: The names that exist.
-    otherwise: What to say if none of them is near.
-    cutoff: How near is near, from 0 to 1.
+    otherwise: What to say if none of them is close.
+    cutoff: The similarity that counts as close, from 0 to 1.
   """
   close = difflib.get_close_matches(str(name), list(known), 1, cutoff)
   return f"did you mean {close[0]}?" if close else otherwise
 
 
 def first_line(error: BaseException) -> str:
-  """Returns what an error of somebody else's says, as part of one line."""
-  # TensorFlow has its message there, and something else in `args`.
+  """Returns the message of a third-party error, to quote within one line."""
+  # TensorFlow keeps its message here, and something else in `args`.
   text = str(getattr(error, "message", ""))
   text = text or str(error.args[0] if error.args else "") or str(error)
   lines = [_GRAPH.sub("", line).strip() for line in text.splitlines()]

@@ -1,7 +1,7 @@
 """File helpers for paths and URLs: one-line errors, all-or-nothing writes.
 
 A path is local, or a URL of any scheme that `tf.io.gfile` knows, such as
-`gs://` or `ram://`. TensorFlow is imported only for a URL, so that a fault in
+`gs://` or `ram://`. TensorFlow is imported only for a URL, so that an error in
 a local file is reported at once.
 """
 
@@ -24,14 +24,14 @@ from swe_tf import errors
 PathLike = str | os.PathLike[str]
 Path: TypeAlias = epath.Path
 
-# They say that the files beside them are whole, so they come last.
+# Written last: they mark the files beside them as complete.
 _LAST = ("manifest.json", "checkpoint", "saved_model.pb", "config.json")
-# Memory of this process: no other one sees what is there.
+# Memory of this process, which no other process can see.
 _PRIVATE = "ram://"
 
 
 class _UrlPath(gpath.PosixGPath):
-  """A path on any file system of `tf.io.gfile`; epath knows only some."""
+  """A path on any file system of `tf.io.gfile`; epath supports only some."""
 
   @property
   def _backend(self) -> backend.Backend:
@@ -58,13 +58,13 @@ def is_url(path: PathLike) -> bool:
 
 
 def uses_private_memory(*content: Any) -> bool:
-  """Whether a path in `content` is one that other processes do not see.
+  """Returns whether `content` has a path that other processes cannot see.
 
   >>> uses_private_memory("gs://bucket/a"), uses_private_memory({"a": "ram://b"})
   (False, True)
 
   Args:
-    *content: Paths, or anything that shows its paths when printed.
+    *content: Paths, or anything whose `repr` shows its paths.
   """
   return any(_PRIVATE in repr(each) for each in content)
 
@@ -76,7 +76,7 @@ def as_path(path: PathLike) -> Path:
 
 @contextlib.contextmanager
 def _one_line(what: str, path: PathLike, advice: str = "") -> Iterator[None]:
-  """Turns what a file system raises in the block into a `UsageError`."""
+  """Turns file system errors in the block into a one-line `UsageError`."""
   kinds: tuple[type[Exception], ...] = (OSError,)
   if is_url(path):
     import tensorflow as tf
@@ -101,7 +101,7 @@ def open_binary(path: PathLike) -> Iterator[BinaryIO]:
 
 
 def read_bytes(path: PathLike) -> bytes:
-  """Returns the content of a file; faults are `UsageError`s."""
+  """Returns the content of a file; errors become `UsageError`s."""
   with open_binary(path) as file:
     return file.read()
 
@@ -113,7 +113,7 @@ def read_text(path: PathLike) -> str:
     path: The file.
 
   Raises:
-    UsageError: If it is not there or not UTF-8.
+    UsageError: If it cannot be read or is not UTF-8.
   """
   data = read_bytes(path)
   try:
@@ -127,7 +127,7 @@ def read_text(path: PathLike) -> str:
 
 
 def read_json(path: PathLike) -> Any:
-  """Returns the content of a JSON file; faults are `UsageError`s."""
+  """Returns the content of a JSON file; errors become `UsageError`s."""
   text = read_text(path)
   try:
     return json.loads(text)
@@ -138,7 +138,7 @@ def read_json(path: PathLike) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-  """Reads tags of Python objects as the lists and dicts they are made of.
+  """Loads tagged Python objects as the plain values that they hold.
 
   Model Garden writes tuples in `params.yaml` with such tags.
   """
@@ -155,7 +155,7 @@ def _construct_any(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
 
 
 _Loader.add_multi_constructor("", _construct_any)
-# 1e-3 is a number for Model Garden, as for everybody; for YAML 1.1 it is not.
+# 1e-3 is a number in Model Garden, but a string in YAML 1.1.
 _Loader.add_implicit_resolver(
   "tag:yaml.org,2002:float",
   re.compile(r"[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"),
@@ -164,12 +164,12 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: PathLike) -> Any:
-  """Returns the content of a YAML file; faults are `UsageError`s."""
+  """Returns the content of a YAML file; errors become `UsageError`s."""
   return parse_yaml(read_text(path), path)
 
 
 def parse_yaml(text: str, name: PathLike) -> Any:
-  """Returns what a YAML text says; `name` is how errors call it."""
+  """Parses YAML text; `name` is what error messages call it."""
   try:
     return yaml.load(text, _Loader)
   except yaml.YAMLError as error:
@@ -183,7 +183,7 @@ def parse_yaml(text: str, name: PathLike) -> Any:
 
 
 def refuse_existing(paths: Iterable[PathLike]) -> None:
-  """Raises `UsageError` if one of the outputs-to-be is already there."""
+  """Raises `UsageError` if one of the outputs already exists."""
   for path in paths:
     if as_path(path).exists():
       raise errors.UsageError(
@@ -193,10 +193,10 @@ def refuse_existing(paths: Iterable[PathLike]) -> None:
 
 
 def check_output_dir(path: PathLike, flag: str) -> None:
-  """Raises `UsageError` unless `path` is or can become a directory to fill.
+  """Raises `UsageError` unless `path` is or can become an output directory.
 
   Args:
-    path: The directory. Of a URL it is not known whether it can be written.
+    path: The directory. Whether a URL can be written to is not checked.
     flag: The flag that names it, for the error.
   """
   if is_url(path):
@@ -222,10 +222,10 @@ def check_output_dir(path: PathLike, flag: str) -> None:
 
 @contextlib.contextmanager
 def _scratch(path: Path, make: Callable[..., str]) -> Iterator[pathlib.Path]:
-  """Yields a local path; what is there becomes `path` if the block succeeds.
+  """Yields a local scratch path that becomes `path` if the block succeeds.
 
-  It is beside `path`, so that the last step is one rename. A kill leaves it;
-  its name ends in `.partial`.
+  For a local `path` it is in the same directory, so that the last step is one
+  rename. Its name ends in `.partial`; a killed process leaves it behind.
   """
   faults = ("write", path, "; choose another output")
   with _one_line(*faults):
@@ -238,7 +238,7 @@ def _scratch(path: Path, make: Callable[..., str]) -> Iterator[pathlib.Path]:
       if is_url(path):
         _upload(scratch, path)
       else:
-        # `tempfile` makes it private; it is to be as public as the umask says.
+        # `tempfile` makes it private; the umask decides instead.
         umask = os.umask(0)
         os.umask(umask)
         scratch.chmod((0o777 if scratch.is_dir() else 0o666) & ~umask)
@@ -254,7 +254,7 @@ def _make_file(*place: Any) -> str:
 
 
 def _upload(source: pathlib.Path, target: Path) -> None:
-  """Copies a file or a folder to a URL, file by file, or nothing of it."""
+  """Copies a file or a folder to a URL; removes the copy if that fails."""
   import tensorflow as tf
 
   found = [file for file in (source, *source.rglob("*")) if file.is_file()]
@@ -279,7 +279,7 @@ def _upload(source: pathlib.Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def local_copy(path: PathLike) -> Iterator[str]:
-  """Yields a local path to a file, for what knows no URLs.
+  """Yields a local path to a file, for code that does not support URLs.
 
   Args:
     path: The file; a local one is not copied.
@@ -317,10 +317,10 @@ def complete_or_absent(path: PathLike) -> Iterator[str]:
   """Yields a scratch path that becomes `path` only if the block succeeds.
 
   Args:
-    path: Where the finished file is to be. Its directory is made.
+    path: Where the finished file goes. Its directory is created if needed.
 
   Yields:
-    The path of an empty local file, for a URL too.
+    The path of an empty file, which is local even if `path` is a URL.
   """
   with _scratch(as_path(path), _make_file) as scratch:
     yield str(scratch)
@@ -348,11 +348,11 @@ def new_directory(path: PathLike) -> Iterator[pathlib.Path]:
   """Yields a local scratch directory that becomes `path` on success.
 
   Args:
-    path: A directory that is not there yet. To a URL the files are copied one
-      by one, those that declare the others whole last.
+    path: A directory that does not exist yet. Files are copied to a URL one by
+      one, ending with those that mark the others as complete.
 
   Raises:
-    UsageError: If `path` is already there or cannot be written.
+    UsageError: If `path` already exists or cannot be written.
   """
   refuse_existing([path])
   with _scratch(as_path(path), tempfile.mkdtemp) as scratch:

@@ -1,7 +1,8 @@
 """The configurations that come with the package, by name.
 
-A name is `experiments/models/base.yaml` or `gin/swe.gin`. In the repository
-swe_tf/experiments and swe_tf/gin are links to the folders beside swe_tf.
+Examples of names are `experiments/models/base.yaml` and `gin/swe.gin`. In the
+repository, swe_tf/experiments and swe_tf/gin are links to the folders beside
+swe_tf.
 """
 
 import os
@@ -26,13 +27,13 @@ def read(name: str) -> str:
 
 
 def find(path: str) -> str:
-  """Returns a path that is there, or the package's own file of that name.
+  """Returns `path`, or the package's own file of that name.
 
   Args:
     path: A path, a URL, or the name of a file in experiments/ or gin/.
 
   Returns:
-    `path` itself unless only the package has such a file.
+    `path` itself, unless only the package has such a file.
   """
   is_name = path.startswith(("experiments/", "gin/"))
   if is_name and not os.path.exists(path) and (_ROOT / path).is_file():

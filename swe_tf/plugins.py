@@ -1,7 +1,7 @@
 """Plug-ins: modules of your own that register methods and untie rules.
 
-`swe --plugins=my_project.methods` names them, or the environment variable
-SWE_PLUGINS, which the processes that a command starts inherit.
+Name them with `swe --plugins=my_project.methods`, or in the environment
+variable SWE_PLUGINS, which the processes that a command starts inherit.
 """
 
 import importlib
@@ -14,10 +14,10 @@ VARIABLE = "SWE_PLUGINS"
 
 
 def load() -> None:
-  """Imports the modules that SWE_PLUGINS names, also from this directory.
+  """Imports the modules in SWE_PLUGINS, from the current directory as well.
 
   Raises:
-    UsageError: If one cannot be imported.
+    UsageError: If a module cannot be imported.
   """
   names = [
     name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name

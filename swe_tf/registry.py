@@ -1,7 +1,8 @@
 """Registers every experiment, task and gin name of this package when imported.
 
-A gin file does it for the stock driver: `import swe_tf.registry`. The driver
-locks gin before it makes the trainer, so what gin can bind is imported here.
+For the stock driver, a gin file imports it: `import swe_tf.registry`. The
+driver locks gin before it makes the trainer, so everything that gin can bind is
+imported here.
 """
 
 # ruff: noqa: F401

@@ -2,8 +2,8 @@
 
 The paper does not define them. Its tables do: the SQuAD average is the mean of
 the two F1 scores, and the GLUE average is the plain mean of the six GLUE rows
-that the tables print. It is not the score of the GLUE site, which has more
-tasks, and in it MNLI counts twice.
+that the tables print. The latter is not the score of the GLUE site, which has
+more tasks, and it counts MNLI twice.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def squad_average(scores: Mapping[str, float]) -> float:
 def glue_average(scores: Mapping[str, float]) -> float:
   """Returns the mean score in percent of `GLUE_ROWS`; ignores other keys.
 
-  The paper has Matthews' correlation for AX, F1 for QQP, accuracy for others.
+  The paper uses Matthews' correlation for AX, F1 for QQP, accuracy otherwise.
   """
   return _mean(scores, GLUE_ROWS)
 

@@ -1,9 +1,9 @@
 """A column of the paper's tables: what one checkpoint scores on all tasks.
 
-The rows come from the directories that `swe finetune` leaves, one a task. The
-paper has the development sets of SQuAD and the test sets of GLUE, which only
-the benchmark's site can score; `read_dev` reads the development sets of both.
-AX has one set, which is its test set.
+The rows come from the directories that `swe finetune` writes, one per task. The
+paper reports the development sets of SQuAD and the test sets of GLUE, which
+only the benchmark's site can score; `read_dev` reads the development scores of
+both. AX has only a test set.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.scoring import averages
 
-# What is fine-tuned for a column, in this order. AX is answered by MNLI.
+# The tasks fine-tuned for a column, in this order. MNLI's model answers AX.
 TASKS = ("squad_v1.1", "squad_v2.0", "MNLI", "QNLI", "QQP", "SST-2")
 AX = "AX"
-# What `swe finetune --tasks` leaves of a column.
+# Where `swe finetune --tasks` writes a column.
 FILE_NAME = "column.json"
 SQUAD_AVERAGE, GLUE_AVERAGE = "SQuAD average", "GLUE average"
 # In the order of the paper's tables.
@@ -26,10 +26,10 @@ ROWS = (
   *averages.SQUAD_ROWS,
   *averages.GLUE_ROWS,
 )
-# Rows of which the paper has the test set, and one can have another.
+# Rows with a development set beside the test set that the paper reports.
 TEST_ROWS = tuple(row for row in averages.GLUE_ROWS if row != AX)
 
-# By task: where its `selection.json` has the rows.
+# By task: which score of its `selection.json` each row shows.
 _PLACES = {
   "squad_v1.1": {"squad_v1.1": "eval/f1"},
   "squad_v2.0": {"squad_v2.0": "eval/best_f1"},
@@ -44,13 +44,13 @@ _PLACES = {
 
 
 def read_dev(directory: files.PathLike) -> dict[str, float]:
-  """Reads the rows of one task, in percent, means over seeds.
+  """Reads the rows of one task, in percent, as means over seeds.
 
   Args:
-    directory: What `swe finetune` left of a task: `selection.json` is in it.
+    directory: The task's directory from `swe finetune`, with `selection.json`.
 
   Returns:
-    The scores by row, without what has none.
+    The scores by row; rows without a score are left out.
   """
   folder = files.as_path(directory)
   selection = files.read_json(folder / "selection.json")
@@ -69,7 +69,7 @@ def read_dev(directory: files.PathLike) -> dict[str, float]:
 
 
 def dev_name(row: str) -> str:
-  """Returns what a row is called where its test set is another one.
+  """Returns the name of a row's development score, if that is not the test's.
 
   >>> dev_name("QNLI"), dev_name("squad_v1.1")
   ('QNLI (dev)', 'squad_v1.1')
@@ -79,7 +79,7 @@ def dev_name(row: str) -> str:
 
 
 def with_averages(scores: Mapping[str, float]) -> dict[str, float]:
-  """Adds the averages of which every row is there; in the order of `ROWS`."""
+  """Adds every average whose rows are complete; sorts as in `ROWS`."""
   complete = dict(scores)
   for name, rows, average in (
     (SQUAD_AVERAGE, averages.SQUAD_ROWS, averages.squad_average),
@@ -91,15 +91,15 @@ def with_averages(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
-  """Reads what came back from the benchmark's site.
+  """Reads the scores that the benchmark's site returned.
 
   Args:
-    path: A YAML file: under the name of a run, or of a directory of
-      `swe finetune --tasks`, as the report has it, the scores by row:
+    path: A YAML file with the scores by row, under the name of a run or of a
+      directory of `swe finetune --tasks`, as the report shows it:
       `runs/large_swe: {MNLI-m: 87.4, QNLI: 93.0, ...}`.
 
   Raises:
-    UsageError: If that is not what is in the file.
+    UsageError: If the file holds anything else.
   """
   content = files.read_yaml(path)
   if not isinstance(content, dict):

@@ -1,7 +1,7 @@
-"""The official GLUE metrics, in percent, by scikit-learn and scipy.
+"""The official GLUE metrics, in percent, from scikit-learn and scipy.
 
 AX is scored by Matthews' correlation over its three classes, also known as R3.
-The correlation with a constant does not exist: it is NaN, as in scipy.
+The correlation with a constant is undefined, hence NaN, as in scipy.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Label = int | float
 
 METRICS: dict[str, Callable[..., float]] = {
   "accuracy": metrics.accuracy_score,
-  # The positive class is 1; without one anywhere F1 is 0, as in Model Garden.
+  # The positive class is 1; F1 is 0 if it never occurs, as in Model Garden.
   "f1": functools.partial(metrics.f1_score, zero_division=0),
   "matthews_corrcoef": metrics.matthews_corrcoef,
   "pearson": lambda *arrays: stats.pearsonr(*arrays).statistic,
@@ -32,7 +32,7 @@ def evaluate(
   labels: Sequence[Label] | np.ndarray,
   predictions: Sequence[Label] | np.ndarray,
 ) -> dict[str, float]:
-  """Returns the metrics of a task in percent, the one that selects a run first.
+  """Returns a task's metrics in percent, first the one that selects a run.
 
   Labels are class ids, or scores for STS-B.
 
@@ -46,6 +46,6 @@ def evaluate(
     )
   arrays = np.asarray(labels), np.asarray(predictions)
   with warnings.catch_warnings():
-    # Constant input: the NaN says it.
+    # A constant input already shows as NaN.
     warnings.simplefilter("ignore", stats.ConstantInputWarning)
     return {key: 100.0 * float(METRICS[key](*arrays)) for key in task.metrics}

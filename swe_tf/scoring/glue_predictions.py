@@ -1,7 +1,7 @@
-"""GLUE prediction files: `index<TAB>prediction`, with the names of labels.
+"""GLUE prediction files: `index<TAB>prediction`, with label names.
 
-The format of the GLUE site, for dev and test sets alike. `index` is the row of
-the data file, from 0.
+This is the format of the GLUE site, for dev and test sets alike. `index` is the
+row of the data file, from 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ def format_predictions(
 ) -> str:
   """Returns the content of a prediction file from class ids by row.
 
-  STS-B has scores, which are moved into the range of the labels; raises
-  `ValueError` if one is not a number.
+  STS-B has scores, which are clipped to the range of the labels; raises
+  `ValueError` if one is not finite.
   """
   low, high = glue_tasks.SCORE_RANGE
   lines = [HEADER]
@@ -54,8 +54,8 @@ def read_predictions(
   """Returns the class ids of a prediction file, or scores for STS-B, by row.
 
   Raises:
-    UsageError: If the header is another one, an index is not a number or comes
-      twice, or a prediction is not among the labels.
+    UsageError: If the header is wrong, an index is not a number or occurs
+      twice, or a prediction is not one of the labels.
   """
   lines = files.read_text(path).splitlines()
   if not lines or lines[0] != HEADER:
@@ -86,10 +86,10 @@ def align(
 ) -> tuple[Sequence[Label], Sequence[Label]]:
   """Returns the labels of a data file and the predictions for the same rows.
 
-  Predictions for rows that were left out are not scored. Errors name `path`.
+  Predictions for rows that were dropped are not scored. Errors name `path`.
 
   Raises:
-    UsageError: If a row has no prediction, or a prediction is beyond the rows.
+    UsageError: If a row has no prediction, or a prediction has no row.
   """
   examples = glue_file.examples
   rows = {row.index: row.label for row in examples if row.label is not None}

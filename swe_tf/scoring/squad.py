@@ -1,8 +1,8 @@
-"""Exact match and F1 of SQuAD v1.1 and v2.0, as the official scripts have them.
+"""Exact match and F1 of SQuAD v1.1 and v2.0, as in the official scripts.
 
-Scores are percentages. Unlike the v2.0 script of Model Garden, a question
-without a prediction counts as wrong (there it is left out of the mean), and
-predictions to unknown questions are ignored (there they raise).
+Scores are percentages. Unlike in Model Garden's v2.0 script, a question without
+a prediction counts as wrong (there it is left out of the mean), and predictions
+for unknown questions are ignored (there they raise).
 """
 
 import collections
@@ -22,7 +22,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalize_answer(text: str) -> str:
-  """Lowers the case, removes punctuation, articles and extra white space.
+  """Lowercases, and removes punctuation, articles and extra white space.
 
   >>> normalize_answer("The  Rhine, a river.")
   'rhine river'
@@ -52,22 +52,23 @@ def evaluate(
 
   Args:
     squad: The questions.
-    predictions: The predicted answers by question id; v2.0: empty for none.
+    predictions: The predicted answers by question id; for v2.0, an empty text
+      predicts that there is no answer.
     na_probs: For v2.0, how sure the model is that a question has no answer, by
-      question id. Probabilities or log odds: only their order counts for the
-      best threshold.
-    na_prob_threshold: A question whose `na_probs` exceed it is taken as
-      answered by none.
+      question id. They may be probabilities or log odds: only their order
+      matters for the best threshold.
+    na_prob_threshold: A question whose `na_probs` value exceeds it counts as
+      predicted to have no answer.
 
   Returns:
-    `exact_match` and `f1` in percent, `total`, `missing` and `extra`
-    predictions; for v2.0 the same for questions with (`HasAns_`) and without
-    (`NoAns_`) answers; with `na_probs` the best scores over all thresholds and
-    those thresholds.
+    `exact_match` and `f1` in percent, `total`, and the number of `missing` and
+    `extra` predictions; for v2.0 also the scores of questions with (`HasAns_`)
+    and without (`NoAns_`) answers; with `na_probs` the best scores over all
+    thresholds, and those thresholds.
 
   Raises:
-    UsageError: If no prediction is for any of the questions, or `na_probs`
-      lack a question that has a prediction.
+    UsageError: If none of the predictions is for one of the questions, or
+      `na_probs` lacks a question that has a prediction.
   """
   questions = {question.id: question for question in squad.questions}
   answered = [name for name in questions if name in predictions]
@@ -117,7 +118,7 @@ def evaluate(
 def _score(
   prediction: str, question: squad_questions.Question, version: str
 ) -> tuple[float, float]:
-  """Returns exact match and F1 against the best fitting gold answer."""
+  """Returns exact match and F1 against the best-matching gold answer."""
   golds = [normalize_answer(answer.text) for answer in question.answers]
   if version == "2.0":
     golds = [gold for gold in golds if gold] or [""]
@@ -143,7 +144,7 @@ def _best_threshold(scores, predictions, na_probs, questions):
   """Returns the best score over all thresholds, and the threshold.
 
   As in the official script, thresholds are tried from "no question has an
-  answer" upwards one question at a time, also within ties.
+  answer" upwards, one question at a time, even within ties.
   """
   current = sum(not questions[name].answers for name in scores)
   best, threshold = current, 0.0

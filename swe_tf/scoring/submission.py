@@ -1,6 +1,6 @@
-"""The zip file that the GLUE site takes, from the directories of runs.
+"""The zip file to submit to the GLUE site, from the directories of runs.
 
-What is read, for each of the eleven names (AX, CoLA, MNLI-m, ...):
+Files read for each of the eleven names (AX, CoLA, MNLI-m, ...):
 
     RUNS/NAME/predictions.tsv
     RUNS/MNLI/NAME.tsv             likewise for AX, MNLI-m and MNLI-mm, which
@@ -21,8 +21,8 @@ from swe_tf.scoring import glue_predictions
 # Answered by the model of another task.
 _TRAINED_AS = {"AX": "MNLI", "MNLI-m": "MNLI", "MNLI-mm": "MNLI"}
 
-# What fills the tasks that the paper leaves out: the larger class of the
-# training set; of STS-B, a regression, the training set's mean.
+# Predictions for the tasks that the paper leaves out: the larger class of the
+# training set; for STS-B, a regression, the training set's mean.
 FILLED = {
   "CoLA": "1",
   "MRPC": "1",
@@ -64,7 +64,8 @@ def collect(runs: files.PathLike) -> tuple[dict[str, str], list[str]]:
     Their contents by name, and which of `FILLED` have no predictions.
 
   Raises:
-    UsageError: If a task of the paper has no predictions, or wrong ones.
+    UsageError: If a task of the paper has no predictions, or if predictions
+      are invalid.
   """
   names = glue_tasks.SUBMISSIONS
   found = {name: find_predictions(runs, name) for name in names}
@@ -109,7 +110,7 @@ def check(
 
 
 def write_zip(path: files.PathLike, contents: Mapping[str, str]) -> None:
-  """Writes the zip file, complete or not at all, the same bytes each time."""
+  """Writes the zip file, complete or not at all, with reproducible bytes."""
   with files.complete_or_absent(path) as scratch:
     with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
       for name, content in sorted(contents.items()):

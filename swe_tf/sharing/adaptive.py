@@ -1,4 +1,4 @@
-"""Untying by what the gradients say, not at a fixed step.
+"""Unties when the units' gradients disagree, not at a fixed step.
 
 While layers are tied, their gradients are averaged. Where the gradients of two
 adjacent units no longer point the same way, the average serves neither.
@@ -17,11 +17,10 @@ from swe_tf.sharing import untie_step as untie_step_lib
 
 
 class RememberingRule(schedule.UntieRule, tf.train.experimental.PythonState):
-  """A rule whose decisions depend on earlier ones: they are checkpointed.
+  """A rule whose decisions depend on earlier ones, which it checkpoints.
 
   Attributes:
-    decisions: All decisions so far, oldest first, as they are in the
-      checkpoint.
+    decisions: All decisions so far, oldest first, as stored in the checkpoint.
   """
 
   def __init__(self):
@@ -44,10 +43,10 @@ class UntieByCorrelation(RememberingRule):
   """Unties when adjacent units' gradients have stopped agreeing.
 
   Every `interval` steps it looks at the cosine between the gradients of each
-  two adjacent units that are tied. It unties all units when most of these were
-  below `rho`, `patience` times in a row. With `split` it unties only where they
-  were: a group is cut between two units whose own cosine was below `rho`,
-  `patience` times in a row.
+  pair of adjacent tied units. It unties all units once most of these cosines
+  were below `rho`, `patience` times in a row. With `split` it cuts a group
+  between two units instead, once their own cosine was below `rho`, `patience`
+  times in a row.
   """
 
   def __init__(
@@ -60,11 +59,11 @@ class UntieByCorrelation(RememberingRule):
     """Initializes the rule.
 
     Args:
-      interval: How many steps are between two decisions.
+      interval: The number of steps between two decisions.
       rho: The cosine below which two units disagree.
-      patience: How often in a row they must disagree.
-      split: Whether to cut groups where units disagree, rather than to untie
-        all units at once.
+      patience: How many times in a row they must disagree.
+      split: Whether to cut groups where units disagree, rather than untie all
+        units at once.
     """
     super().__init__()
     untie_step_lib.check_correlation(interval, rho, patience)
@@ -83,7 +82,7 @@ class UntieByCorrelation(RememberingRule):
   def regroup(
     self, step: int, cosines: schedule.GradientCosines, groups: plan.Groups
   ) -> plan.Groups:
-    """See base class; decides once for a step, however often it is asked."""
+    """See base class. Decides once per step, however often it is called."""
     decided = self.decisions and self.decisions[-1]["step"] >= step
     if not step or step % self.interval or decided:
       return groups
@@ -106,7 +105,10 @@ class UntieByCorrelation(RememberingRule):
     return after
 
   def _count(self, low: list[bool]) -> list[int]:
-    """Returns how often in a row: for each pair if `split`, else for most."""
+    """Returns how many times in a row cosines were low.
+
+    There is one count for each pair if `split`, else one for most pairs.
+    """
     if not self.split:
       low = [sum(low) > len(low) / 2]
     earlier = (
@@ -115,7 +117,7 @@ class UntieByCorrelation(RememberingRule):
     return [(n + 1) * is_low for n, is_low in zip(earlier, low)]
 
   def _cut(self, counts: list[int], groups: plan.Groups) -> plan.Groups:
-    """Cuts the groups, which are runs of units, where the count is full."""
+    """Cuts groups, which are runs of units, where a count is at `patience`."""
     after = [0]
     for unit, count in enumerate(counts, start=1):
       apart = groups[unit] != groups[unit - 1] or count >= self.patience

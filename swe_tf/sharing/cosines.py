@@ -1,9 +1,9 @@
-"""How much the units' gradients agree, measured in the step that makes them.
+"""How much the units' gradients agree, measured in the step that computes them.
 
 A cosine is taken from each replica's own gradients, before the all-reduce: the
 all-reduced gradient of a single layer never exists while shared.
 
-Not for: what follows from it (`adaptive.py`).
+Not for: deciding when to untie (`adaptive.py`).
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from swe_tf.sharing import schedule
 class CosineMeter:
   """Measures the cosines in the last step of every interval.
 
-  What it holds is no state of the training: it is left out of checkpoints.
+  Its values are not training state, so checkpoints leave them out.
   """
 
   def __init__(self, num_units: int, interval: int):
-    """Initializes the meter with NaN for all that is not yet measured.
+    """Initializes the meter, with NaN until the first measurement.
 
     Args:
       num_units: The number of units, at least 2.
-      interval: How many updates lie between two measurements.
+      interval: The number of updates between two measurements.
     """
     self._interval = interval
     self._mean = self._measurement([], "gradient_cosine")
@@ -58,17 +58,18 @@ class CosineMeter:
   ) -> None:
     """Measures if `step` is due.
 
-    Only after the means: a sum is made in place of a gradient that nobody else
-    has to read. If that depended on how far the measurement has come, so would
-    the order of the sum, and with it the last bit of the weights.
+    This waits for the means. A sum reuses the memory of a gradient that nothing
+    else still has to read. If measuring ran at the same time, which gradient
+    that is would depend on timing, and so would the order of the sum and the
+    last bit of the weights.
 
     Args:
       step: Which update this is, counted from 1.
       grads_and_vars: The pairs of all variables, of this replica.
       means: The pairs of stems and untied variables.
       plan: The ties. All units are compared, whatever the groups.
-      index: Which micro-batch the gradients are of, counted from 0: the cosines
-        are averaged over them. None for those of the whole batch.
+      index: Which micro-batch the gradients come from, counted from 0; the
+        cosines are averaged over micro-batches. None for the whole batch.
     """
 
     def keep(variable, value):
@@ -96,7 +97,7 @@ class CosineMeter:
 
 
 def _inverse_norms(tied_grads) -> list[tf.Tensor]:
-  """Returns 1 / |g_b| of each unit's whole gradient; 0 for the gradient 0."""
+  """Returns 1 / |g_b| of each unit's whole gradient; 0 for a zero gradient."""
   return [
     tf.math.reciprocal_no_nan(
       tf.linalg.global_norm([grads[b] for grads in tied_grads])

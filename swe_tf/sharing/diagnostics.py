@@ -1,7 +1,7 @@
-"""What shows the method at work after untying: how far the layers went apart.
+"""How far the layers have moved apart after untying.
 
 Runs eagerly between two compiled loops; the cosine of the gradients while
-shared is measured inside of the step (`gradients.py`).
+shared is measured inside the step (`cosines.py`).
 """
 
 import tensorflow as tf

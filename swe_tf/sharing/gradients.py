@@ -1,7 +1,7 @@
 """What sharing does to gradients: pure functions of (gradient, variable) pairs.
 
 All of them run in a replica context, on the gradients of that replica alone.
-Nothing here holds state; `optimizer.py` puts them in order.
+Nothing here holds state; `optimizer.py` calls them in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ GradsAndVars = Sequence[tuple[tf.Tensor, tf.Variable]]
 def gradients_of(
   grads_and_vars: GradsAndVars, ties: Sequence[Sequence[tf.Variable]]
 ) -> list[list[tf.Tensor]]:
-  """Returns the gradients of each tie's variables; None where none came."""
+  """Returns the gradients of each tie's variables; None where there is none."""
   by_key = {plan_lib.variable_key(v): g for g, v in grads_and_vars}
   return [[by_key.get(plan_lib.variable_key(v)) for v in tie] for tie in ties]
 
@@ -26,13 +26,12 @@ def mean_over_ties(
 ) -> list[tuple[tf.Tensor, tf.Variable]]:
   """Replaces the gradients of each tie by their mean, given to the stem.
 
-  This is Algorithm 1, line 6, for all that the optimizer has to see: branches
-  are left out, all other variables pass through.
+  This is Algorithm 1, line 6, reduced to what the optimizer has to see:
+  branches are left out, and all other variables pass through.
 
   Args:
-    grads_and_vars: Pairs for every variable of the model, or (as they come back
-      from an outer optimizer that aggregated first) for stems and untied
-      variables only.
+    grads_and_vars: Pairs for every variable of the model, or only for stems and
+      untied variables, if an outer optimizer has aggregated them already.
     plan: The ties.
 
   Returns:
@@ -43,8 +42,8 @@ def mean_over_ties(
   for tie, grads in zip(plan.ties, gradients_of(grads_and_vars, plan.ties)):
     keys = [plan_lib.variable_key(v) for v in tie]
     if given.isdisjoint(keys[1:]):
-      continue  # Only the stem came: its gradient is the mean already.
-    # A variable that the loss does not reach has the gradient zero, as in the
+      continue  # Only the stem is given: its gradient is the mean already.
+    # A variable that the loss does not reach has a zero gradient, as in the
     # oracle; it must not change the divisor.
     reached = [tf.convert_to_tensor(g) for g in grads if g is not None]
     mean_of_stem[keys[0]] = (
@@ -92,7 +91,7 @@ def clip_by_global_norm(
   clip_norm: float,
   multiplicity: Mapping[str, int],
 ) -> list[tuple[tf.Tensor, tf.Variable]]:
-  """Clips as `tf.clip_by_global_norm`, with tied gradients counted B times.
+  """Clips like `tf.clip_by_global_norm`, with tied gradients counted B times.
 
   The oracle clips a list that holds the mean of a tie once for each of its B
   variables. Counting it once would clip less, and change training.
@@ -107,7 +106,7 @@ def clip_by_global_norm(
     The clipped pairs.
   """
   grads, variables = zip(*grads_and_vars)
-  # `tf.linalg.global_norm`, but for the factor: with no ties, bit for bit it.
+  # `tf.linalg.global_norm` but for the factor; bit-identical without ties.
   half_squares = [
     tf.nn.l2_loss(g.values if isinstance(g, tf.IndexedSlices) else g)
     * multiplicity.get(plan_lib.variable_key(v), 1)

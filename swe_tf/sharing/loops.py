@@ -1,8 +1,8 @@
-"""How often the unit is applied while it is shared. Imports no TensorFlow.
+"""How many times the unit is applied while shared. Imports no TensorFlow.
 
-While all units have the same weights, the stack need not apply them all: the
-unit applied a few times costs less a step, and the whole stack is untied from
-it. A schedule may go up to the whole stack before that.
+While all units have the same weights, the stack need not apply them all: a step
+that applies the unit only a few times is cheaper, and untying still yields the
+whole stack. A schedule may grow to the whole stack before untying.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ class LoopSchedule:
   """How many units are applied, by the number of updates made.
 
   Attributes:
-    num_units: All units; they are applied once the last stage has ended.
-    stages: Pairs of a step and of the units that are applied before it.
+    num_units: The number of all units, applied once the last stage has ended.
+    stages: Pairs of a step and the number of units applied before it.
 
   Example:
 
@@ -41,7 +41,7 @@ class LoopSchedule:
     return self.num_units
 
   def next_change(self, step: int) -> int | None:
-    """Returns the first step after `step` with another number of units."""
+    """Returns the next step after `step` at which the number changes."""
     return next((until for until, _ in self.stages if until > step), None)
 
 
@@ -55,14 +55,15 @@ def resolve(
   """Returns the schedule of `task.sharing.loops`.
 
   Args:
-    stages: Tables with `loops`, and `until_step` or `until_fraction`; a stage
-      that has neither goes on until the untie step.
+    stages: Mappings with `loops`, and `until_step` or `until_fraction`; a stage
+      that has neither lasts until the untie step.
     num_units: How many units the stack has.
     untie_step: Tau.
     train_steps: The number of updates of the whole run.
 
   Raises:
-    UsageError: If the stages cannot follow each other until tau.
+    UsageError: If the loops or the steps do not increase from stage to stage,
+      or go beyond the units or tau.
   """
   found: list[tuple[int, int]] = []
   for stage in stages:

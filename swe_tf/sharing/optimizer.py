@@ -7,9 +7,9 @@ shared, on each replica (Algorithm 1, lines 4 to 6):
   2. only stems and untied variables are all-reduced and updated;
   3. the new stem is copied to its branches.
 
-Unshared, the call goes to the inner optimizer as it came. Which of the two is
-fixed when a step is traced: `phase` never is a tensor, so there is no `cond`
-in either program, and whoever compiles steps (`training.trainer`, `callback`)
+Once unshared, calls go to the inner optimizer unchanged. The phase is fixed
+when a step is traced: `phase` is never a tensor, so there is no `cond` in
+either program, and whatever compiles steps (`training.trainer`, `callback`)
 must recompile after `untie()`.
 
 Not for: deciding when to untie (`schedule.py`).
@@ -33,19 +33,19 @@ _NOT_YET = -1
 
 
 class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
-  """Updates the variables of a tie alike until `untie()`, then each by itself.
+  """Updates the variables of a tie alike until `untie()`, then separately.
 
   Weights and slots equal those of the literal Algorithm 1 (the inner optimizer
   on all variables, each tied gradient replaced by the mean over its tie), and
-  the variables of a tie are bit-identical while shared. Branches have no slots
-  of their own until they are untied, if the inner optimizer is a legacy one;
-  a new one makes all slots at once.
+  the variables of a tie are bit-identical while shared. With a legacy inner
+  optimizer, branches have no slots of their own until they are untied; a new
+  one makes all slots at once.
 
   Global-norm clipping counts a tied gradient once for each variable of the tie.
 
   Attributes:
     inner_optimizer: The optimizer that makes the updates.
-    plan: The ties, as they are now.
+    plan: The current ties.
     untie_step: Tau, or None if only `untie()` ends the shared phase.
   """
 
@@ -65,21 +65,22 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
 
     Args:
-      inner_optimizer: A legacy or new TF-Keras optimizer. It is used as it is,
+      inner_optimizer: A legacy or new TF-Keras optimizer. It is used as is,
         never cloned.
       plan: The ties. Call `plan.tie_weights()` before the first update.
-      untie_step: Tau. This class only keeps it: the trainer or the callback
-        calls `untie()` there. 0 starts unshared.
+      untie_step: Tau. This class only stores it: the trainer or the callback
+        calls `untie()` at that step. 0 starts unshared.
       cosine_interval: The number of updates between two measurements of
         `gradient_cosine` while shared; None never measures it.
-      cosines_decide: Whether untying depends on the cosines. With micro-batches
-        they are then measured on the whole batch, for which the gradients of
-        all layers are added up; otherwise on each micro-batch, and averaged.
-      loops: How many units give gradients while shared; None for all. All of
-        them are updated.
+      cosines_decide: Whether untying depends on the cosines. If so, with
+        micro-batches they are measured on the whole batch, which takes the
+        summed gradients of all layers; if not, they are measured on each
+        micro-batch and averaged.
+      loops: How many units are applied, and so have gradients, while shared;
+        None for all. All units are updated in any case.
       shared_learning_rate_scale: Multiplies the steps of tied variables while
         shared.
-      untie_warmup_steps: The number N of updates after `untie()` in which the
+      untie_warmup_steps: The number N of updates after `untie()` over which the
         steps of the variables that were tied grow from 1/N to full size. The
         step has to be recompiled when `is_warming_up` ends.
       name: The name of the optimizer.
@@ -123,8 +124,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
 
   @property
   def plan(self) -> plan_lib.SharingPlan:
-    """The ties; with the groups into which they have been split by now."""
-    with tf.init_scope():  # The truth is the variable, also after a restore.
+    """The ties, with the groups into which they are currently split."""
+    with tf.init_scope():  # A restore may have changed the variable.
       groups = tuple(self._groups.numpy().tolist())
     if groups != self._plan.groups:
       self._plan = self._no_dependency(self._plan.split(groups))
@@ -133,7 +134,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def untied_at(self) -> int | None:
     """The number of updates made when the weights were untied, or None."""
-    with tf.init_scope():  # The truth is the variable, also after a restore.
+    with tf.init_scope():  # A restore may have changed the variable.
       step = int(self._untied_at.numpy())
     return None if step == _NOT_YET else step
 
@@ -144,15 +145,15 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
 
   @property
   def warmup_end(self) -> int | None:
-    """The number of updates made when all steps are whole; None if shared."""
+    """The number of updates after which steps are full-size; None if shared."""
     untied_at = self.untied_at
-    if untied_at is None or untied_at == 0:  # It never was tied.
+    if untied_at is None or untied_at == 0:  # At 0 it was never tied.
       return untied_at
     return untied_at + self._warmup_steps
 
   @property
   def is_warming_up(self) -> bool:
-    """Whether a step traced now is one of those after untying."""
+    """Whether a step traced now belongs to the warm-up after untying."""
     end = self.warmup_end
     if end is None:
       return False
@@ -169,7 +170,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
 
   @property
   def _applied(self) -> plan_lib.SharingPlan:
-    """The ties among the units that are applied: those that have gradients."""
+    """The ties among the applied units, which are those with gradients."""
     plan, loops = self.plan, self.loops
     return plan if loops == plan.num_units else plan.first_units(loops)
 
@@ -180,14 +181,14 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
 
   @property
   def gradient_cosines(self) -> schedule.GradientCosines:
-    """All that is measured of the tied gradients; NaN before the first time."""
+    """The cosines of the tied gradients; NaN before the first measurement."""
     if self._cosines is None:
       nothing = (float("nan"),) * (self.plan.num_units - 1)
       return schedule.GradientCosines(float("nan"), nothing)
     return self._cosines.read()
 
   def begin(self) -> None:
-    """Makes the weights such that the first update can be made. Runs eagerly.
+    """Prepares the weights for the first update. Runs eagerly.
 
     While shared, branches start as copies of their stems.
     """
@@ -195,13 +196,13 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       self.plan.tie_weights()
 
   def split(self, groups: plan_lib.Groups) -> None:
-    """Goes on with smaller groups of units: copies slots to the new stems.
+    """Splits the ties into smaller groups: copies slots to the new stems.
 
-    Runs eagerly in the cross-replica context. Steps that were compiled before
-    still share as they did: compile them anew.
+    Runs eagerly in the cross-replica context. Steps compiled before this still
+    share as they did: compile them again.
 
     Args:
-      groups: For each unit the first unit of its group; `schedule.UNTIED` ends
+      groups: For each unit, the first unit of its group; `schedule.UNTIED` ends
         the shared phase.
     """
     if groups == schedule.UNTIED:
@@ -214,8 +215,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def untie(self) -> None:
     """Ends the shared phase: copies the stems' slots, flips the phase.
 
-    Runs eagerly in the cross-replica context. Steps that were compiled before
-    still share: compile them anew.
+    Runs eagerly in the cross-replica context. Steps compiled before this still
+    share: compile them again.
     """
     if self.phase == UNSHARED:
       return
@@ -240,7 +241,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     if self.phase == UNSHARED:
       return grads_and_vars
     means = gradients.mean_over_ties(grads_and_vars, self._applied)
-    # Sums over micro-batches come without branches, and are measured already.
+    # Sums over micro-batches have no branches, and were measured already.
     if len(means) < len(grads_and_vars):
       self._measure_cosines(grads_and_vars, means)
     return means
@@ -290,7 +291,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     return result
 
   def _make_warmup_update(self, grads_and_vars, name, aggregate: bool):
-    """Makes one of the updates after untying, of which each is longer."""
+    """Makes one update of the warm-up, each longer than the one before."""
     done = tf.cast(self.iterations, tf.int64) - self._untied_at
     factor = tf.cast(done + 1, tf.float32) / self._warmup_steps
     variables = [v for tie in self.plan.whole_ties for v in tie]
@@ -300,10 +301,10 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     return result
 
   def _clip_aggregated(self, grads_and_vars):
-    """Applies the inner optimizer's `global_clipnorm` with ties counted.
+    """Applies the inner optimizer's `global_clipnorm`, counting whole ties.
 
-    What the inner optimizer then clips itself is within its norm already, since
-    it counts every tie only once.
+    The inner optimizer's own clipping then changes nothing: it counts every tie
+    only once, so the norm that it sees is within the limit.
     """
     inner = self.inner_optimizer
     if not getattr(inner, "global_clipnorm", None) or self.loops == 1:

@@ -18,9 +18,9 @@ from swe_tf import errors
 from swe_tf.sharing import units as units_lib
 
 Tie = tuple[tf.Variable, ...]
-# Which weights of the layers are tied: all, or kernels alone.
+# Which weights of the layers are tied: all, or only kernels.
 ALL, KERNELS = units_lib.ALL, units_lib.KERNELS
-# For each unit the unit whose weights it has: the first of its group.
+# For each unit, the first unit of its group, whose weights it has.
 Groups = tuple[int, ...]
 
 
@@ -50,7 +50,7 @@ def require_tf_keras(value, expected, what: str) -> None:
 
 
 def _role(variable: tf.Variable) -> tuple[str, tuple[int, ...], str]:
-  """What must agree within a tie. Only the last part of a name is stable."""
+  """Returns what must agree in a tie; only the end of a name is stable."""
   return (
     variable.name.split(":")[0].split("/")[-1],
     tuple(variable.shape.as_list()),
@@ -94,14 +94,14 @@ class SharingPlan:
 
   Attributes:
     ties: A tuple of ties. A tie is the tuple of the variables that play the
-      same role in the units of a group, the stem (the one of its first unit)
-      first. All units are one group unless the plan was split.
+      same role in the units of a group. The first is the stem, the variable of
+      the first unit. All units are one group unless the plan was split.
     whole_ties: The ties over all units, whatever the groups.
     unit_size: The number `A` of consecutive layers in a unit.
     num_units: The number `B` of units.
-    groups: For each unit the first unit of its group.
-    own: Like `whole_ties`, of the roles that no two units share: what is not a
-      kernel, if only kernels are shared.
+    groups: For each unit, the first unit of its group.
+    own: Like `whole_ties`, for the roles that are never shared: all but the
+      kernels, if only kernels are shared.
   """
 
   def __init__(
@@ -118,9 +118,9 @@ class SharingPlan:
     Args:
       ties: The ties over all units.
       unit_size: The number of consecutive layers in a unit.
-      num_units: The number of units, and of variables of each tie.
-      groups: For each unit the first unit of its group; all units are one
-        group if it is None.
+      num_units: The number of units, and of variables in each tie.
+      groups: For each unit, the first unit of its group; None for one group of
+        all units.
       own: The variables of all units for the roles that are not shared.
     """
     self.whole_ties = tuple(tuple(tie) for tie in ties)
@@ -183,12 +183,12 @@ class SharingPlan:
     """Makes the plan in which layer i shares with layer j iff i = j (mod A).
 
     Args:
-      layers: The repeated layers, first to last, built, all with the same
-        trainable variables.
+      layers: The repeated layers, first to last. They must be built, and have
+        the same trainable variables.
       unit_size: The number `A` of consecutive layers in a unit. It must divide
-        the number of layers, without those that are never tied.
-      share: `all` weights of the layers, or `kernels`: then each layer has its
-        own biases and norms from the first step on.
+        the number of layers, not counting those that are never tied.
+      share: `all` to tie all weights of the layers, or `kernels` to let each
+        layer have its own biases and norms from the first step on.
       own_layers: How many layers at either end are never tied.
 
     Returns:
@@ -246,14 +246,14 @@ class SharingPlan:
     """Returns the plan with smaller groups of the same units.
 
     Args:
-      groups: For each unit the first unit of its group. Every group must be a
-        part of one of this plan's: what has gone apart cannot be tied again.
+      groups: For each unit, the first unit of its group. Every group must be
+        part of one of this plan's: units cannot be tied again.
 
     Returns:
       The plan.
 
     Raises:
-      ValueError: If `groups` are no such parts.
+      ValueError: If a group is not part of one of this plan's.
 
     Example:
 
@@ -292,7 +292,7 @@ class SharingPlan:
 
   @property
   def parameters_per_unit(self) -> int:
-    """The number of weights of one unit: what an update touches when shared."""
+    """The number of weights in one unit: what a shared update touches."""
     return sum(math.prod(stem.shape.as_list()) for stem in self.stems)
 
   def tie_weights(self) -> None:

@@ -14,13 +14,13 @@ import gin
 from swe_tf.sharing import plan
 from swe_tf.sharing import untie_step as untie_step_lib
 
-# What a rule returns in place of groups to end the shared phase.
+# A rule returns this instead of groups to end the shared phase.
 UNTIED: plan.Groups = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class GradientCosines:
-  """Cosines between the units' whole gradients, at their last measurement.
+  """Cosines between the units' whole gradients, as last measured.
 
   Attributes:
     mean: The mean over all pairs of units; NaN before the first measurement.
@@ -35,8 +35,8 @@ class UntieRule(abc.ABC):
   """Decides, between two compiled loops, whether to untie now.
 
   Subclass it for a rule that a config cannot express, and bind it in gin (see
-  `gin/custom_rule.gin`). All methods run eagerly on the host, outside of the
-  compiled step. On several workers every worker runs the rule: decide from
+  `gin/custom_rule.gin`). All methods run eagerly on the host, outside the
+  compiled step. With several workers, every worker runs the rule: decide from
   values that are the same on all of them.
   """
 
@@ -45,13 +45,13 @@ class UntieRule(abc.ABC):
     """Returns the first step after `step` at which to decide, or None."""
 
   def should_untie(self, step: int, gradient_cosine: float) -> bool:
-    """Decides after update `step`.
+    """Decides whether to untie after update `step`.
 
     Args:
-      step: The number of updates made. It is one that `next_decision` named, or
+      step: The number of updates made: a step that `next_decision` returned, or
         a later one if training was resumed there.
       gradient_cosine: The mean pairwise cosine between the tied layers'
-        gradients at its last measurement; NaN before the first.
+        gradients, as last measured; NaN before the first measurement.
 
     Returns:
       Whether the next update is the first unshared one.
@@ -68,8 +68,8 @@ class UntieRule(abc.ABC):
 
     Args:
       step: As for `should_untie`.
-      cosines: What was measured last; see `cosine_interval`.
-      groups: For each unit the first unit of its group.
+      cosines: The last measurement; see `cosine_interval`.
+      groups: For each unit, the first unit of its group.
 
     Returns:
       `groups`, parts of them, or `UNTIED`.
@@ -78,7 +78,7 @@ class UntieRule(abc.ABC):
 
   @property
   def cosine_interval(self) -> int | None:
-    """How many steps are between two measurements; None leaves it open."""
+    """The number of steps between two measurements; None for the default."""
     return None
 
   @property
@@ -88,7 +88,7 @@ class UntieRule(abc.ABC):
 
   @property
   def state(self) -> dict[str, Any]:
-    """What a checkpoint has to hold so that a resumed rule decides alike."""
+    """State to checkpoint, so that a resumed rule makes the same decisions."""
     return {}
 
 
@@ -113,7 +113,7 @@ class UntieAtStep(UntieRule):
 
 @gin.configurable
 class UntieInStages(UntieAtStep):
-  """Larger and larger units, each from its own step, then untied at tau.
+  """Makes the units larger in stages, then unties at tau.
 
   For example 1x24 at first, 4x6 from step 1000, untied from step 2000:
   `UntieInStages(untie_step=2000, stages=[(1000, 4)])` for a plan of 1x24.
@@ -124,7 +124,7 @@ class UntieInStages(UntieAtStep):
 
     Args:
       untie_step: Tau.
-      stages: Pairs of a step and of the number of the plan's units that form a
+      stages: Pairs of a step and the number of the plan's units that form a
         unit after that step.
     """
     super().__init__(untie_step)

@@ -2,8 +2,8 @@
 
 TF-Keras has two families of optimizers. A legacy one (Model Garden's AdamW and
 LAMB) keeps a dictionary by variable and makes a slot when it is first needed.
-A new one keeps lists in the order of the variables, all made by `build`. This
-file is the only place that knows the difference.
+A new one keeps lists in the order of the variables, all made by `build`. Only
+this file knows the difference.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ def slots_of(optimizer, variable: tf.Variable) -> dict[str, tf.Variable]:
 
 
 def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
-  """Returns the lists of a new optimizer that hold one slot a variable."""
+  """Returns the lists of a new optimizer that hold one slot per variable."""
   num_variables = len(optimizer._index_dict)  # pylint: disable=protected-access
   lists: dict[str, Sequence[tf.Variable]] = {
     name: value
@@ -63,7 +63,7 @@ def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
   return lists
 
 
-_SECOND_MOMENTS = ("v", "_velocities")  # Legacy and new, Adam and its kin.
+_SECOND_MOMENTS = ("v", "_velocities")  # Legacy and new, of Adam and its kin.
 
 
 def second_moment_of(optimizer, variable: tf.Variable) -> tf.Variable:
@@ -120,7 +120,7 @@ def copy_slots(
   if is_legacy(optimizer):
     create_slots(optimizer, [v for pair in pairs for v in pair])
   elif not getattr(optimizer, "_built", False):
-    return  # Nothing was ever applied, so every slot still is to be made.
+    return  # Nothing has been applied yet, so there are no slots to copy.
   for source, target in pairs:
     targets = slots_of(optimizer, target)
     for name, slot in slots_of(optimizer, source).items():

@@ -1,8 +1,8 @@
-"""Longer or shorter steps of some variables, whatever the optimizer.
+"""Scales the steps of some variables, whatever the optimizer.
 
-The weights before an update, and how far it moved them, are all that is needed:
-`before + factor * (after - before)`. For AdamW, LAMB and SGD that is another
-learning rate for these variables alone; slots are as the optimizer left them.
+This needs only the weights before and after an update:
+`before + factor * (after - before)`. For AdamW, LAMB and SGD that amounts to
+another learning rate for these variables alone; slots are not changed.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 
 def values_of(variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
-  """Returns what the variables hold now, on this replica."""
+  """Returns the current values of the variables, on this replica."""
   return [variable.read_value() for variable in variables]
 
 
@@ -23,8 +23,8 @@ def scale(
   """Multiplies the last step of each variable by `factor`, on each replica.
 
   Args:
-    variables: Variables that were updated.
-    before: What each of them held before the update.
+    variables: The variables that were updated.
+    before: The value of each before the update.
     factor: A scalar.
   """
 

@@ -1,23 +1,23 @@
-"""Units: how many layers form one, and what of them is shared. No TensorFlow.
+"""Units: how many layers form one, and which weights share. No TensorFlow.
 
-The shared arithmetic of `plan.py`, for checks of a config as well.
+Arithmetic that `plan.py` and the checks of a config have in common.
 """
 
 from swe_tf import errors
 
-# What of a block is tied: all its weights, or its kernels.
+# Which weights of a block are tied: all, or only kernels.
 ALL, KERNELS = "all", "kernels"
 
 
 def check_unit_size(
   unit_size: int, num_layers: int, own_layers: int = 0
 ) -> None:
-  """Raises unless `unit_size` layers make a unit of a stack of `num_layers`.
+  """Raises unless `num_layers` layers divide into units of `unit_size`.
 
   Args:
-    unit_size: The layers of a unit.
-    num_layers: All layers.
-    own_layers: How many at either end are in no unit.
+    unit_size: The number of layers in a unit.
+    num_layers: The number of all layers.
+    own_layers: How many layers at either end are in no unit.
   """
   if not isinstance(unit_size, int) or isinstance(unit_size, bool):
     raise errors.UsageError(f"unit_size must be an integer, got {unit_size!r}.")

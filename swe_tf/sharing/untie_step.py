@@ -1,10 +1,10 @@
-"""When sharing ends: the untie step tau, and the numbers of untie rules.
+"""When sharing ends: the untie step tau, and the parameters of untie rules.
 
 Imports no TensorFlow.
 
 Tau counts updates: the first tau updates are shared, update tau + 1 is the
 first unshared one. The paper's Algorithm 1 prints `t < tau` for the shared
-phase, its text says "untied after 100 steps"; the text is what counts here.
+phase, its text says "untied after 100 steps"; we follow the text.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def resolve_untie_step(
 
   Args:
     train_steps: The number of updates of the whole run.
-    untie_step: Tau itself. Wins over the fraction when it is set.
+    untie_step: Tau itself. Takes precedence over the fraction.
     untie_fraction: Tau as a fraction of `train_steps`, rounded to a step.
 
   Returns:
@@ -62,7 +62,7 @@ def resolve_untie_step(
 
 
 def check_correlation(interval: int, rho: float, patience: int) -> None:
-  """Raises unless a rule can be made of these."""
+  """Raises unless these are valid for `adaptive.UntieByCorrelation`."""
   if interval < 1:
     raise errors.UsageError(f"interval ({interval}) must be at least 1.")
   if not -1.0 <= rho <= 1.0:
@@ -74,12 +74,12 @@ def check_correlation(interval: int, rho: float, patience: int) -> None:
 
 
 def check_stages(untie_step: int, stages: Sequence[tuple[int, int]]) -> None:
-  """Raises unless units can become larger in these stages.
+  """Raises unless units grow from stage to stage, before tau.
 
   Args:
     untie_step: Tau.
-    stages: Pairs of a step and of the number of units that form a unit after
-      that step, in order.
+    stages: Pairs of a step and the number of units that form a unit after that
+      step, in order.
   """
   factor = 1
   for step, units in stages:

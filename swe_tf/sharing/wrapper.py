@@ -1,7 +1,7 @@
-"""The base of optimizers that make their updates through another one.
+"""The base class of optimizers that make their updates through another one.
 
 A subclass changes gradients (`transform`) or what happens around an update
-(`make_update`); slots, schedules and the update itself stay those of the
+(`make_update`); slots, schedules and the update itself remain those of the
 inner optimizer, legacy or new.
 """
 
@@ -39,7 +39,7 @@ def _check_inner(optimizer) -> None:
 
 
 def find_wrapper(optimizer) -> "WrappedOptimizer | None":
-  """Returns the WrappedOptimizer inside of EMA and loss scaling, if any."""
+  """Returns the WrappedOptimizer inside EMA and loss scaling, if any."""
   while optimizer is not None and not isinstance(optimizer, WrappedOptimizer):
     # LossScaleOptimizer and ExponentialMovingAverage both keep it here.
     optimizer = getattr(optimizer, "_optimizer", None)
@@ -47,14 +47,14 @@ def find_wrapper(optimizer) -> "WrappedOptimizer | None":
 
 
 class WrappedOptimizer(tf_keras.optimizers.Optimizer):
-  """Makes the updates of its inner optimizer.
+  """Makes its updates through an inner optimizer.
 
   `AdamWeightDecay.gradient_clip_norm` clips per replica, before the all-reduce,
   as it does in Model Garden; it also clips under a LossScaleOptimizer, where
   Model Garden silently does not.
 
   Attributes:
-    inner_optimizer: The optimizer that makes the updates. It is used as it is,
+    inner_optimizer: The optimizer that makes the updates. It is used as is,
       never cloned.
   """
 
@@ -63,8 +63,8 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     self._inner_optimizer = inner_optimizer
     super().__init__(name=name, jit_compile=False)
     with tf.init_scope():
-      # A legacy optimizer makes this variable when it is first asked for it,
-      # which must not happen inside of a compiled step.
+      # A legacy optimizer makes this variable on first access, which must not
+      # happen inside a compiled step.
       _ = inner_optimizer.iterations
 
   @property
@@ -72,7 +72,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     return self._inner_optimizer
 
   def begin(self) -> None:
-    """Makes the weights such that the first update can be made, eagerly."""
+    """Prepares the weights for the first update. Runs eagerly."""
 
   def transform(self, grads_and_vars: gradients.GradsAndVars):
     """Returns the pairs that the inner optimizer gets, before the all-reduce.
@@ -85,10 +85,10 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
   def summands(
     self, grads_and_vars: gradients.GradsAndVars, index: tf.Tensor
   ) -> gradients.GradsAndVars:
-    """Returns what is added up over micro-batches before an update is made.
+    """Returns the gradients to add up over micro-batches before an update.
 
-    Whoever makes updates from fewer gradients than there are variables can add
-    up those alone. The sums are then given to `apply_gradients`.
+    An optimizer that needs fewer gradients than there are variables can return
+    only those. The sums are then passed to `apply_gradients`.
 
     Args:
       grads_and_vars: Pairs for every variable of the model, of this replica and
@@ -99,16 +99,16 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     return grads_and_vars
 
   def multiplicity(self) -> dict[str, int]:
-    """Returns for how many variables a transformed gradient stands, by key."""
+    """Returns how many variables a transformed gradient stands for, by key."""
     return {}
 
   def build(self, var_list) -> None:
-    """Makes the slots of a new inner optimizer, which wants all at once."""
+    """Makes the slots of a new inner optimizer, which needs all at once."""
     if not slots.is_legacy(self.inner_optimizer):
       self.inner_optimizer.build(var_list)
     self._built = True
 
-  # Nothing below branches on a tensor; converting it costs seconds a trace.
+  # Nothing below branches on a tensor; converting it costs seconds per trace.
   @tf.autograph.experimental.do_not_convert
   def aggregate_gradients(self, grads_and_vars):
     """Reduces the transformed gradients over the replicas."""
@@ -116,7 +116,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
       (g, v) for g, v in self.transform(list(grads_and_vars)) if g is not None
     ]
     inner = self.inner_optimizer
-    # AdamWeightDecay leaves this clip out when it does not aggregate.
+    # AdamWeightDecay skips this clip when it does not aggregate.
     clip_norm = getattr(inner, "gradient_clip_norm", 0.0)
     if clip_norm > 0.0:
       grads_and_vars = gradients.clip_by_global_norm(
@@ -135,7 +135,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     **kwargs,
   ):
     """Makes one update. See the base class."""
-    # The two families of optimizers have each a word for it.
+    # Each family of optimizers has its own name for it.
     aggregate = not skip_gradients_aggregation and kwargs.get(
       "experimental_aggregate_gradients", True
     )
@@ -148,7 +148,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
       grads_and_vars: Pairs of this replica, or, if they are reduced already,
         what `aggregate_gradients` returned.
       name: See `apply_gradients`.
-      aggregate: Whether they are to be reduced over the replicas.
+      aggregate: Whether to reduce them over the replicas.
     """
     if aggregate:
       return self.inner_optimizer.apply_gradients(
@@ -157,7 +157,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     return self.apply_aggregated(grads_and_vars, name)
 
   def apply_aggregated(self, grads_and_vars, name: str | None):
-    """Makes the inner optimizer's update from gradients that are reduced."""
+    """Makes the inner optimizer's update from reduced gradients."""
     return self.inner_optimizer.apply_gradients(
       grads_and_vars, name=name, experimental_aggregate_gradients=False
     )

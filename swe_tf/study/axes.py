@@ -1,8 +1,8 @@
 """The axes of a study: what a value on each of them changes in an experiment.
 
 `method`, `units`, `tau`, `width`, `learning_rate`, `steps` and `seed` are known
-by name. Any other axis of a study is a table of its own: values by name, each
-with the overrides that it stands for. Imports no TensorFlow.
+by name. Any other axis of a study is a table: the names of its values, each
+with its overrides. Imports no TensorFlow.
 """
 
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ def _number(axis: str, value: Any, low: float, high: float = float("inf")):
 
 
 def parse_tau(value: Any) -> float:
-  """Returns tau as a fraction of the steps, of 0.25 or '25%'."""
+  """Returns tau as a fraction of the steps, from 0.25 or '25%'."""
   if isinstance(value, str) and re.fullmatch(r"[\d.]+ *%", value):
     value = float(value.rstrip(" %")) / 100
   return float(_number("tau", value, 0.0, 1.0))
 
 
 def parse_units(value: Any) -> tuple[int, int | None]:
-  """Returns the layers of a unit and the number of units, of '2x12' or 2."""
+  """Returns the layers per unit and the number of units, from '2x12' or 2."""
   if isinstance(value, int):
     return int(_number("units", value, 1)), None
   match = re.fullmatch(r"(\d+)x(\d+)", str(value))
@@ -47,7 +47,7 @@ def parse_units(value: Any) -> tuple[int, int | None]:
 
 
 def check_units(value: Any, num_layers: int | None) -> None:
-  """Raises unless a model with so many layers has such units."""
+  """Raises unless these units make up a model of `num_layers` layers."""
   size, count = parse_units(value)
   if count is not None and size * count != num_layers:
     raise errors.UsageError(
@@ -57,7 +57,7 @@ def check_units(value: Any, num_layers: int | None) -> None:
 
 
 def check_value(axis: str, value: Any) -> None:
-  """Raises unless `value` can stand on the axis."""
+  """Raises unless `value` is valid on the axis."""
   if axis == "method" and value not in catalog.methods():
     other = (
       "for another one, register it with --plugins=MODULE, or give the axis "
@@ -80,11 +80,11 @@ def check_value(axis: str, value: Any) -> None:
 
 
 def overrides_of(axis: str, value: Any, encoder: registry.Encoder) -> Overrides:
-  """Returns what a value of a known axis changes.
+  """Returns the overrides for a value of a known axis.
 
   Args:
     axis: The axis.
-    value: The value, checked.
+    value: The value, already checked.
     encoder: The encoder before the change. As in section 5.3.1, a wider one
       has as many heads, and the same ratio to the feed-forward layer.
   """
@@ -119,7 +119,7 @@ def overrides_of(axis: str, value: Any, encoder: registry.Encoder) -> Overrides:
 def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
   """Returns a point without the axes that do not matter to its method.
 
-  Sharing for none or for all of the steps is another method by name.
+  SWE that shares for none or all of the steps becomes the baseline or ALBERT.
   """
   point = dict(point)
   if point.get("method") == catalog.SWE and "tau" in point:
@@ -131,7 +131,7 @@ def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def label(axis: str, value: Any) -> str:
-  """Returns a value as it stands in the name of a run."""
+  """Returns a value as it appears in the name of a run."""
   if axis == "tau":
     return f"tau{100 * parse_tau(value):g}"
   if not isinstance(value, (int, float)):

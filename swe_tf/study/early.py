@@ -1,6 +1,6 @@
 """The runs of a study, checked before TensorFlow is imported.
 
-What `experiments.py` makes of a study, as nested tables.
+Makes the same experiments as `experiments.py`, as nested tables.
 """
 
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ def check(
 ) -> Iterator[dict[str, Any]]:
   """Yields the experiment of each run, checked, as nested tables.
 
-  Nothing is yielded for an experiment that is not one of ours.
+  Yields nothing for an experiment that is not one of ours.
 
   Args:
     study: The study.
-    params_override: Changes every run, after everything else.
+    params_override: Overrides for every run, applied last.
 
   Raises:
-    UsageError: If a run cannot be run.
+    UsageError: If the experiment of a run is not valid.
   """
   early.check_experiment(study.experiment)
   base: list[early.Layer] = [
@@ -51,7 +51,7 @@ def check(
 def _of_axes(
   study: study_file.Study, run: study_file.Run, layers: list[early.Layer]
 ) -> list[early.Layer]:
-  """Returns what the axes of a run change in an experiment."""
+  """Returns the overrides from the axes of a run."""
   known = [axis for axis in run.point if axis in axes.KNOWN]
   values = early.merged(study.experiment, layers) if known else None
   encoder = registry.encoder_of(values["task"]) if values else None

@@ -31,11 +31,10 @@ def make_config(
   Args:
     study: The study.
     run: The run.
-    params_override: Changes every run, after everything else; as for
-      `swe train`.
+    params_override: Overrides for every run, applied last; as for `swe train`.
 
   Raises:
-    UsageError: If it cannot be run.
+    UsageError: If the experiment is not valid.
   """
   try:
     config = exp_factory.get_exp_config(study.experiment)
@@ -66,7 +65,7 @@ def make_config(
 
 
 def make_configs(study: study_file.Study, params_override: str = "") -> Configs:
-  """Returns the experiments of all runs by name, their data checked too."""
+  """Returns the experiments of all runs by name; checks their data too."""
   configs, checked = {}, set()
   for run in study.runs:
     config = make_config(study, run, params_override)
@@ -81,7 +80,7 @@ def make_configs(study: study_file.Study, params_override: str = "") -> Configs:
 
 
 def make_runs(study: study_file.Study, configs: Configs) -> list[sweep.Run]:
-  """Returns the runs of a study as a sweep takes them."""
+  """Returns the runs of a study in the form that a sweep takes."""
   return [
     sweep.Run(
       name=run.name,
@@ -101,7 +100,7 @@ def make_runs(study: study_file.Study, configs: Configs) -> list[sweep.Run]:
 def losses_of(
   sweep_: sweep.Sweep, study: study_file.Study, failures: Container[str] = ()
 ) -> dict[str, float]:
-  """Returns the final losses so far by run; infinity if it failed."""
+  """Returns the final losses so far by run; infinity for a failed run."""
   losses = {run.name: math.inf for run in study.runs if run.name in failures}
   for name, result in sweep_.results().items():
     loss = result["metrics"][study.metrics[0]]
@@ -110,11 +109,11 @@ def losses_of(
 
 
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
-  """Returns the experiment of a run that was written down, validated.
+  """Returns the experiment of a run from its saved config, validated.
 
   Args:
-    experiment: The name of the base experiment. Parameters that did not exist
-      when the file was written have its values.
+    experiment: The name of the base experiment. It supplies the parameters that
+      did not exist when the file was written.
     path: The file, which has all parameters.
   """
   config = exp_factory.get_exp_config(experiment)
@@ -124,12 +123,12 @@ def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
 
 
 def unigram_entropy(config: cfg.ExperimentConfig) -> float | None:
-  """Returns the entropy in nats of the tokens that validation asks for.
+  """Returns the entropy in nats of the tokens to predict in validation.
 
-  None for a task that does not ask for tokens.
+  None for a task that does not predict tokens.
 
-  It is the loss of the best model that does not look at the context: who is
-  not below it has learned how frequent tokens are, and nothing else.
+  It is the loss of the best model that ignores the context: a model that is not
+  below it has learned how frequent tokens are, and nothing else.
   """
   dataset = task_factory.get_task(config.task).build_inputs(
     config.task.validation_data

@@ -1,8 +1,8 @@
 """The runs of a study in TensorBoard's dashboard "HParams".
 
-Its columns are the axes of the study and the metrics after the last step. Event
-files of their own, beside those of the runs. Imports no TensorFlow until it
-writes.
+Its columns are the axes of the study and the metrics after the last step. They
+have their own event files, beside those of the runs. Imports no TensorFlow
+until it writes.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from swe_tf.training import dashboards
 
 
 def write_study(output_dir: files.PathLike, study: study_file.Study) -> None:
-  """Writes the axes and the metrics, in place of earlier ones."""
+  """Writes the axes and the metrics, replacing earlier ones."""
   from tensorboard.plugins.hparams import api
 
   values: dict[str, dict[Any, None]] = {}
@@ -37,18 +37,18 @@ def write_study(output_dir: files.PathLike, study: study_file.Study) -> None:
 def write_run(
   directory: files.PathLike, point: Mapping[str, Any], is_finished: bool = False
 ) -> None:
-  """Writes the values of a run on the axes, in place of earlier ones.
+  """Writes the values of a run on the axes, replacing earlier ones.
 
   Args:
     directory: The run's directory.
     point: The value on each axis that matters to the run.
-    is_finished: Whether the run has come to its end.
+    is_finished: Whether the run is finished.
   """
   from tensorboard.plugins.hparams import api
   from tensorboard.plugins.hparams import api_pb2
   from tensorboard.plugins.hparams import summary
 
-  # Runs with the same values are one trial: a study has no two of them.
+  # Runs with the same values count as one trial; a study has no such runs.
   summaries = [api.hparams_pb(_simple(point))]
   if is_finished:
     summaries.append(summary.session_end_pb(api_pb2.STATUS_SUCCESS))
@@ -56,7 +56,7 @@ def write_run(
 
 
 def _simple(point: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the values as the dashboard takes them: numbers and text."""
+  """Returns the values in the form that the dashboard takes: numbers, text."""
   return {
     axis: value if isinstance(value, (bool, int, float, str)) else str(value)
     for axis, value in point.items()
@@ -64,7 +64,7 @@ def _simple(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _domain(api, values: Mapping[Any, None]):
-  """Returns all values of an axis; None if they are of several kinds."""
+  """Returns all values of an axis; None if they are of several types."""
   kinds = {float if type(value) is int else type(value) for value in values}
   if len(kinds) > 1:
     return None

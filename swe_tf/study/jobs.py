@@ -1,4 +1,4 @@
-"""What the worker does for a study: one run of pre-training."""
+"""The worker's job in a study: one run of pre-training."""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -22,12 +22,12 @@ from swe_tf.training import trainer as trainer_lib
 def train(
   job: worker.Job, experiment: str, metrics: Sequence[str]
 ) -> dict[str, Any]:
-  """Trains and evaluates the run that is described in the job's directory.
+  """Trains and evaluates the run described in the job's directory.
 
   Args:
     job: The job.
     experiment: The name of the base experiment.
-    metrics: The validation scalars that `result.json` holds.
+    metrics: The validation scalars to write to `result.json`.
   """
   assert job.directory is not None
   config = experiments.read_config(experiment, job.directory.config_file)
@@ -53,17 +53,17 @@ def train(
 def pretrain(
   job: worker.Job, config: cfg.ExperimentConfig, **trainer_arguments
 ) -> tuple[trainer_lib.SharedWeightsTrainer, Mapping[str, scalars.Curve]]:
-  """Trains and evaluates, or goes on with it.
+  """Trains and evaluates, or resumes.
 
   Args:
     job: The job.
     config: The experiment.
-    **trainer_arguments: For the trainer.
+    **trainer_arguments: Arguments for the trainer.
 
   Returns:
     The trainer after the last step, and the validation curves.
   """
-  tf_keras.backend.clear_session()  # There may have been runs before.
+  tf_keras.backend.clear_session()  # There may have been earlier runs.
   runner = runner_lib.make_runner(
     config,
     job.path,
@@ -76,7 +76,7 @@ def pretrain(
   curves = scalars.read_scalars(log_dir)
   steps = config.trainer.train_steps
   if max((curve[-1][0] for curve in curves.values()), default=0) < steps:
-    # It was interrupted after the last checkpoint.
+    # It was interrupted after the last checkpoint, before its evaluation.
     with runner.strategy.scope():
       runner.controller.evaluate(config.trainer.validation_steps)
     curves = scalars.read_scalars(log_dir)

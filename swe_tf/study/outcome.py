@@ -1,10 +1,10 @@
-"""What a comparison came to: losses, savings, intervals, a verdict.
+"""The outcome of a comparison: losses, savings, intervals, a verdict.
 
-Arms are compared at their best learning rates, seed by seed: a run with the
-baseline's run of the same seed. What an arm saves is read off its validation
-curve: the steps, and the FLOPs of these steps, that it takes to the final loss
-of that run. Intervals are Student's, over seeds. Imports no TensorFlow, except
-to read runs.
+Arms are compared at their best learning rates, seed by seed: each run with the
+baseline's run of the same seed. An arm's savings are read off its validation
+curve: the steps, and the FLOPs of these steps, that it takes to reach the final
+loss of that baseline run. Intervals are Student's, over seeds. Imports no
+TensorFlow, except to read runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,16 +25,16 @@ CANNOT_TELL = "cannot tell"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Record:
-  """A run of a comparison, as much of it as a comparison needs.
+  """What a comparison needs to know of a run.
 
   Attributes:
     arm: Its arm.
     learning_rate: The peak.
     seed: The seed.
     final_loss: The validation loss after the last step; infinity if it failed.
-    steps: All of its steps.
-    phases: Pairs of steps and of FLOPs a step, first to last.
-    seconds: What it took.
+    steps: The number of its steps.
+    phases: Pairs of a number of steps and the FLOPs per step, first to last.
+    seconds: How long it took.
     curve: Pairs of step and validation loss; empty if they were not kept.
   """
 
@@ -56,7 +56,7 @@ class Record:
     return self.flops_until(self.steps)
 
   def flops_until(self, step: float) -> float:
-    """Returns the FLOPs of the first steps.
+    """Returns the FLOPs of the first `step` steps.
 
     >>> phases = ((10, 1.0), (10, 4.0))
     >>> run = Record(arm="a", learning_rate=1.0, seed=0, final_loss=1.0,
@@ -71,11 +71,11 @@ class Record:
     return flops
 
   def steps_to(self, loss: float) -> float | None:
-    """Returns the steps to a loss; None if it never got there."""
+    """Returns the steps to reach a loss; None if it was never reached."""
     return scalars.steps_to_reach(list(self.curve), loss)
 
   def as_table(self) -> dict[str, Any]:
-    """Returns the record as JSON has it, which knows no infinity."""
+    """Returns the record for JSON; a loss that is not finite becomes None."""
     table = dataclasses.asdict(self)
     if not math.isfinite(self.final_loss):
       table["final_loss"] = None
@@ -83,7 +83,7 @@ class Record:
 
 
 def from_table(table: Mapping[str, Any]) -> Record:
-  """Returns a record that was written by `Record.as_table`."""
+  """Returns the record that `Record.as_table` wrote."""
   loss = table["final_loss"]
   return Record(
     **{
@@ -96,7 +96,7 @@ def from_table(table: Mapping[str, Any]) -> Record:
 
 
 def read_records(output_dir: files.PathLike) -> list[Record]:
-  """Reads what a sweep of a tuned study left behind, also while it runs.
+  """Reads the finished runs of a tuned study's sweep, even while it runs.
 
   Raises:
     UsageError: If there is no such sweep.
@@ -137,7 +137,7 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-  """What an arm came to, at its best learning rate.
+  """The outcome of an arm at its best learning rate.
 
   Attributes:
     arm: The arm.
@@ -146,12 +146,12 @@ class Outcome:
     difference: The final loss minus that of the baseline's run of the same
       seed.
     steps_ratio: The steps to the baseline's final loss, divided by the
-      baseline's; None unless all seeds get there.
-    flops_ratio: The same of FLOPs.
-    reached: How many seeds get there.
-    flops: All its FLOPs, divided by all of the baseline's.
-    control: The arm that it is judged by: the baseline, or one with as few
-      FLOPs as this arm.
+      baseline's steps; None unless all seeds reach it.
+    flops_ratio: The same for FLOPs.
+    reached: How many seeds reach it.
+    flops: Its total FLOPs, divided by the baseline's.
+    control: The arm that it is judged against: the baseline, or a baseline with
+      as few FLOPs as this arm.
     at_equal_flops: The final loss minus that of the control's run of the same
       seed.
   """
@@ -169,7 +169,7 @@ class Outcome:
 
 
 def best_rate(records: Sequence[Record], arm: str) -> float | None:
-  """Returns the rate at which an arm's first seed ends lowest."""
+  """Returns the rate at which an arm's first seed has the lowest final loss."""
   seeds = [r.seed for r in records if r.arm == arm]
   candidates = [
     record
@@ -186,7 +186,7 @@ def best_rate(records: Sequence[Record], arm: str) -> float | None:
 def ratios(
   record: Record, baseline: Record
 ) -> tuple[float | None, float | None]:
-  """Returns the parts of the baseline's steps and FLOPs to its final loss."""
+  """Returns the fractions of the baseline's steps and FLOPs to its loss."""
   step = record.steps_to(baseline.final_loss)
   if step is None:
     return None, None
@@ -217,7 +217,7 @@ def compare(
   Args:
     records: The runs.
     baseline: The baseline.
-    controls: The baselines with as few FLOPs, by the arms that they are for.
+    controls: By arm, a baseline with as few FLOPs to judge it against.
 
   Returns:
     The outcomes by arm.
@@ -269,12 +269,12 @@ class Verdict:
 
 
 def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
-  """Says whether the best of `arms` is below its control for certain.
+  """Judges whether the best of `arms` is significantly below its control.
 
   Args:
-    outcomes: What the arms came to.
-    arms: Those that share weights. The one that is lowest against its control
-      is judged.
+    outcomes: The outcomes by arm.
+    arms: The arms that share weights. The one that is lowest relative to its
+      control is judged.
   """
   found = [
     (outcomes[arm].at_equal_flops, outcomes[arm])
@@ -310,7 +310,7 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
 
 
 def _seeds_needed(difference: intervals.Interval) -> str:
-  """Says how many seeds would tell, if mean and deviation stayed the same."""
+  """Returns how many seeds would tell, if mean and deviation stay the same."""
   if difference.n < 2:
     return "more than one seed is needed"
   deviation = (difference.high - difference.mean) * math.sqrt(difference.n)

@@ -1,14 +1,14 @@
-"""A pilot: would sharing pay for a planned run? Decided on its own data.
+"""A pilot: whether sharing would pay for a planned run, on its own data.
 
-The planned experiment is cut down to a budget, its schedule decayed to 0 at the
-last step of that, and trained by the arms that matter: the baseline, equal
+The planned experiment is cut down to a budget, with its schedule decayed to 0
+at the last step, and trained by the arms that matter: the baseline, equal
 initial weights, SWE as planned, and the recipe. An arm whose steps cost less is
-judged by a baseline of its own, with as few FLOPs and fully decayed. All get
-the same three learning rates; those that are not far behind get more seeds.
-Then there is an answer.
+judged against a baseline of its own, with as few FLOPs and fully decayed. All
+arms get the same three learning rates; those that are not far behind get more
+seeds.
 
-A pilot is a tuned study (`tuning.py`) on the runs of the sweeps. It is decided
-by the final loss of short runs, so what it says is about runs of that length.
+A pilot is a tuned study (`tuning.py`), run like any sweep. The final loss of
+short runs decides, so the verdict is about runs of that length.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ EQUAL_INIT = "equal_init"
 RECIPE = "one_loop"
 _RATE_FACTORS = (0.5, 1.0, 2.0)
 _VALIDATIONS = budget.VALIDATIONS
-# An arm that is further behind gets no other seeds.
+# An arm that is further behind gets no more seeds.
 _DROP_ABOVE = 0.05
 _TIMED_STEPS = 5
 
@@ -46,12 +46,12 @@ _TIMED_STEPS = 5
 def make_study(
   experiment: str, config: cfg.ExperimentConfig, steps: int, seeds: int
 ) -> study_file.Study:
-  """Returns the study that is the pilot of a planned run.
+  """Returns the pilot of a planned run, as a study.
 
   Args:
     experiment: The name of the experiment.
     config: The planned experiment, validated.
-    steps: The steps of each run.
+    steps: The number of steps of each run.
     seeds: How many seeds the best rates get.
 
   Raises:
@@ -101,7 +101,7 @@ def _cheaper(
 ) -> dict[str, int]:
   """Returns how many validations a baseline with as few FLOPs has, by arm.
 
-  Only of arms whose steps cost less. Rounded up, in favour of the baseline.
+  Only for arms whose steps cost less. Rounded up, in favour of the baseline.
   """
   costs = {}
   for arm, overrides in arms.items():
@@ -112,7 +112,7 @@ def _cheaper(
     for each in (study.overrides, overrides):
       config.override(each, is_strict=False)
     config.validate()
-    # What is no BERT has no cost, and goes without such a control.
+    # Only BERT has a cost model; other models go without such a control.
     with contextlib.suppress(errors.UsageError):
       costs[arm] = cost.training_flops(config)
   base = costs.pop(BASELINE, 0)
@@ -132,7 +132,7 @@ def _peak(config: cfg.ExperimentConfig) -> float:
 
 
 def _arms(config: cfg.ExperimentConfig) -> dict[str, dict[str, Any]]:
-  """Returns what each arm changes in an experiment that shares nothing."""
+  """Returns the overrides of each arm for an experiment that shares nothing."""
   sharing, steps = config.task.sharing, config.trainer.train_steps
   unit = {"unit_size": sharing.unit_size}
   swe = {"mode": catalog.SWE, **unit}
@@ -154,10 +154,10 @@ def _arms(config: cfg.ExperimentConfig) -> dict[str, dict[str, Any]]:
 
 
 def _planned(config: cfg.ExperimentConfig) -> dict[str, Any] | None:
-  """Returns what the plan says of sharing beyond Algorithm 1, if anything.
+  """Returns the plan's sharing settings beyond Algorithm 1, if any.
 
-  A step of the planned run is another part of a shorter one, so that only what
-  is given as a fraction can be taken over.
+  Tau and the steps of stages become fractions of the run: in a shorter run the
+  same step would be another fraction.
   """
   ours = config.task.sharing.as_dict()
   plain = config_lib.SharingConfig().as_dict()
@@ -219,7 +219,7 @@ def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
 def time_step(
   job: worker.Job, experiment: str, overrides: dict[str, Any]
 ) -> dict[str, float]:
-  """Times a step of the cut-down baseline; what a worker does for `fit`.
+  """Times a step of the cut-down baseline; the worker's job for `fit`.
 
   Args:
     job: The job.
@@ -227,7 +227,8 @@ def time_step(
     overrides: The configuration.
 
   Returns:
-    `start`: the seconds until the first step is made, and `step`: of one.
+    `start`, the seconds until the first step is done, and `step`, the seconds
+    per step.
   """
   del job
   begin = time.monotonic()
@@ -255,19 +256,19 @@ def time_step(
 def fit(
   timing: dict[str, float], seconds: float, runs: int, jobs: int, planned: int
 ) -> int:
-  """Returns how many steps of each run fit into a time.
+  """Returns how many steps of each run fit into a time budget.
 
   Args:
     timing: What `time_step` returned.
-    seconds: The time.
-    runs: The most runs that there can be.
+    seconds: The time budget.
+    runs: The maximum number of runs.
     jobs: How many run at a time.
-    planned: The steps of the planned run.
+    planned: The number of steps of the planned run.
 
   Raises:
-    UsageError: If not even the fewest steps fit.
+    UsageError: If not even the minimum number of steps fits.
   """
-  # A shared start compiles twice, and validation takes its time.
+  # A run that starts shared compiles twice, and validation takes time too.
   each = seconds * jobs / runs - 2.0 * timing["start"]
   steps = int(each / (1.4 * timing["step"]))
   if steps < _VALIDATIONS:
@@ -281,6 +282,6 @@ def fit(
 
 
 def flops(study: study_file.Study, configs: dict[str, Any]) -> float:
-  """Returns the most FLOPs that a pilot has, without repeated rates."""
+  """Returns the most FLOPs that a pilot can take, without repeated rates."""
   each = [cost.training_flops(configs[run.name]) for run in study.runs]
   return sum(each) * most_runs(study) / max(1, len(each))

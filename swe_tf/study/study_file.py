@@ -10,10 +10,10 @@
       seed: [0, 1, 2]
 
 The runs are all combinations of the axes' values. `axes` may be a list of such
-tables: then they are the combinations of each. A run that comes twice is one.
+tables: the runs are then the combinations of each table, without repetitions.
 
-In place of `axes` a file may have `tuning` (`tuning.py`): arms whose learning
-rates are tuned alike. Which runs follow then depends on the results.
+Instead of `axes` a file may have `tuning` (`tuning.py`): arms whose learning
+rates are tuned alike. Which runs come next then depends on the results.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -38,7 +38,7 @@ class Run:
   Attributes:
     name: The name of its directory.
     point: Its value on each axis that matters to it.
-    own: The overrides of axes that only this study knows.
+    own: The overrides from axes that only this study defines.
   """
 
   name: str
@@ -48,13 +48,13 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-  """What a study's file says.
+  """The content of a study's file.
 
   Attributes:
     experiment: The name of the base experiment.
-    config_files: Files that change it, first to last.
-    overrides: What changes it after them.
-    metrics: Names of validation scalars; the first is the one to look at.
+    config_files: Files that override it, first to last.
+    overrides: Overrides to apply after them.
+    metrics: Names of validation scalars; the first is the main one.
     runs: The runs, in order; with `tuning`, those that are known so far.
     tuning: How the arms are tuned; None for a study of axes.
   """
@@ -71,7 +71,7 @@ class Study:
     return dataclasses.replace(self, runs=runs)
 
   def with_next_runs(self, losses: Mapping[str, float]) -> "Study | None":
-    """Returns the study with the runs that follow; None if there are none.
+    """Returns the study with the next runs added; None if there are none.
 
     Args:
       losses: The final losses so far, by the name of the run; infinity for a
@@ -88,14 +88,14 @@ class Study:
     return self.with_points(points) if points else None
 
   def run_of(self, point: tuning_lib.Point) -> Run:
-    """Returns the run of a point, whether it was asked for before or not."""
+    """Returns the run of a point, whether or not the study has it already."""
     wanted = dataclasses.asdict(point)
     return next(
       run for run in self.with_points([point]).runs if run.point == wanted
     )
 
   def with_points(self, points: Sequence[tuning_lib.Point]) -> "Study":
-    """Returns the study with some more runs of its arms."""
+    """Returns the study with more runs of its arms."""
     assert self.tuning is not None
     table = {"arm": self.tuning.arms}
     more = [_make_run(dataclasses.asdict(point), table) for point in points]
@@ -154,7 +154,7 @@ def read_study(path: str) -> Study:
 
 
 def _with_arms_of_file(table: Any, path: str) -> Any:
-  """Returns a tuning with the arms of `arms_file`, which others may share."""
+  """Adds the arms of `arms_file`, which studies may share, to a tuning."""
   if not isinstance(table, dict) or "arms_file" not in table:
     return table
   table = dict(table)
@@ -168,7 +168,7 @@ def _with_arms_of_file(table: Any, path: str) -> Any:
 
 
 def tuned(study: Study, table: Any, path: str = "the study") -> Study:
-  """Returns a study whose runs are those of a `tuning`, the first ones.
+  """Returns a study with the first runs of a `tuning`.
 
   Raises:
     UsageError: If the table does not describe a tuning.
@@ -186,10 +186,10 @@ def plan_runs(axes: Any, path: str = "the study") -> tuple[Run, ...]:
 
   Args:
     axes: A table of axes, or a list of tables.
-    path: Where they are from, for errors.
+    path: Where they come from, for error messages.
 
   Raises:
-    UsageError: If there is an axis without values or with a wrong one.
+    UsageError: If an axis has no values or a wrong one.
   """
   runs: dict[str, Run] = {}
   for table in axes if isinstance(axes, list) else [axes]:

@@ -1,19 +1,19 @@
-"""Arms that are all tuned alike: which runs a comparison needs next.
+"""Tunes all arms of a comparison alike: which runs are needed next.
 
-Every arm of a comparison gets the same learning rates, with the first seed. If
-the best of them is at an edge, the next one by the same factor is tried, until
-it is not. Then the best rate gets the other seeds. What is hopeless by a rule
-that is written down beforehand is dropped on the way:
+Every arm of a comparison gets the same learning rates, with the first seed. As
+long as the best of them is at an edge, the next rate beyond that edge is tried.
+Then the best rate gets the other seeds. Hopeless arms are dropped on the way,
+by rules that are fixed in advance:
 
-- an arm of `probes` is first run at the middle rate alone, and dropped if it
+- an arm of `probes` first runs at the middle rate only, and is dropped if it
   ends more than `drop_above` above the baseline at that rate;
-- any arm is dropped if its best, once it is not at an edge, is more than
-  `drop_above` above the best of the baseline, or of its control.
+- any arm is dropped if its best loss, once its rate is not at an edge, is more
+  than `drop_above` above the best of the baseline, or of its control.
 
-A control is a baseline with as few FLOPs as a cheaper arm, and stays.
+A control is a baseline with as few FLOPs as a cheaper arm; it is never dropped.
 
-Pure functions of the losses so far, so that a study is resumed by asking again.
-Imports no TensorFlow.
+All functions are pure functions of the losses so far, so a study resumes by
+calling them again. Imports no TensorFlow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class Point:
   seed: int
 
 
-# A run that diverged has the loss infinity.
+# The loss of a run that diverged is infinity.
 Losses = Mapping[Point, float]
 
 
@@ -42,16 +42,17 @@ class Tuning:
   """How the arms of a comparison are tuned.
 
   Attributes:
-    arms: What each arm changes in the experiment, by name.
+    arms: The overrides of each arm, by name.
     learning_rates: The first rates, ascending.
-    seeds: The first is that of the tuning.
+    seeds: The seeds; the first is used for tuning.
     baseline: The arm that the others are compared with.
-    factor: Between neighbouring rates when the grid is widened.
-    most_rates: How many rates an arm may have at the most.
+    factor: The factor between neighbouring rates when the grid is widened.
+    most_rates: The maximum number of rates of an arm.
     drop_above: How far above the baseline's loss an arm is dropped.
-    probes: Arms that have to earn their rates at the middle one.
-    unseeded: Arms that keep the first seed only.
-    controls: Arms that have another baseline, by name: that baseline.
+    probes: Arms that get the other rates only if they do well at the middle
+      one.
+    unseeded: Arms that run with the first seed only.
+    controls: By arm, the baseline to compare it with instead.
   """
 
   arms: Mapping[str, Mapping[str, Any]]
@@ -92,10 +93,10 @@ class Tuning:
 
 
 def from_table(table: Any, path: str = "the study") -> Tuning:
-  """Reads `tuning` of a study's file.
+  """Reads `tuning` from a study's file.
 
   Raises:
-    UsageError: If it is not as `Tuning` describes.
+    UsageError: If it is not a valid `Tuning`.
   """
   fields = {field.name: field for field in dataclasses.fields(Tuning)}
   if not isinstance(table, dict) or not isinstance(table.get("arms"), dict):
@@ -137,21 +138,21 @@ def rates_of(tuning: Tuning, losses: Losses, arm: str) -> dict[float, float]:
 
 
 def best_rate(tuning: Tuning, losses: Losses, arm: str) -> float | None:
-  """Returns the rate with the least loss; None without any that ended."""
+  """Returns the rate with the lowest loss; None if no loss is finite."""
   rates = rates_of(tuning, losses, arm)
   finite = {rate: loss for rate, loss in rates.items() if math.isfinite(loss)}
   return min(finite, key=finite.__getitem__) if finite else None
 
 
 def is_at_edge(tuning: Tuning, losses: Losses, arm: str) -> bool:
-  """Whether an arm's best rate has no neighbour on one side."""
+  """Returns whether an arm's best rate has no neighbour on one side."""
   rates = list(rates_of(tuning, losses, arm))
   best = best_rate(tuning, losses, arm)
   return best is None or best in (rates[0], rates[-1])
 
 
 def _is_tuned(tuning: Tuning, losses: Losses, arm: str) -> bool:
-  """Whether an arm gets no more rates."""
+  """Returns whether an arm gets no more rates."""
   rates = rates_of(tuning, losses, arm).keys()
   return set(tuning.learning_rates) <= rates and (
     len(rates) >= tuning.most_rates or not is_at_edge(tuning, losses, arm)
@@ -205,7 +206,7 @@ def next_points(tuning: Tuning, losses: Losses) -> list[Point]:
       wanted += missing
     elif len(rates) > 1:
       wanted += _after_first_rates(tuning, losses, arm)
-  # The baseline first, at all its rates: what is dropped is judged by it.
+  # The baseline first, at all its rates: it decides which arms are dropped.
   return sorted(
     wanted,
     key=lambda p: (p.arm != tuning.baseline, p.learning_rate != middle),
@@ -225,7 +226,7 @@ def _after_first_rates(tuning: Tuning, losses: Losses, arm: str) -> list[Point]:
       return [Point(arm, _round(best * tuning.factor), tuning.seeds[0])]
   control = tuning.controls.get(arm, tuning.baseline)
   if arm in tuning.unseeded or not _is_tuned(tuning, losses, control):
-    return []  # In the second case, whether it is dropped is not known yet.
+    return []  # Until its control is tuned, the arm may still be dropped.
   points = [Point(arm, best, seed) for seed in tuning.seeds[1:]]
   return [point for point in points if point not in losses]
 

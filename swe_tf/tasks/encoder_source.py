@@ -1,9 +1,8 @@
-"""Where an encoder comes from: its architecture and vocabulary, as found
-beside its checkpoint.
+"""Finds the architecture and vocabulary of an encoder beside its checkpoint.
 
-A pre-training run leaves `params.yaml` there and `swe import` leaves
-`encoder.yaml`, so that nobody types an architecture again, and nobody
-fine-tunes on token ids that mean other tokens.
+A pre-training run writes `params.yaml` there and `swe import` writes
+`encoder.yaml`, so nobody has to retype an architecture, or fine-tunes on token
+ids that mean other tokens.
 """
 
 from typing import NamedTuple
@@ -23,9 +22,9 @@ class EncoderSource(NamedTuple):
 
   Attributes:
     checkpoint: The prefix of the checkpoint.
-    config_file: The file that tells its architecture.
+    config_file: The file that describes its architecture.
     encoder: The architecture.
-    vocab_file: The vocabulary that it was trained with, if it is still there.
+    vocab_file: The vocabulary that it was trained with, if it still exists.
   """
 
   checkpoint: str
@@ -35,11 +34,11 @@ class EncoderSource(NamedTuple):
 
 
 def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
-  """Finds what belongs to a checkpoint.
+  """Finds the encoder of a checkpoint.
 
   Args:
-    checkpoint: A checkpoint, or a directory, of which the latest one is taken:
-      of a pre-training or fine-tuning run, or what `swe import` wrote.
+    checkpoint: A checkpoint of a pre-training or fine-tuning run, or one that
+      `swe import` wrote; or a directory, whose latest checkpoint is taken.
 
   Raises:
     UsageError: If there is no checkpoint, or no config beside it.
@@ -77,13 +76,13 @@ def check_fits_data(
   data: prepared_data.PreparedData,
   exact_vocab: bool = False,
 ) -> None:
-  """Raises `UsageError` unless an encoder has room for ids and positions.
+  """Raises `UsageError` unless the data's ids and positions fit an encoder.
 
   Args:
     encoder: The architecture.
     data: The data.
     exact_vocab: Whether the sizes of the vocabularies must be equal, which is
-      all that can be compared if the encoder's own is not at hand.
+      all that can be compared if the encoder's vocabulary is not available.
   """
   place = data.path
   size, known = data.meta["vocab_size"], encoder.vocab_size
@@ -112,7 +111,7 @@ def _find_vocabulary(
     places.append(files.as_path(library.find(train_data["vocab_file_path"])))
   input_path = train_data.get("input_path")
   if isinstance(input_path, str) and input_path:
-    # `swe prepare` leaves the vocabulary beside the records.
+    # `swe prepare` writes the vocabulary beside the records.
     first = files.as_path(input_path.split(",")[0].strip())
     places.append(first.parent / "vocab.txt")
   return next((place for place in places if place.exists()), None)

@@ -1,9 +1,8 @@
-"""Fine-tuning on GLUE and SQuAD: thin over Model Garden's two tasks.
+"""Fine-tuning on GLUE and SQuAD: a thin layer over Model Garden's two tasks.
 
-What is added to them: the input can start at any step, the encoder is compared
-with its checkpoint before it is loaded, a seed, dropout that can be resumed,
-and answers to SQuAD that are scored by the official definitions. Weights are
-never shared here.
+Added to them are input that can start at any step, a check that the encoder
+fits its checkpoint before it is loaded, a seed, dropout that can be resumed,
+and SQuAD scores by the official definitions. Weights are never shared here.
 """
 
 from collections.abc import Collection
@@ -35,15 +34,16 @@ class GlueConfig(sentence_prediction.SentencePredictionConfig):
   """Model Garden's config, filled in from prepared data and a checkpoint.
 
   Attributes:
-    data_dir: What `swe prepare glue` wrote.
+    data_dir: The output directory of `swe prepare glue`.
     eval_split: The split to evaluate on; the first dev split if empty.
-    epochs: How often the training data is gone through.
-    max_train_examples: Train on the first so many records only; 0 for all.
-    seed: Seeds the heads and dropout; `train_data.seed` the order of the data.
-    micro_batches: Into how many parts each replica's batch is cut, to make the
-      same update in less memory.
-    skip_bad_shards: Whether training goes on without files that vanish or
-      break; by default it ends, and says which.
+    epochs: The number of passes over the training data.
+    max_train_examples: How many records to train on, the first ones; 0 for all.
+    seed: Seeds the heads and dropout; `train_data.seed` seeds the order of the
+      data.
+    micro_batches: The number of parts into which each replica's batch is cut,
+      to make the same update in less memory.
+    skip_bad_shards: Whether training continues without files that vanish or
+      break; by default it stops and names them.
   """
 
   data_dir: str = ""
@@ -60,8 +60,8 @@ class SquadConfig(question_answering.QuestionAnsweringConfig):
   """Model Garden's config, filled in from prepared data and a checkpoint.
 
   Attributes:
-    data_dir: What `swe prepare squad` wrote.
-    epochs: See `GlueConfig`, as for the others.
+    data_dir: The output directory of `swe prepare squad`.
+    epochs: See `GlueConfig`.
     max_train_examples: Counts windows, not questions.
     seed: See `GlueConfig`.
     micro_batches: See `GlueConfig`.
@@ -77,10 +77,10 @@ class SquadConfig(question_answering.QuestionAnsweringConfig):
 
 
 class FineTuningTask(micro_batched.MicroBatchedTask):
-  """What both tasks have in common; to be mixed in before Model Garden's."""
+  """What both tasks have in common; mix it in before Model Garden's task."""
 
   def build_model(self) -> tf_keras.Model:
-    """Builds the model, the same one for the same `task_config.seed`."""
+    """Builds the model, always the same for a given `task_config.seed`."""
     tf_keras.utils.set_random_seed(self.task_config.seed)
     with resumable_lib.dropout_with_state():
       return super().build_model()
@@ -111,7 +111,7 @@ class FineTuningTask(micro_batched.MicroBatchedTask):
     return reader.read(input_context, start_step=start_step)
 
   def initialize(self, model: tf_keras.Model) -> None:
-    """Loads the encoder of `init_checkpoint`, after a check that it fits."""
+    """Loads the encoder of `init_checkpoint`, after checking that it fits."""
     checkpoint.check_init_checkpoint(
       self.task_config.init_checkpoint,
       encoder=model.checkpoint_items["encoder"],
@@ -125,10 +125,10 @@ class GlueTask(FineTuningTask, sentence_prediction.SentencePredictionTask):
   """Model Garden's sentence prediction; its metrics follow `metric_type`."""
 
   def build_losses(self, labels, model_outputs, aux_losses=None) -> tf.Tensor:
-    """See base class, which compares each score with those of all examples.
+    """See base class; gives the labels of a regression the right shape.
 
-    Its labels are [batch], its outputs [batch, 1], and their difference is
-    [batch, batch]: STS-B would learn no more than the mean score.
+    The base class has labels [batch] and outputs [batch, 1], so their
+    difference is [batch, batch]: STS-B would learn no more than the mean score.
     """
     if self.task_config.model.num_classes == 1:
       labels = labels | {
@@ -137,10 +137,10 @@ class GlueTask(FineTuningTask, sentence_prediction.SentencePredictionTask):
     return super().build_losses(labels, model_outputs, aux_losses)
 
   def validation_step(self, inputs, model: tf_keras.Model, metrics=None):
-    """See base class; the loss is there once for every example.
+    """See base class; repeats the loss once for every example.
 
-    The trainer takes the mean of what the replicas have. In the last batch some
-    have fewer examples than others, or none.
+    The trainer takes the mean over what all replicas return. In the last batch
+    some replicas have fewer examples than others, or none.
     """
     logs = super().validation_step(inputs, model, metrics)
     count = tf.size(inputs[self.label_field])
@@ -156,13 +156,13 @@ def read_questions(
   do_lower_case: bool,
   windows: squad_records.Windows,
 ):
-  """Returns a SQuAD file and its windows, kept for the next run of a sweep.
+  """Returns a SQuAD file and its windows, cached for the next run of a sweep.
 
   Args:
     path: The JSON file.
     version: `1.1` or `2.0`.
     vocab_file: The vocabulary.
-    do_lower_case: Whether it is an uncased one.
+    do_lower_case: Whether it is uncased.
     windows: The lengths that the records were made with.
   """
   tokenizer = cached_tokenizer.CachedTokenizer(vocab_file, do_lower_case)
@@ -179,7 +179,7 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
   """Model Garden's question answering, scored by `swe_tf.scoring`."""
 
   def _preprocess_eval_data(self, params):
-    """Returns what the base class would make, from what is prepared already."""
+    """Returns what the base class would, from data that is already prepared."""
     self._version = "2.0" if params.version_2_with_negative else "1.1"
     self._questions, built = read_questions(
       params.input_path,
@@ -198,7 +198,7 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
     return records, built.examples, built.features
 
   def answers(self, results) -> squad_predictions.Answers:
-    """Reads the answers off what `aggregate_logs` collected."""
+    """Returns the answers from what `aggregate_logs` collected."""
     return squad_predictions.answers_from_logits(
       squad_records.EvalFeatures(self._eval_examples, self._eval_features),
       results,
@@ -219,7 +219,7 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
     )
 
   def reduce_aggregated_logs(self, aggregated_logs, global_step=None):
-    """Returns the official scores; Model Garden's lose answers for v2.0."""
+    """Returns the official scores; Model Garden's drop answers for v2.0."""
     scores = self.score(self.answers(aggregated_logs))
     return {
       name: value for name, value in scores.items() if isinstance(value, float)

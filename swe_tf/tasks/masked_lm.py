@@ -1,6 +1,6 @@
-"""Language modelling with shared block weights: masked, or of the next token.
+"""Masked or next-token language modelling with shared block weights.
 
-Thin over Model Garden's task: the same model, loss and metrics.
+A thin layer over Model Garden's task: the same model, loss and metrics.
 """
 
 from collections.abc import Collection
@@ -28,13 +28,13 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
 
   Attributes:
     sharing: How block weights are shared.
-    growth: How the model grows; it wants `sharing.mode=none`.
+    growth: How the model grows; it requires `sharing.mode=none`.
     seed: Seeds the initial weights, dropout, and the order of the data and its
-      masks, unless these have a seed of their own, `train_data.seed`.
-    micro_batches: Into how many parts each replica's batch is cut, to make the
-      same update in less memory.
-    skip_bad_shards: Whether training goes on without files that vanish or
-      break; by default it ends, and says which.
+      masks, unless `train_data.seed` is set for the latter two.
+    micro_batches: The number of parts into which each replica's batch is cut,
+      to make the same update in less memory.
+    skip_bad_shards: Whether training continues without files that vanish or
+      break; by default it stops and names them.
   """
 
   sharing: config_lib.SharingConfig = dataclasses.field(
@@ -57,16 +57,17 @@ class SharedMaskedLMTask(
   """Model Garden's masked LM task, with sharing, resumable input, real fp16."""
 
   def __init__(self, params, logging_dir=None, name=None, **kwargs):
-    """See base class; a task that is to be run checks its data at once.
+    """See base class; a task that will be run checks its data at once.
 
-    Building the model takes longer, and gin adds lines of its own to errors.
+    A later check would come after the model is built, which takes time, and
+    inside gin, which adds lines of its own to errors.
     """
     super().__init__(params, logging_dir, name, **kwargs)
     if logging_dir:
       self.check_data()
 
   def check_data(self) -> None:
-    """Raises unless the data is there, sound, and fits the model."""
+    """Raises unless the data exists, is sound, and fits the model."""
     encoder = registry.encoder_of(self.task_config.as_dict())
     checks.check_input(
       self.task_config.train_data,
@@ -128,7 +129,7 @@ class SharedMaskedLMTask(
     return {self.loss: loss}
 
   def loss_shares(self, labels, outputs, aux_losses, whole_labels):
-    """See base class; the loss of the words is a mean over predictions."""
+    """See base class; the loss over words is a mean over predictions."""
     terms = [_Term("lm_example_loss"), _Term("next_sentence_loss")]
     self.build_losses(labels, outputs, metrics=terms)
     words, sentences = terms
@@ -147,7 +148,7 @@ class SharedMaskedLMTask(
     return shares
 
   def process_loss(self, metrics, terms) -> None:
-    """See base class; Model Garden does so while it builds the loss."""
+    """See base class; Model Garden does this while it builds the loss."""
     for metric in metrics:
       if metric.name in terms:
         metric.update_state(terms[metric.name])
@@ -155,7 +156,7 @@ class SharedMaskedLMTask(
 
 @dataclasses.dataclass
 class _Term:
-  """Stands for a metric that is given a term of the loss, to get at the term.
+  """Takes the place of a metric, to capture the term of the loss it is given.
 
   Attributes:
     name: The name of the metric.

@@ -1,9 +1,9 @@
 """Tasks that make an update from several micro-batches: `task.micro_batches`.
 
 The update, the logs and the metrics are those of the whole batch. A loss is a
-mean over something, and micro-batches need not have equally many of it: each
-gives its share of the whole batch's loss, and the shares are added up. Dropout
-draws masks for each micro-batch.
+mean over items, and micro-batches need not have equally many of them: each
+contributes its share of the whole batch's loss, and the shares are added up.
+Dropout draws new masks for each micro-batch.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from swe_tf.training import optimizer_stack as stack
 
 
 class MicroBatchedTask(base_task.Task):
-  """Is mixed in before a task of Model Garden; its config has the field."""
+  """Mix it in before a Model Garden task whose config has `micro_batches`."""
 
   def train_step(self, inputs, model, optimizer, metrics=None):
     """Makes one update; with one micro-batch it is Model Garden's own step."""
@@ -32,11 +32,11 @@ class MicroBatchedTask(base_task.Task):
   ) -> dict[str, tf.Tensor]:
     """Returns what a micro-batch adds to each term of the whole batch's loss.
 
-    Here it is a mean over the sequences, and micro-batches have equally many.
+    Here the loss is a mean over sequences, and micro-batches have equally many.
 
     Args:
       labels: The labels of the micro-batch.
-      outputs: What the model makes of the micro-batch.
+      outputs: The outputs of the model for the micro-batch.
       aux_losses: `model.losses`.
       whole_labels: The labels of this replica's whole batch.
 
@@ -50,8 +50,8 @@ class MicroBatchedTask(base_task.Task):
     return {self.loss: loss / self.task_config.micro_batches}
 
   def process_loss(self, metrics, terms: Mapping[str, tf.Tensor]) -> None:
-    """Updates metrics that have the terms of the whole batch's loss."""
-    del metrics, terms  # Here no metric does.
+    """Updates metrics of the terms of the whole batch's loss."""
+    del metrics, terms  # There are none here.
 
   def _accumulated_step(
     self, inputs, model: tf_keras.Model, optimizer, metrics
@@ -68,7 +68,7 @@ class MicroBatchedTask(base_task.Task):
         outputs = model(features, training=True)
         shares = self.loss_shares(labels, outputs, model.losses, whole_labels)
         loss = tf.add_n(list(shares.values()))
-        # As Model Garden's: only its masked LM leaves it to the config.
+        # As in Model Garden, where only masked LM leaves it to the config.
         if getattr(self.task_config, "scale_loss", True):
           loss /= tf.distribute.get_strategy().num_replicas_in_sync
         if scaler is not None:
@@ -91,14 +91,14 @@ class MicroBatchedTask(base_task.Task):
 
 
 def _features_and_labels(inputs):
-  """Takes a batch apart as Model Garden does."""
+  """Splits a batch into features and labels, as Model Garden does."""
   if isinstance(inputs, tuple) and len(inputs) == 2:
     return inputs
   return inputs, inputs
 
 
 def _with_shape_of(variable: tf.Variable, grad):
-  """Says what the shape is; inferring it fails without a static batch size."""
+  """Sets the shape; inferring it fails without a static batch size."""
   if isinstance(grad, tf.Tensor):
     grad.set_shape(variable.shape)
   return grad

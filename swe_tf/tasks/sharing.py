@@ -1,6 +1,6 @@
 """What a Model Garden task needs to be trained by a method.
 
-`SharingTask` is mixed into any task whose model has repeated blocks;
+Mix `SharingTask` into any task whose model has repeated blocks;
 `swe_tf.methods` does the rest.
 """
 
@@ -28,7 +28,7 @@ class SharingTask(base_task.Task):
     """Builds the model with all its variables, from `task_config.seed`.
 
     Model Garden builds the heads on the first batch, when the trainer has
-    already taken its copy of the variables for EMA, starts every run from other
+    already copied the variables for EMA. It also starts every run from other
     weights, and starts dropout over when a run is resumed.
     """
     tf_keras.utils.set_random_seed(self.task_config.seed)
@@ -38,12 +38,12 @@ class SharingTask(base_task.Task):
     return model
 
   def apply_method(self, ingredients: phases.Ingredients) -> phases.Training:
-    """Returns how the model is trained by the method of the config."""
+    """Applies the method that the config chooses."""
     self._has_method = True
     return choose.apply(ingredients)
 
   def require_method(self, optimizer) -> None:
-    """Raises if the config chooses a method that nobody applied."""
+    """Raises if the config chooses a method that was not applied."""
     sharing, growth = self.task_config.sharing, self.task_config.growth
     is_baseline = sharing.mode == growth.method == catalog.NONE
     if not (is_baseline or self._has_method or wrapper.find_wrapper(optimizer)):
@@ -66,7 +66,7 @@ class SharingTask(base_task.Task):
     return super().create_optimizer(bare, dp_config=dp_config)
 
   def initialize(self, model: tf_keras.Model) -> None:
-    """Loads `init_checkpoint`, after a check that it fits."""
+    """Loads `init_checkpoint`, after checking that it fits."""
     checkpoint.check_init_checkpoint(
       self.task_config.init_checkpoint, **model.checkpoint_items
     )

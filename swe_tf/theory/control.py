@@ -5,7 +5,8 @@ zero-asymmetric start (ZAS). Here is the run that it leaves out: identity and
 never tied. For a positive definite target the gradients of all layers are
 equal, so it is the same run as sharing, and the theorems compare
 initialisations. For the targets of Theorem 2 the gradients differ; what is left
-of the speed-up is a ratio of steps near 1. Beside it, the speed-up over ZAS.
+of the speed-up is a ratio of steps near 1. The speed-up over ZAS is measured
+too.
 """
 
 import numpy as np
@@ -52,12 +53,12 @@ def tied_and_untied(
     targets: Phi.
     num_layers: L.
     step_size: one for each target.
-    steps: how many there are, and how many of them are shared.
+    steps: the number of steps, and how many of them are shared.
     options: how to share.
 
   Returns:
-    The largest difference of a weight over all steps, and the steps to train
-    of sharing over those of the control, one ratio for each target.
+    The largest difference of a weight over all steps, and for each target the
+    steps to train of sharing over those of the control.
   """
   num_steps, num_shared = steps
   start = deep_linear.identity(targets, num_layers)

@@ -1,12 +1,12 @@
-"""Section 3.1 beside actual training: the two parts of the error, and w_0.
+"""Section 3.1 against actual training: the two parts of the error, and w_0.
 
 The error splits into the common part, within W_0, and the rest:
 
     |w - w*|^2 = |P(w) - w_bar*|^2 + |P_perp(w) - w~*|^2
 
-Here both parts are followed through all phases of training, the size of w_bar*
-is fitted against L, and shared training is run to its end to compare with the
-closed form in the proof of Proposition 1. `proposition1` starts from that
+Here both parts are tracked through all phases of training, the size of w_bar*
+is fitted against L, and shared training is run to convergence to compare with
+the closed form in the proof of Proposition 1. `proposition1` starts from that
 closed form and measures how far it is from w_bar*.
 """
 
@@ -25,7 +25,7 @@ SEEDS = 48
 # L of the fit of |w_bar*|, and the number of draws for each.
 COMMON_LAYERS = tuple(2**power for power in range(4, 13))
 COMMON_SEEDS = 200
-# (L, n) at which sharing is trained to its end: L < n, L = n, and L > n.
+# (L, n) at which sharing is trained to convergence: L < n, L = n, and L > n.
 TRAINED_SIZES = ((16, 64), (64, 64), (64, 16), (200, 120), (256, 12))
 TRAINED_SEEDS = 8
 # The slowest of the problems has a curvature near 0.2.
@@ -57,7 +57,7 @@ def decomposition(options: experiment.Options) -> list[claims_lib.Claim]:
   problem = regression.Problem.draw(options.rng(8), shape)
   swe = figure2.schedule(options)
   gaps = []
-  # Gradient descent first: what is left of the loop is SWE.
+  # Gradient descent first: `common` and `rest` are then SWE's after the loop.
   for schedule in (dataclasses.replace(swe, untie_step=0), swe):
     path = regression.descend(problem, schedule)
     common, rest = parts(path, problem)
@@ -113,7 +113,7 @@ def common_norm(rng: np.random.Generator) -> list[claims_lib.Claim]:
 
 
 def printed_solution(problem: regression.Problem) -> np.ndarray:
-  """w_0 as the proof of Proposition 1 prints it, of w_0* and w~*: [seeds, 1].
+  """w_0 as the proof of Proposition 1 prints it, from w_0*, w~*: [seeds, 1].
 
   The proof writes theta~* for w~*.
   """
@@ -126,7 +126,7 @@ def printed_solution(problem: regression.Problem) -> np.ndarray:
 def trained(
   rng: np.random.Generator, options: experiment.Options
 ) -> list[claims_lib.Claim]:
-  """Sharing trained to its end, on both sides of L = n."""
+  """Sharing trained to convergence, on both sides of L = n."""
   distances = []
   schedule = options.schedule(figure2.STEP_SIZE, TRAINED_STEPS, TRAINED_STEPS)
   for num_layers, num_samples in TRAINED_SIZES:
@@ -146,7 +146,7 @@ def trained(
 
 
 def run(options: experiment.Options) -> experiment.Outcome:
-  """Follows the error through training, and the end of shared training."""
+  """Tracks the error through training, and checks where sharing converges."""
   rng = options.rng(9)
   claims = decomposition(options) + common_norm(rng) + trained(rng, options)
   return experiment.Outcome(claims)

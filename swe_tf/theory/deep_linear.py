@@ -3,7 +3,7 @@
 A network is an array of shape [..., L, d, d] that holds W_1, ..., W_L; leading
 axes are independent networks. Here are the loss R, its gradient, the two
 initialisations that the paper compares, random targets, training in discrete
-and in continuous time, and how a decay is held against an exponential bound.
+and in continuous time, and the comparison of a decay with an exponential bound.
 """
 
 from collections.abc import Iterator
@@ -138,7 +138,7 @@ def decay_margin(losses: np.ndarray, rate, times=None) -> float:
 
   Returns:
     The smallest log(R(0) / R(t)) / (rate t): the bound holds iff it is at
-    least 1. Below exp(-20), where rounding rules, the bound counts as
+    least 1. Below exp(-20), where rounding dominates, the bound counts as
     exp(-20).
   """
   times = np.arange(len(losses)) if times is None else times

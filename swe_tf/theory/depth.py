@@ -1,4 +1,4 @@
-"""How long training takes against depth: O(L) steps against O(L^3), and more.
+"""Training time against depth: O(L) steps versus O(L^3), and more.
 
 The paper compares bounds. Here the time, or the number of steps, to
 R = 1e-6 R(0) is measured three ways:
@@ -8,9 +8,9 @@ R = 1e-6 R(0) is measured three ways:
 2. With each statement's own step size (Theorem 3, Fact 3). Fact 3 asks for 1e8
    steps and more, so the steps of ZAS are the time of the flow over the step
    size, which a literal run confirms where it is affordable.
-3. With step sizes that a user would take: the lemma's, and the best constant.
+3. With step sizes that a user would choose: the lemma's, and the best constant.
 
-Depths go to thousands, so this uses `spectral`. The bounds themselves are
+Depths go into the thousands, so this uses `spectral`. The bounds themselves are
 tested in `theorem1` and `theorem3`.
 """
 
@@ -104,7 +104,7 @@ def prescribed(step_scale: float, panel: axes.Axes) -> list[claims_lib.Claim]:
   """The number of steps at the step sizes of Theorem 3 and Fact 3."""
 
   def zas(target, depths=ZAS_DEPTHS):
-    """Returns the steps by the time of the flow, and those that are allowed."""
+    """Returns the steps from the time of the flow, and the allowed steps."""
     norm = float(np.linalg.norm(target))
     step_size = step_scale * theorem3.fact3_step_size(norm, depths)
     times = spectral.times_to_train(target, spectral.ZAS, depths)

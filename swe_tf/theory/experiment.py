@@ -18,7 +18,7 @@ from swe_tf import files
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims as claims_lib
 
-# Modules by name: importing one is what makes TensorFlow load, or not.
+# Modules by name, imported on use: only `optimizer` loads TensorFlow.
 EXPERIMENTS: Mapping[str, str] = {
   "figure2": "swe_tf.theory.figure2",
   "proposition1": "swe_tf.theory.proposition1",
@@ -36,7 +36,7 @@ EXPERIMENTS: Mapping[str, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """What every experiment can be asked to vary.
+  """Options that every experiment takes.
 
   Attributes:
     seed: of the random targets and data.
@@ -50,18 +50,18 @@ class Options:
   step_scale: float = 1.0
 
   def rng(self, stream: int) -> np.random.Generator:
-    """Returns random numbers that no other stream has."""
+    """Returns a generator that is independent of other streams."""
     return np.random.default_rng([self.seed, stream])
 
   def schedule(self, step_size, num_steps: int, untie_step: int):
-    """Returns the settings of Algorithm 1, varied as asked."""
+    """Returns the settings of Algorithm 1, with these options applied."""
     step_size = self.step_scale * step_size
     return algorithm1.Schedule(step_size, num_steps, untie_step, self.aggregate)
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-  """What an experiment hands back.
+  """What an experiment returns.
 
   Attributes:
     claims: judged claims, in the order of the paper.
@@ -83,7 +83,7 @@ def run(
   Args:
     names: keys of `EXPERIMENTS`.
     options: passed to every experiment.
-    output_dir: the directory; it need not be there.
+    output_dir: the directory; it need not exist.
     log: called with one line per experiment.
 
   Returns:

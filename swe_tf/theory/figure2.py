@@ -130,7 +130,7 @@ def _draw(problem, runs, losses: axes.Axes, weights: axes.Axes) -> None:
     training, label = run.train.mean(axis=-1), f"{name}, train"
     losses.plot(training, color=colour, linestyle=":", label=label)
     losses.axhline(_EXPECTED_ERRORS[name], **plots.PREDICTED)
-    # Of one seed only: the mean over seeds hides what one run does.
+    # One seed only: the mean over seeds hides what one run does.
     for half, which, style in zip(
       _halves(run.path[:, 0]).T, ("first", "last"), ("-", "--")
     ):

@@ -1,9 +1,9 @@
-"""The optimizer that trains BERT against Algorithm 1 in numpy.
+"""Checks the optimizer that trains BERT against Algorithm 1 in numpy.
 
-Both models of section 3 as stacks of `tf_keras` layers, trained by
-`swe_tf.SharedWeightsOptimizer` around SGD, weight by weight and step by step
-beside `algorithm1`: while shared, across the untie step, and after. Not a test
-of other optimizers or of replicas: those belong to the tests of
+Both models of section 3 are built as stacks of `tf_keras` layers and trained by
+`swe_tf.SharedWeightsOptimizer` around SGD. Every weight is compared with
+`algorithm1` at every step: while shared, across the untie step, and after. Not
+a test of other optimizers or of replicas: those belong to the tests of
 `swe_tf.sharing`.
 """
 
@@ -50,7 +50,7 @@ def train(
 
   Args:
     layers: the repeated layers, with equal kernels and no bias.
-    loss: returns the loss of the layers as they are.
+    loss: returns the current loss of the layers.
     schedule: the settings; the optimizer always takes the mean.
 
   Returns:
@@ -71,7 +71,7 @@ def train(
     return tf.stack(kernels)
 
   history = [tf.stack(kernels)]
-  # A compiled step is of one phase: compile one for each.
+  # A compiled step belongs to one phase: compile one for each.
   shared_step, unshared_step = (
     tf.function(step, autograph=False) for _ in range(2)
   )
@@ -90,7 +90,7 @@ def _as_kept(schedule: algorithm1.Schedule) -> algorithm1.Schedule:
 
 
 def regression_gap(options: experiment.Options) -> float:
-  """Figure 2 with one scalar layer a coordinate: largest weight difference."""
+  """Figure 2 with a scalar layer per coordinate: largest weight difference."""
   shape = 1, figure2.NUM_SAMPLES, figure2.NUM_LAYERS
   problem = regression.Problem.draw(options.rng(1), shape)
   schedule = _as_kept(figure2.schedule(options))

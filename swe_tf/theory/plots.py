@@ -1,7 +1,7 @@
 """One look for all figures of the theory: colours, sizes, predicted lines.
 
 Figures are built without pyplot, so that a test or a notebook that draws has
-no global state to clean. Not for deciding what is drawn.
+no global state to clean up. Not for deciding what is drawn.
 """
 
 from typing import Any

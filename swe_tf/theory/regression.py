@@ -16,7 +16,7 @@ from swe_tf.theory import algorithm1
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-  """A batch of regression problems, one a seed.
+  """A batch of regression problems, one per seed.
 
   Attributes:
     weights: the true w*, of shape [seeds, L].
@@ -56,7 +56,7 @@ def _apply(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def gradient(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
-  """Returns the gradient of half the mean squared training error, of w."""
+  """Returns the gradient of half the mean squared training error, from w."""
   hessian = _transpose(problem.inputs) @ problem.inputs
   hessian /= problem.inputs.shape[1]
   return lambda weights: _apply(hessian, weights - problem.weights)

@@ -19,7 +19,7 @@ FRACTION = 1e-6
 
 
 def gradient(u, w, num_layers, target):
-  """The errors u^(L-1) w - phi, and the gradients for u (a layer) and w."""
+  """The errors u^(L-1) w - phi, and the gradients for u (per layer) and w."""
   power = u ** (num_layers - 2)
   error = power * u * w - target
   return error, error * w * power, error * u * power
@@ -83,11 +83,11 @@ def steps_to_train(
     start: `SHARING` or `ZAS`.
     num_layers: L, an array broadcast against `step_size`.
     step_size: constant over the steps, an array.
-    limit: the number of steps to run at most.
+    limit: the maximum number of steps to run.
     fraction: of the initial loss.
 
   Returns:
-    The number of steps from which on the loss stays below, in the shape of
+    The number of steps after which the loss stays below, in the shape of
     `step_size`; infinity where it is not below after the last step.
   """
   num_layers, step_size = np.broadcast_arrays(num_layers, step_size)

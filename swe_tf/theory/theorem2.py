@@ -4,7 +4,7 @@ Targets are Phi = Phi_0 + rho sigma_min(Phi_0) D with |D|_F = 1 and three kinds
 of direction D. The theorem covers rho <= 1/3; docs/theory.md shows that its own
 proof gives rho < 1/sqrt(2), and that nothing can give rho > 1. The theorem
 forces the stem to be symmetric, which Algorithm 1 does not: both are run, and
-plain gradient descent from the same start.
+so is plain gradient descent from the same start.
 """
 
 import dataclasses

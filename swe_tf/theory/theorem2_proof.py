@@ -4,8 +4,8 @@ In the shared stage W_i = W_0 / sqrt(L) with W_0 = (Gamma + Gamma^T) / 2, and
 gradient descent is on Gamma. At the end of that stage the proof needs both
 conditions of Fact 2: balanced layers (delta = 0), and a loss with the margin
 sigma_min(Phi_0) / 3. Both are measured at several depths and sizes, for targets
-at the largest distance that the theorem allows. `theorem2` has what happens
-nearer and farther, and without Gamma.
+at the largest distance that the theorem allows. `theorem2` covers smaller and
+larger distances, and training without Gamma.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ def gamma_gradient(
 def train_gamma(
   targets: np.ndarray, num_layers: int, step_size: np.ndarray
 ) -> np.ndarray:
-  """The shared stage: the layers after STAGE_STEPS steps of Gamma from I."""
+  """The shared stage: layers after STAGE_STEPS steps of Gamma, from W_i = I."""
   gamma = np.sqrt(num_layers) * deep_linear.identity(targets, 1)[..., 0, :, :]
   *_, gamma = algorithm1.iterates(
     gamma,

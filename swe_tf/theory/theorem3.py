@@ -24,7 +24,7 @@ SIZE = 4
 LEMMA_STEPS = 400
 # The dotted line of the figure: what a step size beyond the lemma's does.
 BROKEN_SCALE = 2.5
-# At these depths the bound is 0.05 after so many steps: it says something.
+# At these depths the bound falls to 0.05 in this many steps, so it is a test.
 FACT3_DEPTHS = (2, 8)
 FACT3_STEPS = 70_000
 FACT3_EVERY = 50

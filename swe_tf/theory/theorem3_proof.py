@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-  """What the proof speaks of, at all steps of all targets of one depth.
+  """The quantities of the proof, at all steps of all targets of one depth.
 
   Attributes:
     depth: L.
@@ -108,9 +108,9 @@ def ratios(steps: Steps) -> np.ndarray:
 
   Returns:
     Largest gradient norm over its upper bound, smallest over its lower bound,
-    largest relative errors of I_1 and of I_1 + I_2 + I_3, largest bounds of
-    I_2 and I_3 over what they are bounded by, and the smallest decrease over
-    the decrease that is claimed.
+    largest relative errors of I_1 and of I_1 + I_2 + I_3, largest bound of I_2
+    and largest I_3 over their claimed bounds, and the smallest decrease over
+    the claimed decrease.
   """
   depth, eta, risk = steps.depth, steps.eta, steps.risk[0]
   root = np.sqrt(2 * risk)
@@ -138,7 +138,7 @@ def ratios(steps: Steps) -> np.ndarray:
 def power_ratios(reach: float = 1.0) -> tuple[float, float]:
   """Both inequalities on the grid: largest (left - x^L) / (right - x^L).
 
-  For the second, the linear term is taken from both sides as well.
+  For the second, the linear term is subtracted from both sides as well.
 
   Args:
     reach: the largest y, in units of x / L^2.
@@ -146,7 +146,7 @@ def power_ratios(reach: float = 1.0) -> tuple[float, float]:
   depth = GRID_DEPTHS[:, None, None].astype(float)
   x = GRID_BASES[:, None]
   y = reach * GRID_SHARES * x / depth**2
-  # All divided by x^L, which overflows for none of the grid then.
+  # All are divided by x^L, so that nothing on the grid overflows.
   growth = np.expm1(depth * np.log1p(y / x))
   linear = depth * y / x
   second = (growth - linear) / (depth * y / x) ** 2

@@ -1,4 +1,4 @@
-"""Says in a line why a checkpoint does not fit, before anything is loaded.
+"""Reports in one line why a checkpoint does not fit, before loading it.
 
 TensorFlow restores what it can find and stays silent about the rest, or raises
 from deep inside at the first shape that differs.
@@ -18,7 +18,7 @@ from swe_tf.training import saving
 from swe_tf.training import sound_checkpoint
 
 _SHOWN = 3
-# Where EMA and loss scaling, and our wrappers, keep the optimizer inside.
+# Where EMA and loss scaling, and our wrappers, keep their inner optimizer.
 _ENCLOSED, _WRAPPED = "_optimizer", "_inner_optimizer"
 
 
@@ -31,7 +31,7 @@ def _listed(title: str, lines: list[str]) -> str:
 
 @contextlib.contextmanager
 def readable(path: str) -> Iterator[None]:
-  """Turns what a broken checkpoint raises in the block into a `UsageError`."""
+  """Turns errors of a broken checkpoint in the block into a `UsageError`."""
   try:
     yield
   except errors.UsageError:
@@ -52,7 +52,8 @@ def check_fits(path: str, **items: tf.Module) -> None:
       `tf.train.Checkpoint` holds them.
 
   Raises:
-    UsageError: With the variables that are missing, extra, or of another shape.
+    UsageError: Lists the variables that are missing, extra, or of another
+      shape.
   """
   with readable(path):
     view = tf.train.CheckpointView(path)
@@ -96,7 +97,7 @@ def check_fits(path: str, **items: tf.Module) -> None:
 
 
 def check_init_checkpoint(path: str, **items: tf.Module) -> None:
-  """Raises unless `task.init_checkpoint` is there and fits; see `check_fits`.
+  """Raises unless `task.init_checkpoint` exists and fits; see `check_fits`.
 
   Args:
     path: A checkpoint, or a directory with one; nothing is checked if empty.
@@ -114,22 +115,22 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
-  """A checkpoint whose `model` is compared before it is restored.
+  """A checkpoint whose `model` is checked before it is restored.
 
-  A damaged one is not restored, but the newest sound one before it.
-  It also reads what was saved when baselines were wrapped like shared runs: the
-  optimizer of such a checkpoint is one level deeper.
+  Instead of a damaged checkpoint, the newest sound one before it is restored.
+  Checkpoints from when baselines were wrapped like shared runs can be read too:
+  their optimizer is one level deeper.
 
-  One that cannot be written, perhaps because the disk is full, is said in a
-  line and leaves nothing behind.
+  A checkpoint that cannot be written, perhaps because the disk is full, is
+  reported in one line and leaves nothing behind.
   """
 
   def __init__(self, check: Callable[[], None] = lambda: None, **items):
     """Initializes the checkpoint.
 
     Args:
-      check: Is called before anything is written; may raise.
-      **items: What is saved, by name.
+      check: Called before anything is written; may raise.
+      **items: The objects to save, by name.
     """
     super().__init__(**items)
     self._check = check
@@ -137,16 +138,16 @@ class CheckedCheckpoint(tf.train.Checkpoint):
 
   def _write(self, file_prefix, options=None):
     self._check()
-    # Asynchronously, what is raised here is what befell the one before.
+    # If asynchronous, this raises the error of the checkpoint before.
     before, self._prefix = self._prefix or file_prefix, file_prefix
     with saving.told(before, file_prefix):
       return super()._write(file_prefix, options)
 
   def sync(self):
-    """Waits until what is written asynchronously is there; raises if it fails.
+    """Waits until an asynchronous checkpoint is written; raises if that fails.
 
-    TensorFlow would raise only when the next one is due, or, after the last,
-    when the program has ended as if all were well.
+    TensorFlow would raise only when the next checkpoint is due or, after the
+    last, when the program has ended as if all were well.
     """
     with saving.told(self._prefix):
       super().sync()
@@ -154,10 +155,11 @@ class CheckedCheckpoint(tf.train.Checkpoint):
         self._helper._check_async_thread_error()  # pylint: disable=protected-access
 
   def copy_anew(self) -> None:
-    """Has the next checkpoint look for variables that are new, such as slots.
+    """Makes the next checkpoint look for new variables, such as slots.
 
-    An asynchronous one is written from copies of the variables that there were
-    at the first. Others would be written as they are by then, steps later.
+    An asynchronous checkpoint is written from copies, but only of the variables
+    that existed at the first one. Newer variables would be written with the
+    values that they have at the time of writing, steps later.
     """
     helper = self._helper
     if helper is not None:
@@ -167,7 +169,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
 
   @property
   def _helper(self) -> Any:
-    """What writes asynchronously; None if nothing was written yet."""
+    """The asynchronous writer; None if nothing has been written yet."""
     return getattr(self, "_async_checkpointer_impl", None)
 
   def restore(self, save_path, options=None):
@@ -184,7 +186,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     return status
 
   def _as_wrapped(self, view: tf.train.CheckpointView):
-    """Returns the optimizer where an old checkpoint has it; None if not old."""
+    """Returns the optimizer as nested in an old checkpoint; None if not old."""
     children = view.children(0)
     optimizer = getattr(self, "optimizer", None)
     if optimizer is None or "optimizer" not in children:
@@ -192,7 +194,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     if wrapper.find_wrapper(optimizer) is not None:
       return None  # Wrapped today too, as all are under float16.
     node, path = children["optimizer"], []
-    # Down through EMA, on both sides alike.
+    # Go down through EMA in the optimizer and the checkpoint alike.
     while hasattr(optimizer, _ENCLOSED) and _ENCLOSED in view.children(node):
       optimizer = optimizer._optimizer  # pylint: disable=protected-access
       node = view.children(node)[_ENCLOSED]

@@ -1,9 +1,9 @@
 """What TensorBoard shows of a run besides the list of all its scalars.
 
 The layout of the dashboard "Custom Scalars" puts the curves that show the
-method on one page. It is an event file of its own in the run's directory, so
-that whoever reads the scalars in `train/` and `validation/` finds only scalars.
-Imports no TensorFlow until it writes.
+method on one page. It is a separate event file in the run's directory, so that
+`train/` and `validation/` hold only scalars. Imports no TensorFlow until it
+writes.
 """
 
 import io
@@ -12,7 +12,7 @@ from typing import Any
 
 from swe_tf import files
 
-# Charts by category: the title, and what the tags begin with.
+# Charts by category: the title, and patterns for the beginning of the tags.
 LAYOUT = {
   "Sharing": {
     "phase (0 shared, 1 unshared), groups, loops": [
@@ -36,7 +36,7 @@ LAYOUT = {
 
 
 def write_layout(directory: files.PathLike) -> None:
-  """Writes the layout to a run's directory, in place of an earlier one."""
+  """Writes the layout to a run's directory, replacing an earlier one."""
   from tensorboard.plugins.custom_scalar import layout_pb2
   from tensorboard.plugins.custom_scalar import summary
 
@@ -59,10 +59,10 @@ def write_layout(directory: files.PathLike) -> None:
 
 
 def write_events(directory: files.PathLike, name: str, *summaries: Any) -> None:
-  """Writes an event file, complete, in place of an earlier one.
+  """Writes a complete event file, replacing an earlier one.
 
   Args:
-    directory: Where.
+    directory: Where to write it.
     name: The end of the file's name.
     *summaries: The `Summary` messages.
   """

@@ -1,8 +1,8 @@
-"""SIGTERM and Ctrl-C: the loop is finished, a checkpoint saved, then it ends.
+"""SIGTERM and Ctrl-C: finish the loop, save a checkpoint, then exit.
 
-`watch` is for a program that trains, and the trainer asks `requested` after
-every loop of `trainer.steps_per_loop` steps. A second signal ends at once, as
-if nobody watched.
+A program that trains uses `watch`, and the trainer checks `requested` after
+every loop of `trainer.steps_per_loop` steps. A second signal ends the program
+at once, as it would without `watch`.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import contextlib
 import signal
 import types
 
-# sysexits.h has it for "try again later": a scheduler may start the run again.
+# "Try again later" in sysexits.h: a scheduler may start the run again.
 STATUS = 75
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -18,13 +18,13 @@ _requested: list[int] = []
 
 
 def requested() -> bool:
-  """Whether somebody asked the program to end."""
+  """Returns whether a signal asked the program to end."""
   return bool(_requested)
 
 
 @contextlib.contextmanager
 def watch() -> Iterator[None]:
-  """Takes note of the signals in the block; only in the main thread."""
+  """Catches the signals in the block; works only in the main thread."""
   earlier = {number: signal.getsignal(number) for number in _SIGNALS}
 
   def restore() -> None:

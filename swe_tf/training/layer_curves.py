@@ -1,9 +1,9 @@
 """Curves of each layer: how far it moved, and how far it is from the others.
 
-While weights are shared the curves of all layers are one; after untying they
-part. They are made from the weights, on the host, and only where a summary is
-written (`trainer.summary_interval`): a step has nothing of them. They keep a
-copy of the blocks' weights in the host's memory.
+While weights are shared, the curves of all layers coincide; after untying they
+part. They are computed from the weights, on the host, and only when a summary
+is written (`trainer.summary_interval`), so they add nothing to a step. They
+keep a copy of the blocks' weights in the host's memory.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,14 @@ def _norm(arrays: Sequence[np.ndarray]) -> float:
 
 
 class LayerCurves:
-  """Measures layers at one summary after the other."""
+  """Measures the layers at each summary."""
 
   def __init__(self, unit_size: int):
     """Initializes the curves.
 
     Args:
-      unit_size: The layers of a unit: which layers are compared.
+      unit_size: The number of layers in a unit, which determines the layers to
+        compare.
     """
     self._unit_size = unit_size
     self._before: dict[str, np.ndarray] = {}
@@ -37,7 +38,7 @@ class LayerCurves:
     """Writes scalars to the default summary writer.
 
     Args:
-      layers: The blocks of the model that is trained now.
+      layers: The blocks of the current model.
       step: The step.
     """
     for tag, value in self.measure(layers).items():
@@ -47,9 +48,9 @@ class LayerCurves:
     """Returns the scalars by tag; runs eagerly.
 
     `layers/update/I` is the norm of the change of layer I since the last call,
-    `layers/distance/I` that of its distance from the mean of the layers that
-    have its place in their units. Both are relative to the norm of the layer's
-    weights. A layer that is new has no update yet.
+    `layers/distance/I` its distance from the mean of the layers at the same
+    place in their units. Both are relative to the norm of the layer's weights.
+    A new layer has no update yet.
     """
     variables = [layer.trainable_variables for layer in layers]
     weights = [[v.numpy() for v in each] for each in variables]

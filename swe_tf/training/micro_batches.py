@@ -1,12 +1,12 @@
-"""Micro-batches: one update from a batch that does not fit memory at once.
+"""Micro-batches: one update from a batch that does not fit in memory at once.
 
 Each replica's batch is cut into parts that go forward and backward one after
-another; what they give is added up, and the update is made from the sums. The
-parts go through a loop of the graph, not of Python: a compiler would be free to
-keep the activations of all parts of an unrolled loop.
+another; their results are added up, and the update is made from the sums. The
+loop over the parts is in the graph, not in Python: if it were unrolled, a
+compiler would be free to keep the activations of all parts.
 
-Not for: what the parts give (`swe_tf.tasks.micro_batched`), and which gradients
-have to be kept (`swe_tf.sharing.wrapper`).
+Not for: what is computed from a part (`swe_tf.tasks.micro_batched`), and which
+gradients have to be kept (`swe_tf.sharing.wrapper`).
 """
 
 from collections.abc import Callable
@@ -25,8 +25,8 @@ def check(task: cfg.TaskConfig, replicas: int) -> None:
   """Raises `UsageError` unless the batch can be cut into micro-batches.
 
   Args:
-    task: The config of a task, with `micro_batches` or without.
-    replicas: How many replicas there are, or a number that divides it.
+    task: The config of a task, with or without `micro_batches`.
+    replicas: The number of replicas, or a divisor of it.
   """
   count = getattr(task, "micro_batches", 1)
   if not isinstance(count, int) or count < 1:
@@ -65,16 +65,16 @@ def sum_over(
 ) -> Summands:
   """Returns the sum of `function(index, part)` over the parts of a batch.
 
-  Runs in a replica context. IndexedSlices are put one after another, not added:
-  whatever is done to their rows is done to the rows of the whole batch.
+  Runs in a replica context. IndexedSlices are concatenated, not added: whatever
+  is done to their rows is done to the rows of the whole batch.
 
   Args:
-    function: Is traced once. Its result may have None in it, which stays None.
+    function: Traced once. Its result may contain None, which stays None.
     batch: Tensors [batch, ...], nested.
     count: The number of parts.
   """
   parts = split(batch, count)
-  # Traced before the loop, which must know what it is going to carry.
+  # Traced before the loop, which must know what it will carry.
   of_part = tf.function(function, autograph=False).get_concrete_function(
     tf.TensorSpec([], tf.int32),
     tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), parts),
@@ -90,7 +90,7 @@ def sum_over(
     lambda index, _: index < count,
     add,
     (tf.constant(0), [_zero(x, count) for x in tf.nest.flatten(result)]),
-    # More would have the activations of more than one part in memory.
+    # More would keep the activations of more than one part in memory.
     parallel_iterations=1,
   )
   whole = map(_finish, sums, tf.nest.flatten(result))
@@ -134,6 +134,6 @@ def _finish(total, like):
 
 
 def _join(rows: tf.TensorArray) -> tf.Tensor:
-  """Puts the rows of all parts one after another."""
+  """Concatenates the rows of all parts."""
   stacked = rows.stack()
   return tf.reshape(stacked, tf.concat([[-1], tf.shape(stacked)[2:]], axis=0))

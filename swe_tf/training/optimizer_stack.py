@@ -13,7 +13,7 @@ from swe_tf.sharing import wrapper
 
 
 class ExponentialMovingAverage(optimization.ExponentialMovingAverage):
-  """Model Garden's EMA, for inner optimizers that are not legacy ones too."""
+  """Model Garden's EMA, for both legacy and new inner optimizers."""
 
   @property
   def learning_rate(self):
@@ -48,7 +48,7 @@ def stack_optimizers(optimizer, config):
   """Builds the stack around the optimizer of a method.
 
   Args:
-    optimizer: What makes the updates: a bare optimizer, or one wrapped by a
+    optimizer: The optimizer that makes the updates, bare or wrapped by a
       method.
     config: The experiment config: `runtime` says whether to scale the loss,
       `trainer.optimizer_config.ema` whether to average the weights.
@@ -59,7 +59,7 @@ def stack_optimizers(optimizer, config):
   use_float16 = config.runtime.mixed_precision_dtype == "float16"
   if use_float16 and not isinstance(optimizer, wrapper.WrappedOptimizer):
     # A bare AdamWeightDecay would not clip under loss scaling, and the baseline
-    # would be trained with other gradients than what it is compared with.
+    # would be trained with other gradients than the runs it is compared with.
     optimizer = wrapper.WrappedOptimizer(optimizer)
   optimizer = performance.configure_optimizer(
     optimizer, use_float16=use_float16, loss_scale=config.runtime.loss_scale

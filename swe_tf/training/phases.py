@@ -1,9 +1,9 @@
 """The phases of a method, as the trainer sees them.
 
 Whatever changes the program of a step in the middle of a run begins a phase:
-weights that are untied, units that are split, a model that grows. The trainer
-compiles one loop for each phase and asks between loops; the rest is the
-method's own (`swe_tf.methods`).
+untying the weights, splitting units, growing the model. The trainer compiles
+one loop for each phase and asks between loops whether to change it; the rest is
+up to the method (`swe_tf.methods`).
 """
 
 import abc
@@ -22,54 +22,54 @@ from swe_tf.sharing import schedule
 class Phases(abc.ABC):
   """Which phase a run is in, and when the next one begins.
 
-  The truth is in variables of the checkpoint, so that a resumed run is in the
-  phase in which it was saved. All methods run eagerly on the host, on every
+  The phase is kept in variables of the checkpoint, so that a resumed run is in
+  the phase in which it was saved. All methods run eagerly on the host, on every
   worker alike.
   """
 
   @property
   @abc.abstractmethod
   def name(self) -> str:
-    """Names the phase. Steps of phases with different names differ."""
+    """The name of the phase. Phases with different names differ in a step."""
 
   @abc.abstractmethod
   def next_decision(self, step: int) -> int | None:
-    """Returns the first step after `step` at which to ask, or None."""
+    """Returns the first step after `step` at which to decide, or None."""
 
   @abc.abstractmethod
   def change_if_due(self, step: int) -> str | None:
-    """Begins the next phase after update `step`, if it is time.
+    """Begins the next phase after update `step`, if it is due.
 
     Args:
-      step: The number of updates made; any, not only those of `next_decision`.
+      step: The number of updates made; not only those of `next_decision`.
 
     Returns:
-      What was done, in words; None if nothing was.
+      A description of what was done; None if nothing was.
     """
 
   def begin(self) -> None:  # noqa: B027 (most methods have nothing to do)
-    """Is called once, before the first update of a run that is not resumed."""
+    """Called once, before the first update of a run that is not resumed."""
 
   def went_back(self) -> None:  # noqa: B027 (most read their variables)
-    """Is called after an earlier checkpoint was restored within a run.
+    """Called after an earlier checkpoint was restored within a run.
 
     Raises:
-      Failed: If the run cannot go on from there, but one that starts can.
+      Failed: If only a restarted run can continue from there.
     """
 
   @property
   def is_shared(self) -> bool:
-    """Whether layers are tied now."""
+    """Whether layers are currently tied."""
     return False
 
   @property
   def model(self) -> tf_keras.Model | None:
-    """The model that is trained now; None if it always is the task's own."""
+    """The current model; None if it is always the task's own."""
     return None
 
   @property
   def state(self) -> dict[str, Any]:
-    """What a checkpoint has to hold besides the model and the optimizer."""
+    """State to checkpoint besides the model and the optimizer."""
     return {}
 
   def logs(self) -> Mapping[str, Any]:
@@ -77,7 +77,7 @@ class Phases(abc.ABC):
     return {}
 
   def eval_logs(self) -> Mapping[str, Any]:
-    """Returns what an evaluation has to say about the model it was of."""
+    """Returns scalars that say which model was evaluated."""
     return {}
 
 
@@ -90,7 +90,7 @@ class OnePhase(Phases):
     Args:
       plan: The layers whose distance from each other is logged; None for a
         model without repeated layers.
-      begin: Is called before the first update of a run that is not resumed.
+      begin: Called before the first update of a run that is not resumed.
     """
     self._plan = plan
     self._begin = begin
@@ -125,7 +125,7 @@ class Ingredients:
     model: The model that the task built.
     optimizer: The bare optimizer that the task made.
     config: The experiment.
-    untie_rule: When to untie, in place of the config's rule.
+    untie_rule: When to untie, instead of the config's rule.
   """
 
   task: Any
@@ -137,11 +137,12 @@ class Ingredients:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-  """What comes out.
+  """What a method returns.
 
   Attributes:
-    optimizer: What makes the updates, without EMA and loss scaling.
-    phases: When which step is run.
+    optimizer: The optimizer that makes the updates, without EMA and loss
+      scaling.
+    phases: The phases of the run.
   """
 
   optimizer: Any

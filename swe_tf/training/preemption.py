@@ -1,8 +1,8 @@
-"""SIGTERM and several workers: all save at one step, then each ends.
+"""SIGTERM with several workers: all save at the same step, then exit.
 
 TensorFlow has the workers agree on the step (`PreemptionCheckpointHandler`).
-Model Garden trains on after that checkpoint, until the machine is gone; here
-the workers end, and their status says that they may be started again.
+Model Garden keeps training after that checkpoint, until the machine is gone;
+here the workers exit with a status that says that they may be started again.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from swe_tf.training import interruption
 
 
 class SaveAndEnd:
-  """The action of a train loop that looks for a SIGTERM of any worker."""
+  """A train loop action that checks whether any worker got a SIGTERM."""
 
   def __init__(
     self,
@@ -52,7 +52,7 @@ class SaveAndEnd:
 
 @contextlib.contextmanager
 def ends_after_saving() -> Iterator[None]:
-  """Gives the trainers of the block this action instead of Model Garden's."""
+  """Gives trainers in the block this action instead of Model Garden's."""
   name = "SaveCheckpointIfPreempted"
   with mock.patch.object(orbit.actions, name, SaveAndEnd):
     yield

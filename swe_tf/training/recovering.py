@@ -1,9 +1,9 @@
-"""The trainer that goes back to its last checkpoint when a loop goes wrong.
+"""A trainer that goes back to its last checkpoint when a loop goes wrong.
 
-A loss that is no number (`recovery`) or a file of the data that cannot be read
-(`swe_tf.data.bad_shards`) ends a run in one line, or, if the config asks for
-it, the loop is undone and the run goes on past what did it. Nothing is done
-while all is well but to look at the loss of a loop.
+A loss that is not a number (`recovery`) or a data file that cannot be read
+(`swe_tf.data.bad_shards`) ends a run with a one-line error. If the config says
+so, the loop is undone instead and the run continues past the cause. As long as
+all is well, the only cost is a look at the loss of each loop.
 """
 
 from collections.abc import Mapping
@@ -27,14 +27,14 @@ def _say(message: str) -> None:
 
 
 class RecoveringTrainer(resumable.ResumableTrainer):
-  """A `ResumableTrainer` that can be resumed within a run."""
+  """A `ResumableTrainer` that can also resume within a run."""
 
   def __init__(self, config, *args, **kwargs):
     super().__init__(config, *args, **kwargs)
     self._recovery = recovery_lib.Recovery(config.trainer)
     self._skips = getattr(config.task, "skip_bad_shards", False)
     self._bad: dict[str, str] = {}
-    # Listed while they are there: afterwards a vanished one has no name.
+    # Listed while they exist: a file that has vanished cannot be listed.
     self._train_shards = self._eval_shards = bad_shards.Shards("", None, (), "")
     if kwargs.get("train", True):
       self._train_shards = bad_shards.Shards.of(
@@ -50,7 +50,7 @@ class RecoveringTrainer(resumable.ResumableTrainer):
       )
 
   def train(self, num_steps: tf.Tensor):
-    """See base class; what goes wrong is done over, where it can be."""
+    """See base class; redoes what goes wrong, where possible."""
     step = int(self.global_step.numpy())
     until = end = step + int(num_steps)
     while True:
@@ -58,7 +58,7 @@ class RecoveringTrainer(resumable.ResumableTrainer):
       step = int(self.global_step.numpy())
       if logs is not None and step == end:
         break
-      # After a fault the loss is looked at as often as before it.
+      # After an error the loss is checked as often as before.
       until = min(end, step + self.config.trainer.steps_per_loop)
     self.end_if_asked()
     return logs
@@ -69,10 +69,10 @@ class RecoveringTrainer(resumable.ResumableTrainer):
       return super().evaluate(num_steps)
 
   def went_back(self) -> None:
-    """Is called after a checkpoint was restored in the middle of a run."""
+    """Called after a checkpoint was restored in the middle of a run."""
 
   def check_weights(self) -> None:
-    """Raises `Diverged` rather than let a useless checkpoint be written."""
+    """Raises `Diverged` rather than write a useless checkpoint."""
     name = saving.not_finite(self.model.trainable_variables)
     if name:
       step = int(self.global_step.numpy())
@@ -81,11 +81,11 @@ class RecoveringTrainer(resumable.ResumableTrainer):
       )
 
   def _run_until(self, until: int):
-    """Returns the logs of a loop; None if it had to be undone."""
+    """Runs a loop and returns its logs; None if it had to be undone."""
     num_steps = until - int(self.global_step.numpy())
     try:
       with self._train_shards.named():
-        self.position_input()  # It may have to count what is in the files.
+        self.position_input()  # This may have to count records in the files.
         logs = self.run_steps(tf.constant(num_steps, tf.int32))
     except bad_shards.BadShards as error:
       self._go_on_without(error)
@@ -99,21 +99,21 @@ class RecoveringTrainer(resumable.ResumableTrainer):
     return logs
 
   def _go_past(self, problem: str) -> None:
-    """Goes back to the last checkpoint, and on with batches that are new."""
+    """Goes back to the last checkpoint, then continues with new batches."""
     self._recovery.count(problem, self.task.logging_dir)
     place = self.place
     self._go_back(problem)
-    # The input itself is there already; this is for when the run is resumed.
+    # The input itself is already there; this is for a run that is resumed.
     self._skipped_batches.assign(place - int(self.global_step.numpy()))
 
   def _go_on_without(self, error: bad_shards.BadShards) -> None:
-    """Goes back, and on with the files that can be read."""
+    """Goes back, then continues with the files that can be read."""
     new = {p: r for p, r in error.reasons.items() if p not in self._bad}
     if not (self._skips and new and self.task.logging_dir):
       raise error
     self._leave_out(new)
     bad_shards.write_record(self.task.logging_dir, self._bad)
-    # The update that was under way may be half made.
+    # The update that was under way may be half done.
     self._go_back(f"{', '.join(new)} cannot be read")
     self._input_is_positioned = False
 
@@ -130,10 +130,10 @@ class RecoveringTrainer(resumable.ResumableTrainer):
       why: What is wrong, for the message.
 
     Raises:
-      Failed: If there is none, or there are several workers: each would have to
-        wait for the chief's.
+      Failed: If there is no checkpoint, or if there are several workers: each
+        would have to wait for the chief's.
     """
-    self.checkpoint.sync()  # The newest may be under way.
+    self.checkpoint.sync()  # The newest may still be under way.
     model_dir = self.task.logging_dir
     latest = tf.train.latest_checkpoint(model_dir) if model_dir else None
     if latest is None or self.several_workers:

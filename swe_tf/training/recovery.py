@@ -1,13 +1,13 @@
-"""A loss of NaN, or one that explodes: back to the last checkpoint.
+"""Goes back to the last checkpoint if the loss is NaN or explodes.
 
-The fields are Model Garden's, of `trainer`: a loss above `loss_upper_bound`
-after `recovery_begin_steps` counts as one that is no number. At most
-`recovery_max_trials` times the run goes back to its last checkpoint and on with
-batches that it has not seen, past those that did it; then it stops. With 0 it
-stops the first time, with -1 nobody looks at the loss.
+The fields are those of Model Garden's `trainer`: a loss above
+`loss_upper_bound` after `recovery_begin_steps` counts like NaN. At most
+`recovery_max_trials` times the run goes back to its last checkpoint and
+continues with batches that it has not seen, past those that caused it; then it
+stops. With 0 it stops the first time; with -1 the loss is not checked.
 
-What Model Garden's own recovery lacks: the place in the data is part of the
-checkpoint, the phase goes back too, and weights of NaN are never saved, so that
+Unlike in Model Garden's own recovery, the place in the data is part of the
+checkpoint, the phase goes back too, and NaN weights are never saved, so that
 there is a checkpoint to go back to. The loss is that of a loop of
 `steps_per_loop` steps, which the trainer fetches anyway.
 """
@@ -21,10 +21,10 @@ from swe_tf.training import saving
 
 
 class Diverged(errors.Failed):
-  """The loss is no number, or too large, once too often.
+  """The loss was not finite, or too large, too many times.
 
   Attributes:
-    problem: What is wrong, without what to do about it.
+    problem: What is wrong, without the advice.
   """
 
   def __init__(self, problem: str, advice: str = ""):
@@ -33,13 +33,13 @@ class Diverged(errors.Failed):
 
 
 class Recovery:
-  """Decides whether a loop has to be done over, and counts."""
+  """Decides whether to redo a loop, and counts how many were redone."""
 
   def __init__(self, config: cfg.TrainerConfig):
     """Initializes the count.
 
     Args:
-      config: Says when, and how often.
+      config: Sets when to recover, and how many times.
     """
     self._config = config
     self._trials = 0
@@ -50,8 +50,9 @@ class Recovery:
     Args:
       step: The number of updates made.
       loss: The mean over the loop.
-      model: Its weights are looked at if there is a trial left: the last update
-        of a loop may have spoiled them, which the loss does not know yet.
+      model: The model. Its weights are checked if recovery is enabled: the last
+        update of a loop may have spoiled them, which the loss does not show
+        yet.
     """
     if self._config.recovery_max_trials < 0:
       return None
@@ -70,14 +71,14 @@ class Recovery:
     return None
 
   def count(self, problem: str, model_dir: str | None) -> None:
-    """Takes note of a problem.
+    """Counts a problem.
 
     Args:
-      problem: What it is.
+      problem: What is wrong.
       model_dir: Where the checkpoints are.
 
     Raises:
-      Diverged: If it was one too many.
+      Diverged: If it is one too many.
     """
     self._trials += 1
     most = self._config.recovery_max_trials
@@ -86,7 +87,7 @@ class Recovery:
       self.stop(f"{problem}{tried}", model_dir)
 
   def stop(self, problem: str, model_dir: str | None) -> NoReturn:
-    """Raises `Diverged`: what is wrong, and what to do."""
+    """Raises `Diverged`, with what is wrong and what to do."""
     good = f" {saving.last_good(model_dir)}." if model_dir else ""
     most = max(0, self._config.recovery_max_trials)
     raise Diverged(

@@ -1,6 +1,6 @@
 """Model Garden's trainer, resumed as if it had never been interrupted.
 
-Stock Model Garden starts the data and the dropout masks over after a restart,
+After a restart, stock Model Garden starts the data and the dropout masks over,
 says little about a checkpoint that does not fit, and restores only the chief
 of several workers.
 """
@@ -21,7 +21,7 @@ from swe_tf.training import interruption
 
 @contextlib.contextmanager
 def dropout_with_state() -> Iterator[None]:
-  """Makes the dropout layers that are built inside keep state in variables."""
+  """Makes dropout layers built in the block keep their state in variables."""
   experimental = tf_keras.backend.experimental
   was_enabled = experimental.is_tf_random_generator_enabled()
   experimental.enable_tf_random_generator()
@@ -35,7 +35,7 @@ def dropout_with_state() -> Iterator[None]:
 def _dropout_generators(
   models: Sequence[tf_keras.Model], seed: int
 ) -> list[tf.random.Generator]:
-  """Returns the state of the models' dropout, seeded, if they keep any."""
+  """Seeds and returns the state of the models' dropout, if they keep any."""
   generators = [
     layer._random_generator._generator  # pylint: disable=protected-access
     for layer in dict.fromkeys(
@@ -45,16 +45,16 @@ def _dropout_generators(
     and getattr(layer._random_generator, "_generator", None) is not None  # pylint: disable=protected-access
   ]
   for index, generator in enumerate(generators):
-    # Keras gives all layers the same key and starts them a billion apart at
-    # most, which is a few steps: the masks of one would come again in others.
+    # Keras gives all layers the same key and starts them at most a billion
+    # apart, which is a few steps: masks of one layer would recur in others.
     generator.reset_from_key_counter(key=(seed << 32) + index, counter=[0, 0])
   return generators
 
 
 class ResumableTrainer(base_trainer.Trainer):
-  """The stock trainer whose checkpoint knows the place in data and dropout.
+  """The stock trainer, with the place in data and dropout in its checkpoint.
 
-  The data of a task continues where it was if its `build_inputs` takes a
+  The data of a task resumes where it was if its `build_inputs` takes a
   `start_step`, dropout if the model was built within `dropout_with_state`.
   """
 
@@ -79,8 +79,8 @@ class ResumableTrainer(base_trainer.Trainer):
       model: The model, built.
       optimizer: The optimizer.
       *args: See the base class.
-      state: What else the checkpoint has to hold, by name.
-      other_models: What is trained at some time in place of the model.
+      state: Other objects to checkpoint, by name.
+      other_models: Models that are trained instead of `model` at some time.
       **kwargs: See the base class.
     """
     super().__init__(config, task, model, optimizer, *args, **kwargs)
@@ -89,7 +89,7 @@ class ResumableTrainer(base_trainer.Trainer):
       [model, *other_models], getattr(task.task_config, "seed", 0)
     )
     self._bad_files: tuple[str, ...] = ()
-    # Batches that were taken from the input but are in no update.
+    # Batches that were taken from the input but not used for an update.
     self._skipped_batches = tf.Variable(
       0,
       dtype=tf.int64,
@@ -115,14 +115,14 @@ class ResumableTrainer(base_trainer.Trainer):
     self.begin()
 
   def begin(self) -> None:
-    """Is called before the first update of a run that is not resumed."""
+    """Called before the first update of a run that is not resumed."""
 
   def _latest_of_chief(self) -> str | None:
-    """Returns what a worker that is not the chief has to start from.
+    """Returns the checkpoint that a worker other than the chief starts from.
 
     Model Garden gives the checkpoint manager of such a worker an empty folder:
-    after a restart the chief would go on from its checkpoint, and the others
-    from the beginning.
+    after a restart the chief would resume from its checkpoint, and the others
+    would start over.
     """
     model_dir = self.task.logging_dir
     if self.strategy.extended.should_checkpoint or not model_dir:
@@ -130,24 +130,24 @@ class ResumableTrainer(base_trainer.Trainer):
     return tf.train.latest_checkpoint(model_dir)
 
   def train(self, num_steps: tf.Tensor):
-    """See base class; the first call starts the input at its place."""
+    """See base class; the first call positions the input."""
     self.position_input()
     logs = self.run_steps(num_steps)
     self.end_if_asked()
     return logs
 
   def run_steps(self, num_steps: tf.Tensor):
-    """Makes the steps and returns the logs."""
+    """Runs the steps and returns the logs."""
     return super().train(num_steps)
 
   def check_weights(self) -> None:
-    """Is called before a checkpoint is written; may raise."""
+    """Called before a checkpoint is written; may raise."""
 
   def end_if_asked(self) -> None:
-    """Saves and ends the program if a signal asked for it.
+    """Saves and exits if a signal asked for it.
 
-    Of several workers each would save at another step: they end without, and
-    go on from the last checkpoint.
+    Several workers would each save at another step, so they exit without saving
+    and resume from the last checkpoint.
 
     Raises:
       SystemExit: With `interruption.STATUS`.
@@ -156,8 +156,8 @@ class ResumableTrainer(base_trainer.Trainer):
       return
     step, model_dir = int(self.global_step.numpy()), self.task.logging_dir
     if model_dir and not self.several_workers:
-      # A manager lists the checkpoints that are there when it is made: one that
-      # is under way would never be listed, nor deleted.
+      # A manager lists the checkpoints that exist when it is made: one that is
+      # still under way would never be listed, nor deleted.
       self.checkpoint.sync()
       tf.train.CheckpointManager(
         self.checkpoint,
@@ -178,10 +178,10 @@ class ResumableTrainer(base_trainer.Trainer):
 
   @property
   def place(self) -> int:
-    """How many batches were taken from the input, since the run began.
+    """The number of batches taken from the input since the run began.
 
-    Every step takes one global batch, so it is the step, unless some were
-    skipped.
+    Every step takes one global batch, so this is the step, unless some batches
+    were skipped.
     """
     return int(self.global_step.numpy()) + int(self._skipped_batches.numpy())
 

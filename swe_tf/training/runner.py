@@ -1,8 +1,8 @@
 """Model Garden's runner for an experiment, in one place.
 
-What the stock driver does between parsing and running: the precision, the
-strategy, the task, its model and our trainer. For whoever runs an experiment
-inside of a program; `swe train` goes through the stock driver itself.
+Does what the stock driver does between parsing and running: sets up the
+precision, the strategy, the task, its model and our trainer. Use it to run an
+experiment inside a program; `swe train` goes through the stock driver itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,9 +36,9 @@ def make_runner(
     config: The experiment, validated.
     model_dir: The directory of the run.
     mode: `train`, `eval` or `train_and_eval`.
-    strategy: By default that of `config.runtime`.
+    strategy: The strategy; that of `config.runtime` by default.
     actions: Makes the orbit actions that are called after each training loop.
-    **trainer_arguments: For the trainer.
+    **trainer_arguments: Arguments for the trainer.
   """
   runtime = config.runtime
   performance.set_mixed_precision_policy(

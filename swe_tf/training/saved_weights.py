@@ -1,7 +1,7 @@
 """Which keys of a checkpoint are weights of the model.
 
-A variable is saved under the shortest of its names: that of a weight may begin
-with `encoder`, not with `model`.
+A variable is saved under the shortest of its names, so a weight's name may
+begin with `encoder` and not with `model`.
 """
 
 import tensorflow as tf
@@ -23,7 +23,7 @@ def variables_below(view: tf.train.CheckpointView, root: int) -> dict[int, str]:
 
 
 def weight_keys(path: str) -> set[str]:
-  """Returns the keys of a checkpoint under which the model's weights are."""
+  """Returns the keys of the model's weights in a checkpoint."""
   view = tf.train.CheckpointView(path)
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   top = view.children(0)

@@ -1,7 +1,7 @@
-"""Saving that fails: a full disk, a directory that is gone, weights of NaN.
+"""Failures to save: a full disk, a directory that is gone, NaN weights.
 
 Whatever happens, the last good checkpoint stays the newest one that a resumed
-run finds, and nothing half-written lies beside it under a final name.
+run finds, and nothing half-written is left beside it under a final name.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _FREE = "free some space and run the same command again to resume from there."
 
 
 def last_good(directory: str) -> str:
-  """Says which checkpoint a run in the directory would be resumed from."""
+  """Returns a sentence about the checkpoint that a run would resume from."""
   latest = tf.train.latest_checkpoint(directory)
   if latest is None:
     return "There is no checkpoint yet, so the run starts anew"
@@ -33,7 +33,7 @@ def last_good(directory: str) -> str:
 
 
 def is_full(error: BaseException) -> bool:
-  """Whether an error says that there is no room on a disk."""
+  """Returns whether an error says that a disk is full."""
   return any(text in str(error) for text in _FULL)
 
 
@@ -46,11 +46,11 @@ def _failed(what: str, error: BaseException, directory: str) -> errors.Failed:
 
 @contextlib.contextmanager
 def told(*prefixes: str) -> Iterator[None]:
-  """Turns what a checkpoint that is not written raises into one line.
+  """Turns a failure to write a checkpoint in the block into one line.
 
   Args:
-    *prefixes: The checkpoints that may be under way, the newest last. What
-      there is of one that is not finished is removed.
+    *prefixes: The checkpoints that may be under way, the newest last. The files
+      of an unfinished one are removed.
   """
   try:
     yield
@@ -64,7 +64,7 @@ def told(*prefixes: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def full_disk_told(directory: str) -> Iterator[None]:
-  """Turns a full disk in the block, for summaries say, into one line."""
+  """Turns a full disk in the block, say for summaries, into one line."""
   try:
     yield
   except (tf.errors.ResourceExhaustedError, OSError) as error:
@@ -74,7 +74,7 @@ def full_disk_told(directory: str) -> Iterator[None]:
 
 
 def save_config(config: cfg.ExperimentConfig, model_dir: str) -> None:
-  """Does what `train_utils.serialize_config` does, all or nothing."""
+  """Writes `params.yaml` as `train_utils.serialize_config`, all or nothing."""
   path = os.path.join(model_dir, "params.yaml")
   with files.complete_or_absent(path) as scratch:
     hyperparams.save_params_dict_to_yaml(config, scratch)
@@ -82,7 +82,7 @@ def save_config(config: cfg.ExperimentConfig, model_dir: str) -> None:
 
 @contextlib.contextmanager
 def config_saved_whole() -> Iterator[None]:
-  """Has the stock driver, in the block, write `params.yaml` all or nothing."""
+  """Makes the stock driver write `params.yaml` all or nothing in the block."""
   with mock.patch.object(train_utils, "serialize_config", save_config):
     yield
 
@@ -102,8 +102,8 @@ def _remove_unfinished(directory: str, prefixes: tuple[str, ...]) -> None:
 
 
 def is_finite(value: np.ndarray) -> bool:
-  """Whether an array has no NaN and no infinity in it."""
-  # bfloat16 is no float to numpy, but can be asked.
+  """Returns whether an array has no NaN and no infinity in it."""
+  # numpy does not count bfloat16 as a float, but `isfinite` works on it.
   return value.dtype.kind in "iubSO" or bool(np.isfinite(value).all())
 
 

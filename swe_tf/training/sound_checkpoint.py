@@ -1,9 +1,9 @@
-"""Checkpoints that a disk or a crash has damaged, and the one before them.
+"""Finds checkpoints that a disk or a crash has damaged, and the one before.
 
 A checkpoint carries a checksum of every tensor, which TensorFlow verifies when
 it reads one. So a checkpoint is read to its end before it is restored: one that
-is cut or has a flipped bit is found before anything is overwritten with it. So
-is one whose weights are not finite: no run can go on from there.
+is truncated or has a flipped bit is found before it overwrites anything. So is
+one whose weights are not finite: no run can continue from there.
 """
 
 from absl import logging
@@ -32,10 +32,10 @@ def why_broken(path: str) -> str | None:
 
 
 def newest_sound(path: str) -> str:
-  """Returns a checkpoint, or if it is broken the newest sound one before it.
+  """Returns a checkpoint or, if it is broken, the newest sound one before it.
 
   Args:
-    path: The checkpoint that is meant.
+    path: The checkpoint to start with.
 
   Raises:
     UsageError: If neither it nor any before it can be read.

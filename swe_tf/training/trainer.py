@@ -1,4 +1,4 @@
-"""How phases follow each other: one compiled loop a phase, cut where it ends.
+"""Runs one phase after another, each as its own compiled loop.
 
 `train(num_steps)` is cut where a phase may end, whatever `steps_per_loop` is,
 so that an unshared step is the stock step with nothing added. The trainer knows
@@ -27,7 +27,7 @@ from swe_tf.training import recovering
 
 
 def say(message: str) -> None:
-  """Tells the user and the log."""
+  """Prints and logs a message."""
   logging.info(message)
   print(message, flush=True)
 
@@ -36,9 +36,9 @@ def say(message: str) -> None:
 class SharedWeightsTrainer(recovering.RecoveringTrainer):
   """Trains a task by the method that its config chooses.
 
-  A task takes part by being a `TaskWithMethod`, as those of `swe_tf.tasks` for
-  pre-training are. Any other task is trained by `method`, if there is one, and
-  else as in stock Model Garden, but for what `RecoveringTrainer` adds.
+  This takes a `TaskWithMethod`, such as the pre-training tasks of
+  `swe_tf.tasks`. Any other task is trained by `method`, if there is one, and
+  otherwise as in stock Model Garden, plus what `RecoveringTrainer` adds.
   """
 
   _train_iter: Any  # The base class makes it.
@@ -66,17 +66,17 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
       *args: See the base class.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
-      method: How a task is trained that knows no method. Bind it in gin:
-        `SharedWeightsTrainer.method = @share_blocks`.
-      on_new_phase: Is called with the trainer and the number of updates made,
+      method: How to train a task that is not a `TaskWithMethod`. Bind it in
+        gin: `SharedWeightsTrainer.method = @share_blocks`.
+      on_new_phase: Called with the trainer and the number of updates made,
         between the last update of a phase and the first of the next one. It may
-        read the weights, and must not change them.
+        read the weights, but must not change them.
       **kwargs: See the base class.
     """
     if kwargs.get("train", True):
       replicas = tf.distribute.get_strategy().num_replicas_in_sync
       micro_batches.check(config.task, replicas)
-    # Not before the base class is done: its checkpoint has the task's model.
+    # Set after the base class is done: its checkpoint has the task's model.
     self._phases: phases_lib.Phases | None = None
     phases = None
     if isinstance(task, phases_lib.TaskWithMethod):
@@ -116,7 +116,7 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
 
   @property
   def model(self):
-    """The model that is trained and evaluated now."""
+    """The model that is currently trained and evaluated."""
     now = self._phases.model if self._phases else None
     return super().model if now is None else now
 
@@ -127,7 +127,7 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
         dashboards.write_layout(self.task.logging_dir)
 
   def run_steps(self, num_steps: tf.Tensor):
-    """Runs `num_steps` steps, and changes the phase on the way where due."""
+    """Runs `num_steps` steps, changing the phase where due."""
     phases = self._phases
     if phases is None:
       return super().run_steps(num_steps)
@@ -144,7 +144,7 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     return self.train_loop_end()
 
   def went_back(self) -> None:
-    """See base class; it may be an earlier phase now, another program."""
+    """See base class; an earlier phase may need another program."""
     if self._phases is not None:
       self._phases.went_back()
     self._loop_fn = None
@@ -161,25 +161,25 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     return logs
 
   def evaluate(self, num_steps: tf.Tensor):
-    """See base class; compiles anew when it is another model's turn."""
+    """See base class; compiles again if the model has changed."""
     self._forget_other_models()
     self._evaluated = weakref.ref(self.model)
     return super().evaluate(num_steps)
 
   def eval_end(self, aggregated_logs=None):
-    """See base class; says which model it was, where there are several."""
+    """See base class; logs which model it was, if there are several."""
     logs = super().eval_end(aggregated_logs)
     if self._phases is not None:
       logs.update(self._phases.eval_logs())
     return logs
 
   def _forget_other_models(self) -> None:
-    """Lets go of the model that was evaluated, unless it is trained now."""
+    """Releases the model that was evaluated last, unless it is the current."""
     if self._evaluated() is not self.model:
       self._eval_loop_fn = None
 
   def _run(self, phases: phases_lib.Phases, num_steps: int) -> None:
-    """Makes `num_steps` steps, the first of a phase by itself, timed."""
+    """Runs `num_steps` steps; times the first of a phase separately."""
     if self._train_iter is None:
       self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
     loop_fn = self._loop_fn
@@ -200,7 +200,7 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
   def _change_phase_if_due(self, phases: phases_lib.Phases, step: int) -> None:
     start = time.time()
     if phases.next_decision(step - 1) == step:
-      self.checkpoint.sync()  # What is under way must not see new variables.
+      self.checkpoint.sync()  # One under way must not see new variables.
     done = phases.change_if_due(step)
     if done:
       self._loop_fn = None  # The next step is another program.
