@@ -128,7 +128,7 @@ def _plan(
 
 
 def _column_plans(options: Options) -> list[execution.FineTuning]:
-  """Returns a plan for each task of --tasks; `paper` keeps its rows' order."""
+  """Returns a plan for each of --tasks, in the order given or the paper's."""
   of_paper = options.tasks == ("paper",)
   tasks = column.TASKS if of_paper else options.tasks
   if "paper" in tasks or len(set(tasks)) < len(tasks):
