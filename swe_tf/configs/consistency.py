@@ -40,8 +40,7 @@ def check(values: Table, follows_data: bool = False) -> None:
   Args:
     values: The experiment as nested tables.
     follows_data: Whether the data determines the lengths, and the steps and
-      intervals that are 0. So it does in fine-tuning, which checks the lengths
-      itself.
+      intervals that are 0, as in fine-tuning, which checks the lengths itself.
 
   Raises:
     UsageError: If they do not.
@@ -78,8 +77,7 @@ def check(values: Table, follows_data: bool = False) -> None:
 def check_replicas(values: Table) -> None:
   """Raises unless every GPU gets the same number of sequences.
 
-  Not part of `check`, because `swe doctor` first checks that there are as many
-  GPUs.
+  Not part of `check`, because `swe doctor` first checks that the GPUs exist.
   """
   gpus = (values.get("runtime") or {}).get("num_gpus") or 0
   for name in ("train_data", "validation_data"):
