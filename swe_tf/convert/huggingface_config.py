@@ -12,7 +12,7 @@ from swe_tf.data.text import vocab as vocab_lib
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
 
-# Hugging Face's names to Model Garden's, whose `gelu` is the tanh approximation.
+# Hugging Face's names to Model Garden's, whose `gelu` approximates by tanh.
 ACTIVATIONS = {
   "gelu": "swe_tf>exact_gelu",  # From `modeling.activations`.
   "gelu_new": "gelu",
