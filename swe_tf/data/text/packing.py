@@ -121,8 +121,8 @@ class Packer:
   def _units(self, lines, room):
     """Returns the units that packing keeps whole: at most `room` ids each.
 
-    Longer sentences are split into words, and words that are still too long
-    into pieces.
+    Longer ones are split into words, and words that are still too long into
+    pieces.
 
     Returns:
       The ids `[units, (ids)]`, and for each unit whether it starts a document.
