@@ -15,8 +15,20 @@ def pytest_configure():
   flags.FLAGS.mark_as_parsed()  # absl's and TensorFlow's tests read them.
 
 
+def _without_tuning(dataset):
+  import tensorflow as tf
+
+  options = tf.data.Options()
+  options.autotune.enabled = False
+  return dataset.with_options(options)
+
+
 def pytest_collection_modifyitems(items):
   import tensorflow as tf
+
+  # An iterator that is dropped waits until its tuning thread ends. Now and then
+  # the thread misses its cancellation and sleeps on, for up to a minute.
+  tf.data.Dataset._apply_debug_options = _without_tuning
 
   # Every tf.test.TestCase inherits this method, which is not a test.
   items[:] = [item for item in items if item.name != "test_session"]

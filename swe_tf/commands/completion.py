@@ -1,4 +1,4 @@
-"""Prints what makes a shell complete commands, flags and files.
+"""Prints a script that makes a shell complete commands, flags and files.
 
 swe completion bash > ~/.local/share/bash-completion/completions/swe
 source <(swe completion zsh)
@@ -36,12 +36,12 @@ class Options:
 def script(shell: str) -> str:
   """Returns the script for a shell."""
   cases = []
-  # The longest first: `doctor tpu` before `doctor`.
+  # Longest first, so that `doctor tpu` is matched before `doctor`.
   for command in sorted(names.COMMANDS, key=len, reverse=True):
     module_name, _ = names.COMMANDS[command]
     module = importlib.import_module(f"swe_tf.commands.{module_name}")
     words = [f"--{name}=" for name in options_lib.flag_names(module.Options)]
-    # The second words of commands that have some.
+    # Second words, such as `tpu` after `doctor`.
     words += [
       other.removeprefix(f"{command} ")
       for other in names.COMMANDS
@@ -50,7 +50,7 @@ def script(shell: str) -> str:
     cases.append(_case(command, [*words, "--help"]))
   firsts = dict.fromkeys(name.split()[0] for name in names.COMMANDS)
   for first in firsts:
-    if first not in names.COMMANDS:  # `prepare` alone is no command.
+    if first not in names.COMMANDS:  # `prepare` alone is not a command.
       seconds = [n.split()[1] for n in names.COMMANDS if n.split()[0] == first]
       cases.append(_case(first, seconds))
   return _SCRIPT.format(

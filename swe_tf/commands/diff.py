@@ -1,9 +1,10 @@
-"""Compares two runs: config, curves, weights, slots; when do they part?
+"""Compares two runs bit for bit: config, curves, weights and optimizer slots.
 
     swe diff runs/a runs/b
 
-Bit for bit. Weights and slots are those of the last step of which both have a
-checkpoint. The exit status is 0 if nothing differs and 1 if something does.
+Reports the first step at which they diverge. Weights and slots are compared at
+the last step for which both runs have a checkpoint. The exit status is 0 if
+nothing differs and 1 if something does.
 """
 
 import dataclasses
@@ -43,11 +44,11 @@ def run(options: Options) -> int:
 
 
 def describe(found: difference_lib.Difference, most: int) -> list[str]:
-  """Returns the lines that say what differs.
+  """Returns the lines that describe the differences.
 
   Args:
-    found: What differs.
-    most: The most entries of a list.
+    found: The differences.
+    most: The maximum number of entries in each list.
   """
   lines = [f"config: {_count(len(found.config), 'fields', 'differ')}"]
   entries = [

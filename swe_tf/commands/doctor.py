@@ -1,13 +1,13 @@
-r"""Checks a command line of `swe train`.
+r"""Checks a `swe train` command line before you run it.
 
     swe doctor --experiment=swe/bert_pretraining --model_dir=DIR \
       --config_file=FILE --params_override=...
 
-Says what the run would do, from the versions installed and a record of each
-shard to the room on the disk, and everything that would keep it from starting
-or from being what was meant. Nothing is trained and nothing is written. The
-exit status is 1 if there is a fault, and 2 if there is no experiment to look
-at. See also `swe doctor cost`, `swe doctor tpu`.
+Prints what the run would do, from the installed versions and one record of each
+shard to the free disk space. Reports everything that would keep it from
+starting or from doing what you meant. Nothing is trained or written. The exit
+status is 1 if there is a fault, and 2 if there is no experiment to check. See
+also `swe doctor cost`, `swe doctor tpu`.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ class Options(stock_options.StockOptions):
 
 
 def run(options: Options) -> None:
-  """Makes all checks and prints a line for each."""
+  """Runs all checks and prints a line for each."""
   values = early.read_values(options)
   if values is not None and "data_dir" in values["task"]:
     early.check_data(values)  # Lengths and steps follow prepared data.

@@ -1,4 +1,4 @@
-r"""Says what a run costs, before it is run.
+r"""Estimates what a run will cost.
 
     swe doctor cost --experiment=swe/bert_pretraining \
       --config_file=experiments/models/base.yaml
@@ -21,7 +21,7 @@ from swe_tf.doctor import units_of_measure as show
 
 @dataclasses.dataclass(frozen=True)
 class Options(stock_options.StockOptions):
-  """The flags of `swe train`, and one."""
+  """The flags of `swe train`, and `--output`."""
 
   output: str | None = options_lib.flag("A JSON file for the figures.", None)
 

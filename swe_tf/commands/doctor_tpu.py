@@ -3,11 +3,11 @@ r"""Compiles the steps of a run for a TPU, without a TPU.
     swe doctor tpu --experiment=swe/bert_pretraining --topology=v5e:4x4 \
       --config_file=experiments/tpu.yaml
 
-The flags are those of `swe train`. The real steps (stock, shared, unshared) are
-given to the real compiler, which needs `pip install 'swe-tf[tpu-check]'`. It
-says what fits and what is moved, not how long a step takes. With `--fit` it
-finds the fewest micro-batches with which all steps fit; with `--loop` it
-compiles the trainer's loop instead of one step.
+The flags are those of `swe train`. The real compiler compiles the real steps
+(stock, shared, unshared); it needs `pip install 'swe-tf[tpu-check]'`. The table
+shows what fits and how many bytes are moved, not how long a step takes. With
+`--fit` it finds the fewest micro-batches with which all steps fit; with
+`--loop` it compiles the trainer's loop instead of one step.
 """
 
 import dataclasses

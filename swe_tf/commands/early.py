@@ -1,6 +1,6 @@
-"""The checks of a command before TensorFlow is imported.
+"""Checks that a command makes before it imports TensorFlow.
 
-A wrong call is answered in a fraction of a second, and nothing is written.
+A wrong call fails within a fraction of a second, and nothing is written.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _TRAIN, _VALIDATION = "train_data", "validation_data"
 
 
 def read_values(options: stock_options.StockOptions) -> dict[str, Any] | None:
-  """Returns the experiment of the options; None if it is not one of ours.
+  """Returns the experiment's values, or None if it is not one of ours.
 
   Raises:
     UsageError: If a file, a name, a type or a number is wrong.
@@ -38,7 +38,7 @@ def read_values(options: stock_options.StockOptions) -> dict[str, Any] | None:
 def check_plan(
   options: stock_options.StockOptions,
 ) -> Mapping[str, Any] | None:
-  """Checks an experiment that must share weights; no data is looked at."""
+  """Checks an experiment, which must share weights, but not its data."""
   values = read_values(options)
   if values is not None and "sharing" not in values["task"]:
     raise errors.UsageError(
@@ -51,12 +51,12 @@ def check_plan(
 def check_data(
   values: Mapping[str, Any], *needed: str, resumes: bool = False
 ) -> None:
-  """Checks data and `init_checkpoint`, as far as files tell.
+  """Checks the files of the data and of `init_checkpoint`.
 
   Args:
     values: The experiment.
     *needed: The data that must be given: `train_data`, `validation_data`.
-    resumes: Whether the run has a checkpoint of its own already.
+    resumes: Whether the run already has a checkpoint of its own.
   """
   task = values["task"]
   if _VALIDATION in needed and values["trainer"]["validation_steps"] == 0:
@@ -76,7 +76,7 @@ def check_data(
 
 
 def check_run(options: stock_options.StockOptions) -> None:
-  """Checks all that a run needs to start, its directory included."""
+  """Checks everything that a run needs to start, including its directory."""
   mode = options.mode or ""
   if mode == "train_and_validate":
     raise errors.UsageError(
@@ -101,11 +101,11 @@ def check_run(options: stock_options.StockOptions) -> None:
 
 
 def _check_same_model(values: Mapping[str, Any], model_dir: str) -> None:
-  """Raises if a run in `model_dir` would be resumed with another encoder."""
+  """Raises if the run in `model_dir` would resume with a different encoder."""
   try:
     before = files.read_yaml(files.as_path(model_dir) / "params.yaml")
   except errors.UsageError:
-    return  # It is written anew by every start, and nothing else reads it.
+    return  # Every start rewrites it, and nothing else reads it.
   if not isinstance(before, dict):
     return
   encoders = [

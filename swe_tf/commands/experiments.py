@@ -3,8 +3,8 @@
     swe experiments
     swe experiments experiments/models/base.yaml
 
-`--config_file` and `--gin_file` of `swe train` and `swe doctor` and the study
-of `swe sweep` take these names in every directory.
+These names work from any directory as `--config_file` and `--gin_file` of
+`swe train` and `swe doctor`, and as the study of `swe sweep`.
 """
 
 import dataclasses

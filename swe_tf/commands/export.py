@@ -4,8 +4,8 @@
     swe export --checkpoint=RUN --format=model_garden --output_dir=DIR
     swe export --checkpoint=RUN --format=huggingface --output_dir=DIR
 
-`model_garden` is the checkpoint with the key `encoder` that fine-tuning starts
-from. `huggingface` has the language-model head too, if the checkpoint is of a
+`model_garden` is a checkpoint with the key `encoder`, which fine-tuning starts
+from. `huggingface` includes the language-model head if the checkpoint is from a
 pre-training run. With a vocabulary, `savedmodel` takes raw strings.
 """
 
@@ -41,7 +41,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-  """Reads, converts, writes."""
+  """Loads the encoder and writes it in the chosen format."""
   files.refuse_existing([options.output_dir])
   files.check_output_dir(options.output_dir, "output_dir")
   checkpoint_files.find_with_config(options.checkpoint, options.config_file)

@@ -1,17 +1,17 @@
-r"""Fine-tunes by the paper's protocol: on one task, or on all of a column.
+r"""Fine-tunes by the paper's protocol, on one task or on a whole column.
 
     swe finetune --task=SST-2 --checkpoint=RUN --data_dir=data/SST-2 \
       --output_dir=runs/glue/SST-2
     swe finetune --tasks=paper --checkpoint=RUN --data_dir=data \
       --output_dir=runs/column
 
-Nine peak learning rates, for SQuAD with five runs of each; the validation set
-selects. Re-run it to resume. The best run of a GLUE task predicts the test
-set, where `swe submission` finds it.
+Trains at nine peak learning rates, five runs of each for SQuAD, and selects on
+the validation set. Re-run it to resume. The best run of a GLUE task predicts
+the test set, for `swe submission`.
 
-With --tasks, --data_dir has a directory for each task, by its name, and so gets
---output_dir. `paper` is SQuAD v1.1 and v2.0, MNLI with AX, QNLI, QQP and SST-2;
-they end in one column, with the rows and the averages of the paper's tables.
+With --tasks, --data_dir has a directory named after each task, and so will
+--output_dir. `paper` is SQuAD v1.1 and v2.0, MNLI with AX, QNLI, QQP and SST-2.
+The result is one column, with the rows and the averages of the paper's tables.
 """
 
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ def _absolute(path: str) -> str:
 def _plan(
   options: Options, task: str, data_dir: str, output_dir: str, ax_data_dir: str
 ) -> execution.FineTuning:
-  """Returns what the flags ask for of a task, checked as far as it can be."""
+  """Checks the flags and the data of one task and returns its plan."""
   data = prepared_data.read_prepared_data(data_dir)
   protocol.check_task(task, data)
   protocol.check_ax(data, ax_data_dir)
@@ -128,7 +128,7 @@ def _plan(
 
 
 def _column_plans(options: Options) -> list[execution.FineTuning]:
-  """Returns the plans of several tasks, in the order of the paper's rows."""
+  """Returns a plan for each of --tasks, in the order given or the paper's."""
   of_paper = options.tasks == ("paper",)
   tasks = column.TASKS if of_paper else options.tasks
   if "paper" in tasks or len(set(tasks)) < len(tasks):
@@ -159,7 +159,7 @@ def _column_plans(options: Options) -> list[execution.FineTuning]:
 
 
 def run(options: Options) -> int:
-  """Runs the protocol and prints its tables; 1 if something failed."""
+  """Runs the protocol and prints its tables; returns 1 if a run failed."""
   if options.tasks:
     plans = _column_plans(options)
   else:

@@ -1,4 +1,4 @@
-"""Converts an encoder of another format to a Model Garden checkpoint.
+"""Converts an encoder from another format to a Model Garden checkpoint.
 
     swe import --format=huggingface --input_dir=DIR --output_dir=DIR
 
@@ -31,7 +31,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-  """Converts and says what it was."""
+  """Converts the encoder and prints its size."""
   files.refuse_existing([options.output_dir])
   files.check_output_dir(options.output_dir, "output_dir")
   huggingface_config.read(options.input_dir)

@@ -1,6 +1,6 @@
-"""The names of all commands, in the order of a user's journey."""
+"""The names of all commands, in the order in which a user needs them."""
 
-# By group: the module in swe_tf.commands of each command, and what it is for.
+# By group and command: its module in swe_tf.commands, and what it is for.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
   "Try it": {
     "demo": ("demo", "a small BERT with and without sharing, and a page"),

@@ -1,4 +1,4 @@
-"""Options of a command: fields of a frozen dataclass that are absl flags.
+"""Options of a command: a frozen dataclass whose fields are absl flags.
 
 A command is a module with a docstring, which is its help, and
 
@@ -13,7 +13,7 @@ A command is a module with a docstring, which is its help, and
 
 A field is a str, int, float or bool, one of these or None, or a tuple of one
 of these, which is a comma-separated list. `cli` turns the command line into
-the Options; `__post_init__` may check how they go together.
+the Options; `__post_init__` may check how they fit together.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,10 +47,10 @@ def flag(
   Args:
     help: A sentence for `--help`.
     default: The value if the flag is not given.
-    choices: The values that it may have.
-    lower_bound: The least number.
-    upper_bound: The greatest number.
-    repeated: Of a tuple: each `--name=value` adds a value, commas and all.
+    choices: The allowed values; empty for any.
+    lower_bound: The smallest allowed number.
+    upper_bound: The largest allowed number.
+    repeated: For a tuple: each `--name=value` adds one value, commas and all.
 
   Returns:
     The field, keyword-only.
@@ -69,7 +69,7 @@ def flag(
 def argument(
   help: str, default: Any = REQUIRED, *, choices: Sequence[str] = ()
 ) -> Any:
-  """Returns a field that is the argument, or of a tuple all arguments."""
+  """Returns a field for an argument, or for all arguments if it is a tuple."""
   field = flag(help, default, choices=choices)
   field.metadata = field.metadata | {"positional": True}
   return field
@@ -120,7 +120,7 @@ class _Parser(flags.ArgumentParser):
     return value
 
   def parse(self, argument: Any) -> Any:
-    """Returns the value of a text; a default is a value already."""
+    """Parses a string; a default is a value already and is returned as is."""
     if not isinstance(argument, str):
       return argument
     if not self.is_list:
@@ -155,8 +155,8 @@ def define_flags(
 
   Args:
     options_cls: The command's Options.
-    values: What they are defined in.
-    title: Stands above them in `values.module_help(title)`.
+    values: Where to define them.
+    title: The heading above them in `values.module_help(title)`.
   """
   for field, parser in _fields(options_cls):
     if field.metadata["positional"]:
@@ -168,7 +168,7 @@ def define_flags(
         parser,
         _Serializer(),
         field.name,
-        # absl has no empty list, and an empty text need not be in --help.
+        # absl has no empty list, and --help need not show an empty string.
         None if default in ((), "") else default,
         field.metadata["help"],
         boolean=parser.kind is bool,
@@ -181,7 +181,7 @@ def define_flags(
 def _positional(
   field: dataclasses.Field[Any], parser: _Parser, arguments: list[str]
 ) -> Any:
-  """Takes the value of an argument off the arguments."""
+  """Removes the field's value from `arguments` and returns it."""
   name = field.name.upper()
   if not arguments:
     if field.default is not REQUIRED:
@@ -203,12 +203,12 @@ def _positional(
 def from_flags(
   options_cls: type, values: flags.FlagValues, arguments: Sequence[str]
 ) -> Any:
-  """Builds the Options of a command line.
+  """Builds the Options from a command line.
 
   Args:
     options_cls: The command's Options.
-    values: The flags, parsed.
-    arguments: What is left of the command line: no flags.
+    values: The parsed flags.
+    arguments: The rest of the command line, without flags.
 
   Returns:
     An instance of `options_cls`.

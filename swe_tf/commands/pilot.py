@@ -3,12 +3,13 @@ r"""Finds out on your own data whether sharing would pay for a planned run.
     swe pilot --experiment=swe/bert_pretraining --config_file=... \
       --params_override=... --output_dir=DIR --hours=1 --jobs=1
 
-The flags are those of `swe train`, and a budget: --hours of all runs together,
-or --steps of each. It trains the baseline, equal initial weights, SWE and the
-recipe at that reduced budget, fully decayed, with the same three learning rates
-each and more seeds where it is close. What costs less a step is compared with a
-baseline of as few FLOPs. It ends with one of three answers: share, do not
-share, cannot tell. Re-run it after an interruption to resume.
+The flags are those of `swe train`, plus a budget: --hours for all runs
+together, or --steps for each. It trains the baseline, equal initial weights,
+SWE and the recipe at that reduced budget, with fully decayed schedules. Each
+gets the same three learning rates, and more seeds where it is close. A method
+with cheaper steps is compared with a baseline of as few FLOPs. The answer is
+one of three: share, do not share, cannot tell. Re-run it after an interruption
+to resume.
 """
 
 from collections.abc import Mapping
@@ -67,14 +68,14 @@ def _check(options: Options) -> None:
 
 
 def _steps(options: Options, config: Any, console) -> int:
-  """Returns the steps of each run, as the budget says."""
+  """Returns the steps of each run that fit the budget."""
   if options.steps is not None:
     return options.steps
   from swe_tf.study import pilot
 
   assert options.hours is not None
   plan = files.as_path(options.output_dir) / "pilot.json"
-  if plan.exists():  # A pilot that goes on keeps its steps.
+  if plan.exists():  # A resumed pilot keeps its steps.
     return int(files.read_json(plan)["steps"])
   planned = config.trainer.train_steps
   trial = pilot.make_study(options.experiment, config, planned, options.seeds)
@@ -228,7 +229,7 @@ def _notes(
   edges: Mapping[str, int],
   verdict: outcome_lib.Verdict,
 ) -> list[str]:
-  """Returns what a reader of the verdict has to know."""
+  """Returns the caveats to print below the verdict."""
   notes = []
   chosen, control = outcomes.get(verdict.arm), outcomes.get("equal_init")
   if (

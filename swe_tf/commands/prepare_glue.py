@@ -2,10 +2,10 @@
 
     swe prepare glue --task=SST-2 --input_dir=DIR --vocab=FILE --output_dir=DIR
 
-With `--tfds=glue/sst2` in the place of `--input_dir`, TFDS downloads the data.
-Every file `train*`, `dev*`, `test*` and `diagnostic*` (`.tsv` or `.jsonl`) of
-the input directory becomes a TFRecord file of the same name. All files are
-read and checked before the first one is written.
+With `--tfds=glue/sst2` instead of `--input_dir`, TFDS downloads the data. Every
+file `train*`, `dev*`, `test*` and `diagnostic*` (`.tsv` or `.jsonl`) in the
+input directory becomes a TFRecord file of the same name. All files are read and
+checked before the first one is written.
 """
 
 import dataclasses
@@ -62,7 +62,7 @@ def run(options: Options) -> None:
     glue_files = examples.read_glue_directory(
       scratch if options.tfds else options.input_dir, task
     )
-  # TensorFlow takes seconds to import: bad data is reported before.
+  # TensorFlow takes seconds to import, so bad data is reported first.
   from swe_tf.data.glue import records
   from swe_tf.data.text import cached_tokenizer
 

@@ -3,10 +3,10 @@ r"""Converts text files to masked TFRecords.
     swe prepare pretraining --input='wiki/*.txt.gz,books/*.txt' \
       --vocab=vocab.txt --output_dir=DIR --masking=whole_word
 
-With `--tfds=wikipedia/20230601.en` in the place of `--input`, TFDS downloads
-the text. Model Garden's stock loader reads the shards. They are a function of
-the text and the flags, whatever --jobs and --runner are. Re-run it after Ctrl-C
-to make the shards that are missing.
+With `--tfds=wikipedia/20230601.en` instead of `--input`, TFDS downloads the
+text. Model Garden's stock loader reads the shards. They depend only on the text
+and the flags, not on --jobs or --runner. Re-run it after Ctrl-C to make the
+missing shards.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from swe_tf.data.prepare import job
 
 @dataclasses.dataclass(frozen=True)
 class Options(job.Options):
-  """What the job can be asked for, as flags."""
+  """The options of the job, as flags."""
 
   input: str = options_lib.flag(
     "Text files, or TFRecords with a feature `text`: paths or globs, separated "
@@ -127,9 +127,9 @@ class Options(job.Options):
 
 
 def run(options: Options) -> None:
-  """Makes the shards and says how to train on them."""
+  """Makes the shards and prints how to train on them."""
   files.check_output_dir(options.output_dir, "output_dir")
-  # Tokenizing is work for the CPU, and the result must not depend on a GPU.
+  # Tokenizing runs on the CPU, and the result must not depend on a GPU.
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
   console = rich_console.Console(stderr=True, highlight=False)
   if options.tfds:

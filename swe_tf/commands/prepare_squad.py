@@ -5,9 +5,9 @@ r"""Converts a SQuAD file to TFRecords and `manifest.json`.
     swe prepare squad --input=dev-v1.1.json --version=1.1 --vocab=FILE \
       --output_dir=DIR
 
-With `--tfds=squad/v1.1 --split=train|eval` in the place of `--input`, TFDS
-downloads the data. The two splits share a directory: the second call adds to
-the first. The file is read and checked before anything is written.
+With `--tfds=squad/v1.1 --split=train|eval` instead of `--input`, TFDS downloads
+the data. Both splits can go to one directory: the second call adds to what the
+first one wrote. The file is read and checked before anything is written.
 """
 
 import dataclasses
@@ -92,7 +92,7 @@ def _convert(options: Options, path: files.PathLike) -> None:
   split = options.split or ("train" if squad.looks_like_training else "eval")
   questions.check_convertible(squad, for_training=split == "train")
 
-  # TensorFlow takes seconds to import: bad data is reported before.
+  # TensorFlow takes seconds to import, so bad data is reported first.
   from swe_tf.data.squad import records
   from swe_tf.data.text import cached_tokenizer
 

@@ -4,8 +4,8 @@ r"""Writes a verdict, tables and figures of runs, beside the paper's.
     swe report --runs=runs/study,runs/glue --output_dir=runs/report
     swe report --runs=runs --site_scores=site.yaml --output_dir=runs/report
 
-Writes `report.html`, which needs nothing else, `report.md`, a CSV file for
-each table, and the figures as PNG and SVG. What was not run is an empty cell.
+Writes a self-contained `report.html`, `report.md`, a CSV file for each table,
+and the figures as PNG and SVG. A cell that no run fills stays empty.
 """
 
 import dataclasses

@@ -23,7 +23,7 @@ from swe_tf.scoring import squad
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of both benchmarks; `--version` or `--task` is needed."""
+  """The flags of both benchmarks; `--version` or `--task` is required."""
 
   benchmark: str = options_lib.argument(
     "The benchmark.", choices=("squad", "glue")

@@ -1,7 +1,7 @@
-"""The flags of `official.nlp.train` as options: of `swe train` and its doctor.
+"""The flags of `official.nlp.train` as options, for `swe train` and others.
 
-`swe_tf.configs.parsing` and Model Garden's parser take the options as they
-take flags.
+`swe_tf.configs.parsing` and Model Garden's parser accept these options in place
+of flags.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ MODES = (
 
 @dataclasses.dataclass(frozen=True)
 class StockOptions:
-  """What the stock driver can be called with."""
+  """The flags that the stock driver accepts."""
 
   experiment: str = options.flag(
     "The experiment, such as swe/bert_pretraining."
@@ -67,5 +67,5 @@ class StockOptions:
       object.__setattr__(self, name, found)
 
   def __contains__(self, name: str) -> bool:
-    """Model Garden asks its flags so."""
+    """Supports `name in flags`, which Model Garden uses."""
     return hasattr(self, name)

@@ -1,12 +1,12 @@
-"""Writes the zip file that the GLUE site takes.
+"""Writes the zip file to upload to the GLUE site.
 
     swe submission --runs=runs/column --output=glue.zip
 
-Checks all eleven files before it writes. The paper reports MNLI, AX, QNLI, QQP
-and SST-2, which must be there; CoLA, MRPC, RTE, STS-B and WNLI are filled with
-the larger class of their training sets where they are not, and it says so. Any
-directory of `swe finetune` with a directory a task will do:
-`swe_tf.scoring.submission` has the layout.
+Checks all eleven files before writing. The tasks that the paper reports (MNLI,
+AX, QNLI, QQP and SST-2) must be there. If CoLA, MRPC, RTE, STS-B or WNLI is
+missing, it is filled with the majority class of its training set (STS-B: the
+mean), and the output says so. `--runs` is any directory of `swe finetune` with
+a subdirectory for each task; `swe_tf.scoring.submission` describes the layout.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-  """Collects, checks, writes."""
+  """Collects and checks the predictions, then writes the zip file."""
   files.refuse_existing([options.output])
   contents, filled = submission.collect(options.runs)
   submission.write_zip(options.output, contents)

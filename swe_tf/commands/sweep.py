@@ -1,12 +1,12 @@
-r"""Runs a study, or resumes it.
+r"""Runs or resumes a study.
 
     swe sweep STUDY.yaml --output_dir=DIR --dry_run
     swe sweep STUDY.yaml --output_dir=DIR --jobs=2 \
       --params_override=task.train_data.input_path=TEXT,...
     swe report --runs=DIR --output_dir=REPORT
 
-docs/studies.md explains the file. Run again, it skips finished runs and resumes
-interrupted ones.
+docs/studies.md explains the file. Re-run it to resume: finished runs are
+skipped, and interrupted ones continue.
 """
 
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def _summarize(result: Mapping[str, Any]) -> str:
 def _print_plan(
   sweep: sweep_lib.Sweep, tokens: Mapping[str, int], jobs: int, console
 ) -> None:
-  """Prints every run, its state, and what is left to pay for."""
+  """Prints every run, its state, and the cost of what is left."""
   table = rich_table.Table(title=f"{len(sweep.runs)} runs")
   for column in ("run", "state", "steps", "tokens", "FLOPs", "time"):
     table.add_column(
@@ -120,7 +120,7 @@ def _print_results(sweep: sweep_lib.Sweep, console) -> None:
 def _write_study(
   study: study_file.Study, entropy: float | None, output_dir: str
 ) -> None:
-  """Writes down what the study consists of, as far as it is known."""
+  """Writes `study.json` and the hyper-parameters of all runs known so far."""
   files.write_json(
     os.path.join(output_dir, "study.json"),
     {
@@ -206,16 +206,16 @@ def run_study(
   shard: tuple[int, int] = (0, 1),
   params_override: str = "",
 ) -> bool:
-  """Does the runs of a study that are not done, and those that follow.
+  """Executes a study's unfinished runs, and those that a tuning adds.
 
   Args:
     study: The study.
-    configs: The experiments of its runs so far, by name.
+    configs: The configs of its runs so far, by name.
     output_dir: The directory for the runs.
-    jobs: How many run at a time.
+    jobs: How many runs to execute at a time.
     console: Where progress and results are shown.
-    shard: Which of the runs, see `Sweep`.
-    params_override: Changes every run that follows.
+    shard: Which runs to execute; see `Sweep`.
+    params_override: Overrides for every run that is added.
 
   Returns:
     Whether a run failed.

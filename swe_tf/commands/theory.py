@@ -1,4 +1,4 @@
-"""Runs the paper's theory and judges its claims.
+"""Computes the paper's theory and checks its claims.
 
     swe theory all --output_dir=DIR
     swe theory theorem1 depth --output_dir=DIR
@@ -11,8 +11,8 @@ status is 1 if a proved claim does not hold.
 import dataclasses
 import os
 
-# Read when numpy loads. The matrices here are small: threads of BLAS cost more
-# than they give, on a busy machine ten times more.
+# Read when numpy loads. The matrices here are small: BLAS threads cost more
+# than they save, ten times more on a busy machine.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np

@@ -1,13 +1,13 @@
-r"""`official.nlp.train` with the swe experiments registered: the same flags.
+r"""Runs `official.nlp.train` with the swe experiments; the flags are the same.
 
     swe train --experiment=swe/bert_pretraining --mode=train_and_eval \
       --model_dir=DIR --config_file=experiments/models/base.yaml \
       --params_override=...
 
-All it adds to the stock driver is what `gin/swe.gin` adds, a check of the
-configuration and the data before anything is written, a bar that shows how far
-it is, and an orderly end: after SIGTERM or Ctrl-C it saves a checkpoint and
-exits with status 75, which says that the same command goes on.
+To the stock driver it adds only what `gin/swe.gin` adds, a check of the
+configuration and the data before anything is written, a progress bar, and a
+clean exit: after SIGTERM or Ctrl-C it saves a checkpoint and exits with status
+75, which means that the same command will resume.
 """
 
 import dataclasses
@@ -53,14 +53,14 @@ def _check(options: Options) -> None:
   loads = "train" in options.mode and params.task.init_checkpoint
   if is_ours and loads and not tf.train.latest_checkpoint(options.model_dir):
     task.initialize(task.build_model())
-    tf_keras.backend.clear_session()  # The run names its layers afresh.
+    tf_keras.backend.clear_session()  # The run's layer names start over.
   if is_ours:
     for warning in checks.warnings(params, options.model_dir):
       print(f"WARNING: {warning}", flush=True)
 
 
 def _shown_trainer(shown: progress_lib.Progress, name: str):
-  """Returns our trainer's class, made to show how far it is."""
+  """Returns our trainer's class with a progress bar added."""
   from swe_tf.training import trainer
 
   class ShownTrainer(trainer.SharedWeightsTrainer):
@@ -100,7 +100,7 @@ def run(options: Options) -> None:
       "train_utils.create_trainer.trainer_cls", _shown_trainer(shown, name)
     )
   verbosity = logging.get_verbosity()
-  logging.set_verbosity(logging.ERROR)  # The run itself says all of it again.
+  logging.set_verbosity(logging.ERROR)  # The run itself logs all of it again.
   _check(options)
   logging.set_verbosity(verbosity)
   if "experiment" not in flags.FLAGS:

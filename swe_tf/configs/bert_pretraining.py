@@ -26,9 +26,9 @@ _RESTRICTIONS = (
 def paper_optimization() -> optimization.OptimizationConfig:
   """Returns AdamW with linear warm-up and linear decay to 0 (section 5.1).
 
-  The steps of both follow `trainer.train_steps`; see `experiment`. The first
-  update is made at 1 / warmup_steps of the peak, as Model Garden does it: at
-  the paper's 0 it would change nothing.
+  The steps of both follow from `trainer.train_steps`; see `experiment`. As in
+  Model Garden, the first update is made at 1 / warmup_steps of the peak: at the
+  paper's 0 it would change nothing.
   """
   return optimization.OptimizationConfig(
     {
@@ -38,7 +38,7 @@ def paper_optimization() -> optimization.OptimizationConfig:
           "weight_decay_rate": 0.01,
           "beta_1": 0.9,
           "beta_2": 0.999,
-          # The paper names neither of these two; they are Model Garden's.
+          # The paper gives neither of these two; they are Model Garden's.
           "epsilon": 1e-7,
           "gradient_clip_norm": 1.0,
           "exclude_from_weight_decay": ["LayerNorm", "layer_norm", "bias"],

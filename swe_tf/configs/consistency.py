@@ -1,9 +1,9 @@
-"""Whether the numbers of an experiment go together. Imports no TensorFlow.
+"""Checks that an experiment's numbers fit together. Imports no TensorFlow.
 
-Reads an experiment as nested tables: before TensorFlow is imported, of files
-and flags alone, and again when the experiment is complete. What is not known
-yet is not checked. The method is checked by `methods/checks.py`, the data by
-`data/checks.py`.
+Reads an experiment as nested tables: from files and flags alone, before
+TensorFlow is imported, and again when the experiment is complete. What is not
+known yet is not checked. `methods/checks.py` checks the method, and
+`data/checks.py` the data.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from swe_tf.modeling import registry
 
 Table = Mapping[str, Any]
 
-# What `official.common.distribute_utils` knows.
+# Those of `official.common.distribute_utils`.
 STRATEGIES = (
   "off",
   "one_device",
@@ -35,12 +35,12 @@ _INTERVALS = (
 
 
 def check(values: Table, follows_data: bool = False) -> None:
-  """Raises unless the numbers of an experiment go together.
+  """Raises unless the numbers of an experiment fit together.
 
   Args:
     values: The experiment as nested tables.
-    follows_data: Whether lengths, and a 0 of the steps and intervals, follow
-      from the data, as in fine-tuning, which checks the lengths itself.
+    follows_data: Whether the data determines the lengths, and the steps and
+      intervals that are 0, as in fine-tuning, which checks the lengths itself.
 
   Raises:
     UsageError: If they do not.
@@ -75,9 +75,9 @@ def check(values: Table, follows_data: bool = False) -> None:
 
 
 def check_replicas(values: Table) -> None:
-  """Raises unless all GPUs of an experiment get as many sequences.
+  """Raises unless every GPU gets the same number of sequences.
 
-  Not a part of `check`: `swe doctor` says first how many GPUs there are.
+  Not part of `check`, because `swe doctor` first checks that the GPUs exist.
   """
   gpus = (values.get("runtime") or {}).get("num_gpus") or 0
   for name in ("train_data", "validation_data"):
@@ -152,7 +152,7 @@ def _check_trainer(trainer: Table, least: int) -> None:
 
 
 def _chosen(config: Table, name: str) -> tuple[str | None, Table]:
-  """Returns which of a config's choices is made, and its parameters."""
+  """Returns the `type` that a one-of config selects, and its parameters."""
   table = config.get(name) or {}
   kind = table.get("type")
   return kind, (table.get(kind) or {}) if kind else {}
@@ -243,7 +243,7 @@ def _check_length(
 
 
 def merge(*tables: Table) -> dict[str, Any]:
-  """Returns nested tables in one, of which the later ones win.
+  """Merges nested tables; later ones win.
 
   >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
   {'a': {'b': 3, 'c': 2}}

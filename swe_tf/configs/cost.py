@@ -1,8 +1,8 @@
 """What a pre-training run costs, from its config alone.
 
-Closed formulas for each phase of the run's method, checked in the tests against
-the model that is built and in `docs/performance.md` against what the TPU
-compiler reports. They count BERT of the encoder's size.
+Closed formulas for each phase of the run's method. The tests check them against
+the real model, and `docs/performance.md` against the TPU compiler's report.
+They count a BERT of the encoder's size.
 """
 
 from collections.abc import Sequence
@@ -22,22 +22,23 @@ from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import slots as slots_lib
 
-_FLOAT = 4  # Weights, slots and gradients are float32, also under bfloat16.
+_FLOAT = 4  # Weights, slots and gradients are float32, even under bfloat16.
 
 
 @dataclasses.dataclass(frozen=True)
 class PhaseCost:
-  """What one step costs in one phase; bytes are for each replica.
+  """The cost of one step in one phase; bytes are per replica.
 
   Attributes:
-    steps: How many steps the phase has.
-    parameters: Those of the model that the phase trains, tied ones too.
-    flops_per_step: Of the matrix products, all replicas together.
-    all_reduce_bytes: Payload of the all-reduce of the gradients.
-    weight_bytes: Memory of the weights of the model. All layers have theirs,
-      tied or not, applied or not: what few loops leave out and what a model
-      grows deeper into are there from the first step on. Only a model that
-      grows wider is small at first.
+    steps: Number of steps in the phase.
+    parameters: Parameters of the model that the phase trains, including tied
+      ones.
+    flops_per_step: FLOPs of the matrix products, over all replicas.
+    all_reduce_bytes: Payload of the gradients' all-reduce.
+    weight_bytes: Memory of the model's weights. Every layer has its own, tied
+      or not, applied or not: layers that few loops leave out, or that a model
+      grows deeper into, exist from the first step on. Only a model that grows
+      wider starts small.
     optimizer_bytes: Memory of the optimizer's slots.
   """
 
@@ -51,20 +52,20 @@ class PhaseCost:
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-  """What a run costs.
+  """The cost of a run.
 
   Attributes:
-    units: `AxB`.
-    parameters: All of them.
-    tied_parameters: Those in blocks that are tied. Biases and norms count as
-      tied too if only kernels are; they are few.
-    distinct_parameters: Those that differ while shared.
-    flops_per_step: Of the matrix products of the whole model, all replicas
-      together.
-    tokens_per_step: Of the global batch.
-    train_steps: How many steps the run has.
-    shared_steps: In how many of them layers share weights.
-    phases: By name, first to last.
+    units: `AxB`: B units of A layers.
+    parameters: All parameters of the model.
+    tied_parameters: Parameters in tied blocks. If only kernels are tied, biases
+      and norms still count; they are few.
+    distinct_parameters: Parameters that are distinct while weights are shared.
+    flops_per_step: FLOPs of the whole model's matrix products, over all
+      replicas.
+    tokens_per_step: Tokens in the global batch.
+    train_steps: Number of steps in the run.
+    shared_steps: Number of steps in which layers share weights.
+    phases: The phases by name, first to last.
   """
 
   units: str
@@ -98,18 +99,18 @@ def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
 
 
 def tokens(config: cfg.ExperimentConfig) -> int:
-  """Returns the tokens that the whole run reads, repeated ones too."""
+  """Returns the tokens that the whole run reads, including repeated ones."""
   return config.trainer.train_steps * _tokens_per_step(config)
 
 
 def training_flops(config: cfg.ExperimentConfig) -> int:
   """Returns the FLOPs of the matrix products of the whole run."""
-  # Tied layers are computed one by one, so that tau does not matter to them.
+  # Tied layers are computed one by one, so tau does not matter.
   return sum(steps * flops for steps, flops in phase_flops(config))
 
 
 def phase_flops(config: cfg.ExperimentConfig) -> tuple[tuple[int, int], ...]:
-  """Returns steps and FLOPs a step of each phase; without tau, of one phase."""
+  """Returns each phase's steps and FLOPs per step; an unknown tau is 0."""
   return tuple(
     (phase.steps, _flops_per_step(config, phase.size))
     for phase in _phases(config, default_untie_step=0)
@@ -139,7 +140,7 @@ def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
 def _phases(
   config: cfg.ExperimentConfig, default_untie_step: int | None = None
 ) -> Sequence[catalog.Phase]:
-  """Returns the phases; without a default, raises if tau is not known."""
+  """Returns the phases; without a default, raises if tau is unknown."""
   choice = choose.choice_of(config)
   method = catalog.find(choice)
   if choice.untie_step is None:
@@ -148,7 +149,7 @@ def _phases(
 
 
 def _slots_per_parameter(optimizer) -> float:
-  """Counts the slots that the optimizer makes for a variable."""
+  """Counts the slots that the optimizer makes for a small variable."""
   variable = tf.Variable(tf.zeros([64, 64]))
   optimizer.apply_gradients([(tf.zeros_like(variable), variable)])
   made = slots_lib.slots_of(optimizer, variable).values()
@@ -176,7 +177,7 @@ def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
     config: An experiment of this package; fine-tuning has one phase.
 
   Raises:
-    UsageError: If the config does not determine it.
+    UsageError: If it cannot be computed from the config.
   """
   if isinstance(config, experiment.SharingExperimentConfig):
     phases = estimate(config).phases.values()
@@ -190,7 +191,7 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
   """Returns the cost of an experiment that shares weights.
 
   Raises:
-    UsageError: If the config does not determine it.
+    UsageError: If it cannot be computed from the config.
   """
   encoder, phases = _encoder(config), _phases(config)
   optimizer = _make_optimizer(config)
@@ -201,10 +202,10 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
     size, parameters = phase.size, count(phase.size)
     branches = size.num_layers - phase.own_layers
     updated = parameters - branches * sizes.block_parameter_count(size)
-    # Without next-sentence prediction nothing is learned in the pooler.
+    # Without next-sentence prediction the pooler is not trained.
     if not config.task.train_data.use_next_sentence_label:
       updated -= sizes.pooler_parameter_count(size)
-    # A new optimizer makes all its slots at once, those of branches too.
+    # A new optimizer makes all its slots at once, even those of branches.
     with_slots = updated if slots_lib.is_legacy(optimizer) else parameters
     in_memory = dataclasses.replace(size, num_layers=encoder.size.num_layers)
     return PhaseCost(

@@ -1,8 +1,8 @@
-"""The shapes of configs, read off the config classes.
+"""The shapes of configs, read from the config classes.
 
-A shape is what `fields` checks overrides against: the parameters of each class
-of configs and their kinds. `tests/config_table.py` writes those of our
-experiments into `fields.json`, for checks without TensorFlow.
+A shape is what `fields` checks overrides against: the parameters of each config
+class and their kinds. `tests/config_table.py` writes the shapes of our
+experiments to `fields.json`, for checks without TensorFlow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,12 @@ def shape_of(
   config: base_config.Config,
   classes: dict[str, Mapping[str, str]] | None = None,
 ) -> fields.Shape:
-  """Returns the shape of a config and of all that it holds.
+  """Returns the shape of a config and of everything in it.
 
   Args:
-    config: The config. Its values say more than the annotations: which
-      subclass a part is of, and what may be None.
-    classes: Those that are known already; the new ones are added.
+    config: The config. Its values say more than the annotations: the subclass
+      of each part, and what may be None.
+    classes: Classes that are already known; new ones are added.
   """
   classes = {} if classes is None else classes
   return fields.Shape(_add(classes, type(config), config), classes)
@@ -39,9 +39,10 @@ def _add(
   cls: Any,
   config: base_config.Config | None,
 ) -> str:
-  """Adds a class and those of its parts; returns its name.
+  """Adds a class and the classes of its parts; returns its name.
 
-  A class whose parts differ from those of its namesake gets a number.
+  If its parts differ from those of a known class of that name, the name gets a
+  number.
   """
   name = f"{cls.__module__}.{cls.__qualname__}"
   hints = _hints(cls)
@@ -54,7 +55,7 @@ def _add(
   for key in (*hints, *(key for key in values if key not in hints)):
     found[key] = _kind(classes, hints.get(key, Any), values.get(key))
   if "input_path" in found:
-    found["input_path"] = fields.ANY  # Text for some classes; lists do too.
+    found["input_path"] = fields.ANY  # Some classes say str; lists work too.
   if issubclass(cls, oneof.OneOfConfig):
     found["type"] = fields.CHOICE
   names = (f"{name}#{n}" if n > 1 else name for n in itertools.count(1))
@@ -69,7 +70,7 @@ def _hints(cls: Any) -> Mapping[str, Any]:
 def _kind(
   classes: dict[str, Mapping[str, str]], annotation: Any, value: Any
 ) -> str:
-  """Returns the kind of a parameter, in the words of `fields`."""
+  """Returns the kind of a parameter, as `fields` defines kinds."""
   options = [annotation]
   if typing.get_origin(annotation) in (typing.Union, types.UnionType):
     options = list(typing.get_args(annotation))

@@ -1,9 +1,9 @@
-"""What is known to be wrong with a run before TensorFlow is imported.
+"""Finds what is wrong with an experiment before TensorFlow is imported.
 
-Reads config files, overrides and gin as Model Garden will, and holds names,
+Reads config files, overrides and gin as Model Garden will, and checks names,
 types and numbers against `fields.json`. What it cannot know (an experiment or a
-method of a plug-in, a URL) it leaves to the checks of the experiment itself,
-which are the same and more.
+method of a plug-in, a URL) is left to the experiment's own checks, which
+include all of these.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from swe_tf.methods import recipes
 from swe_tf.modeling import registry
 
 Table = Mapping[str, Any]
-# Where overrides are from, and the overrides.
+# Where overrides come from, and the overrides.
 Layer = tuple[str, Any]
 
 
@@ -34,12 +34,12 @@ def read_values(
   gin_files: Sequence[str] = (),
   gin_params: Sequence[str] = (),
 ) -> dict[str, Any] | None:
-  """Returns an experiment as the stock driver's flags make it, checked.
+  """Builds and checks the experiment that the stock driver's flags describe.
 
   Args:
     experiment: The name of the experiment.
-    config_files: The files that change it, first to last.
-    params_override: What changes it after them.
+    config_files: The files that override it; later ones win.
+    params_override: Overrides that win over the files.
     gin_files: Gin files.
     gin_params: Gin bindings.
 
@@ -56,7 +56,7 @@ def read_values(
 
 
 def check_experiment(experiment: str, may_be_others: bool = False) -> None:
-  """Raises unless there is such an experiment.
+  """Raises unless the experiment exists.
 
   Args:
     experiment: Its name.
@@ -78,13 +78,13 @@ def check_layers(
   layers: Iterable[Layer],
   gin: gin_text.GinText | None = None,
 ) -> dict[str, Any] | None:
-  """Returns an experiment with overrides, checked.
+  """Applies overrides to an experiment and checks the result.
 
   Args:
     experiment: The name of the experiment.
-    layers: The overrides, of which the later ones win. None stands for
-      overrides that only Model Garden can read.
-    gin: What gin binds.
+    layers: The overrides; later ones win. None stands for overrides that only
+      Model Garden can read.
+    gin: The gin bindings.
 
   Returns:
     The experiment as nested tables; None if it is not known.
@@ -105,9 +105,9 @@ def check_layers(
 
 
 def merged(experiment: str, layers: Iterable[Layer]) -> dict[str, Any] | None:
-  """Returns an experiment with overrides, whose names and types are right.
+  """Applies overrides to an experiment, checking their names and types.
 
-  See `check_layers`; how the numbers go together is not looked at.
+  Unlike `check_layers`, it does not check how the numbers fit together.
   """
   shape = fields.shape_of(experiment)
   if shape is None:
@@ -121,7 +121,7 @@ def merged(experiment: str, layers: Iterable[Layer]) -> dict[str, Any] | None:
 
 
 def _check_method(values: dict[str, Any]) -> None:
-  """Checks the method; changes `values` as a recipe says."""
+  """Applies the recipe, if any, to `values` and checks the method."""
   encoder = registry.encoder_of(values["task"])
   sharing = values["task"]["sharing"]
   if encoder is None or encoder.num_layers is None:

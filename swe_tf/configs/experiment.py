@@ -1,7 +1,7 @@
-"""An experiment config that is consistent and checked before anything runs.
+"""Experiment configs that are completed and checked before anything runs.
 
 Model Garden's drivers call `validate()` once, after all overrides and before
-they touch `model_dir`: whatever raises there leaves no trace on disk.
+they touch `model_dir`: an error there leaves nothing on disk.
 """
 
 import dataclasses
@@ -21,9 +21,9 @@ from swe_tf.modeling import activations  # noqa: F401 (makes its name known)
 from swe_tf.modeling import registry
 from swe_tf.training import micro_batches
 
-# Section 5.1: the peak is reached at step 10k, of 0.5M and of 1M.
+# Section 5.1: the peak is reached at step 10k, of both 0.5M and 1M.
 _WARMUP_STEPS = 10_000
-# A run that is shorter than these warms up for the part that 10k is of 0.5M.
+# A shorter run warms up for the same fraction as 10k of 0.5M.
 _WARMUP_FRACTION = 0.02
 
 _ACTIVATIONS = ("gelu", "relu", "swish", "tanh", "elu", "selu", "sigmoid")
@@ -31,16 +31,16 @@ _ACTIVATIONS = ("gelu", "relu", "swish", "tanh", "elu", "selu", "sigmoid")
 
 @dataclasses.dataclass
 class CheckedExperimentConfig(cfg.ExperimentConfig):
-  """An experiment that says what is wrong with an override, under any driver.
+  """An experiment that rejects wrong overrides, under any driver.
 
-  Model Garden takes any type of value, and any name in a list of tables.
+  Model Garden accepts any type of value, and any name in a list of tables.
   """
 
   def override(self, override_params, is_strict=True):
-    """See base class; strict overrides have the names and types of the fields.
+    """See base class; strict overrides must match the names and types.
 
     Raises:
-      UsageError: If there is no such parameter, or it has no such value.
+      UsageError: If a parameter does not exist, or its value is not allowed.
     """
     if is_strict:
       if hasattr(override_params, "as_dict"):
@@ -54,7 +54,7 @@ class SharingExperimentConfig(CheckedExperimentConfig):
   """An experiment with `task.sharing` whose schedules follow `train_steps`."""
 
   def validate(self):
-    """Fills in what follows `trainer.train_steps`, then checks everything."""
+    """Fills in what follows from `train_steps`, then checks everything."""
     super().validate()
     check_train_steps(self)
     check_micro_batches(self)
@@ -94,9 +94,9 @@ def check_train_steps(config: cfg.ExperimentConfig) -> None:
 
 
 def check_micro_batches(config: cfg.ExperimentConfig) -> None:
-  """Raises unless the batch can be cut, as far as the config tells.
+  """Raises unless the batch can be split into micro-batches.
 
-  A TPU's replicas are not known yet; the trainer counts them.
+  The number of a TPU's replicas is not known yet; the trainer checks again.
 
   Args:
     config: The experiment.
@@ -107,8 +107,8 @@ def check_micro_batches(config: cfg.ExperimentConfig) -> None:
 def follow_train_steps(config: cfg.ExperimentConfig) -> None:
   """Sets decay and warm-up from `trainer.train_steps` where they are unset.
 
-  Model Garden's decay starts at step 0, so that its warm-up ends below the
-  peak. Here the decay starts where the warm-up ends, at the peak.
+  Model Garden's decay starts at step 0, so its warm-up ends below the peak.
+  Here the decay starts where the warm-up ends, at the peak.
 
   Args:
     config: The experiment; changed in place.
@@ -124,7 +124,7 @@ def follow_train_steps(config: cfg.ExperimentConfig) -> None:
   if not decay.offset and warmup is not None:
     decay.offset = warmup.warmup_steps
   if decay.offset >= steps:
-    # A trial of a few steps is no error: it ends within the warm-up.
+    # Not an error: a trial of a few steps may end within the warm-up.
     logging.warning(
       "The learning rate never decays: the warm-up takes %d steps, and "
       "trainer.train_steps is %d.",

@@ -1,8 +1,9 @@
-"""What parameters an experiment has, and of which kind. Imports no TensorFlow.
+"""The parameters of an experiment and their kinds. Imports no TensorFlow.
 
-Overrides are held against a shape: that of a live config (`describe.py`), or of
-`fields.json`, which has the shapes and the default values of our experiments.
-`tests/config_table.py` writes it, and a test keeps it in step with the classes.
+Overrides are checked against a shape: that of a live config (`describe.py`), or
+one from `fields.json`, which has the shapes and default values of our
+experiments. `tests/config_table.py` writes it, and a test keeps it in step with
+the classes.
 """
 
 from collections.abc import Mapping
@@ -16,8 +17,8 @@ from typing import Any, NoReturn
 from swe_tf import errors
 
 # The kinds are int, float, bool, str and list; `@CLASS` is a table, `[@CLASS]`
-# a list of tables, and `?` at the end says that null will do. CHOICE is the
-# name of another parameter of the table, ANY is not checked.
+# a list of tables, and a final `?` allows null. A CHOICE is the name of another
+# parameter of the table; ANY is not checked.
 ANY, CHOICE = "any", "choice"
 
 _STRATEGY = "runtime.distribution_strategy"
@@ -48,15 +49,15 @@ class Shape:
 def table() -> Mapping[str, Any]:
   """Returns `fields.json`.
 
-  Its keys: `classes` as in `Shape`, `experiments` with `root` and `values` of
-  each of ours, `others`: the names of Model Garden's, and `gin`: the parameters
-  of each configurable, null if it takes any.
+  Its keys are `classes`, as in `Shape`; `experiments`, with `root` and `values`
+  of each of ours; `others`, the names of Model Garden's experiments; and `gin`,
+  the parameters of each configurable, or null if it takes any.
   """
   return json.loads(_TABLE.read_text(encoding="utf-8"))
 
 
 def shape_of(experiment: str) -> Shape | None:
-  """Returns the shape of one of our experiments, None for any other."""
+  """Returns the shape of one of our experiments, or None for any other."""
   found = table()["experiments"].get(experiment)
   return Shape(found["root"], table()["classes"]) if found else None
 
@@ -87,18 +88,18 @@ def as_table(overrides: Any) -> Mapping[str, Any]:
 
 
 def tidy(shape: Shape, overrides: Any, source: str = "") -> dict[str, Any]:
-  """Returns overrides that fit a config, in the types that it has.
+  """Checks overrides against a config and converts them to its types.
 
-  A whole number such as 1e3 becomes an integer where one is wanted, and YAML's
-  false the strategy `off`, which is what was written.
+  A whole number such as 1e3 becomes an integer where one is expected. The
+  strategy `off`, which YAML reads as false, becomes `off` again.
 
   Args:
     shape: The parameters of the config.
     overrides: Nested tables.
-    source: Where they are from, for errors.
+    source: Where they come from, for errors.
 
   Raises:
-    UsageError: If there is no such parameter, or it has no such value.
+    UsageError: If a parameter does not exist, or its value is not allowed.
   """
   before = f"{source}: " if source else ""
   try:
@@ -161,7 +162,7 @@ def _value(
 
 
 def _plain(kind: str, value: Any, path: str) -> Any:
-  """Returns a value as the kind has it; raises if it is none."""
+  """Converts a value to its kind; raises if it does not fit."""
   is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
   if kind == "int" and is_number and float(value).is_integer():
     return int(value)

@@ -1,8 +1,8 @@
 """`swe/glue` and `swe/squad`: fine-tuning as the paper does it (section 5.1).
 
-Three epochs; the learning rate goes up linearly for the first 10% of the steps
-and then down linearly to 0. Only `task.data_dir` and `task.init_checkpoint`
-have to be set: steps, lengths, classes and the architecture follow them.
+Three epochs; the learning rate rises linearly for the first 10% of the steps
+and then falls linearly to 0. Only `task.data_dir` and `task.init_checkpoint`
+have to be set: steps, lengths, classes and the architecture follow from them.
 """
 
 import dataclasses
@@ -24,17 +24,17 @@ from swe_tf.tasks import encoder_source
 from swe_tf.tasks import finetuning
 
 _WARMUP_FRACTION = 0.1
-# Whole data sets for all but the largest: records are in the order of the
+# Holds all but the largest data sets whole: records are in the order of the
 # official files, where SQuAD has all questions of an article together.
 _SHUFFLE_BUFFER = 100_000
 
 
 @dataclasses.dataclass
 class FineTuningConfig(experiment.CheckedExperimentConfig):
-  """An experiment that is complete once data and checkpoint are named."""
+  """An experiment that needs only the data and the checkpoint to be set."""
 
   def validate(self):
-    """Fills in what is unset and follows from the data and the checkpoint."""
+    """Fills in what follows from the data and the checkpoint, and checks it."""
     super().validate()
     experiment.check_micro_batches(self)
     if self.task.validation_data.drop_remainder:
@@ -49,7 +49,7 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
       follow_squad_data(self.task, data)
     else:
       follow_glue_data(self.task, data)
-    # Evaluation alone needs a schedule too: the driver makes an optimizer.
+    # Evaluation alone needs a schedule too, as the driver makes an optimizer.
     size = data.train.size if data.train else 0
     if data.train:
       self.task.train_data.input_path = data.train.path
@@ -58,7 +58,7 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
 
 
 def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:
-  """Takes the encoder from beside the checkpoint, unless the config has one."""
+  """Takes the encoder saved with the checkpoint, unless the config has one."""
   if not task.init_checkpoint:
     encoder = registry.encoder_of(task.as_dict())
     if encoder is not None:
@@ -73,7 +73,7 @@ def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:
 def follow_glue_data(
   task: finetuning.GlueConfig, data: prepared_data.PreparedData
 ) -> None:
-  """Sets classes, metric, lengths and files from the manifest of GLUE."""
+  """Sets classes, metric, lengths and files from the GLUE manifest."""
   if data.is_squad:
     raise errors.UsageError(
       f"{data.directory} is {data.task}; use --experiment=swe/squad."
@@ -103,7 +103,7 @@ def follow_glue_data(
 def follow_squad_data(
   task: finetuning.SquadConfig, data: prepared_data.PreparedData
 ) -> None:
-  """Sets lengths, vocabulary and files from the manifest of SQuAD."""
+  """Sets lengths, vocabulary and files from the SQuAD manifest."""
   if not data.is_squad or "eval" not in data.splits:
     raise errors.UsageError(
       f"{data.directory} is {data.task} with {', '.join(data.splits)}, but "
@@ -116,13 +116,13 @@ def follow_squad_data(
     params.do_lower_case = data.meta["do_lower_case"]
     params.version_2_with_negative = data.meta["version_2_with_negative"]
     params.vocab_file = str(data.directory / "vocab.txt")
-  # Evaluation reads answers from the one, and windows from the other.
+  # Evaluation reads answers from the first, and windows from the second.
   task.validation_data.input_path = str(data.directory / "eval.json")
   task.validation_data.input_preprocessed_data_path = str(data.directory)
 
 
 def follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
-  """Sets the steps and what follows them from the number of examples."""
+  """Sets the steps, and what depends on them, from the number of examples."""
   trainer = config.trainer
   if not trainer.train_steps:
     batch_size = config.task.train_data.global_batch_size
@@ -135,7 +135,7 @@ def follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
   if not trainer.steps_per_loop:
     trainer.steps_per_loop = max(1, min(100, steps // 20))
   trainer.summary_interval = trainer.summary_interval or trainer.steps_per_loop
-  # A run that is interrupted loses a quarter of its time at most.
+  # An interrupted run loses at most a quarter of its time.
   trainer.checkpoint_interval = (
     trainer.checkpoint_interval or 5 * trainer.steps_per_loop
   )
@@ -170,7 +170,7 @@ def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:
 
 @exp_factory.register_config_factory("swe/glue")
 def glue() -> cfg.ExperimentConfig:
-  """Sentences and pairs of sentences, with the batch size of BERT."""
+  """Sentences and sentence pairs, with BERT's batch size."""
   make = sentence_prediction_dataloader.SentencePredictionDataConfig
   return _experiment(
     finetuning.GlueConfig(

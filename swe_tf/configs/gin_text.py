@@ -1,8 +1,8 @@
 """Gin files and bindings, read without TensorFlow.
 
-Gin itself parses them. What it would look up in the modules of Model Garden is
-looked up in `fields.json` instead; a file that imports other modules may bind
-what is not in there.
+Gin itself parses them. Names that it would look up in Model Garden's modules
+are looked up in `fields.json` instead; a file that imports other modules may
+bind names that are not in there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from swe_tf import files
 from swe_tf import library
 from swe_tf.configs import fields
 
-# Bound as code, they decide what is shared, whatever the config says.
+# Binding one of these decides in code what is shared, whatever the config says.
 _CODE = ("SharedWeightsTrainer", "make_sharing_plan", "find_repeated_blocks")
 _TABLES = ("sharing", "growth")
 
@@ -32,12 +32,12 @@ class Reference:
 
 @dataclasses.dataclass(frozen=True)
 class GinText:
-  """What gin files and bindings say.
+  """The content of gin files and bindings.
 
   Attributes:
-    overrides: What they bind of `task.sharing` and `task.growth`, as overrides.
-    decides_sharing: Whether what is shared follows from code or from macros.
-    imports_others: Whether they import modules that are not of this package.
+    overrides: Their bindings of `task.sharing` and `task.growth`, as overrides.
+    decides_sharing: Whether code or macros decide what is shared.
+    imports_others: Whether they import modules from outside this package.
   """
 
   overrides: Mapping[str, Any]
@@ -62,7 +62,7 @@ def read(gin_files: Sequence[str], gin_params: Sequence[str]) -> GinText:
     gin_params: The bindings.
 
   Raises:
-    UsageError: If one cannot be read, or binds what does not exist.
+    UsageError: If one cannot be read, or binds a name that does not exist.
   """
   found: list[tuple[str, Any]] = []
   for path in gin_files:
@@ -114,7 +114,7 @@ def _statements(text: str, source: str) -> Iterator[tuple[str, Any]]:
     place = f"{source}:{line}" if line and source[0] != "-" else source
     wrong = (getattr(error, "text", None) or "").strip()
     shown = f" ({wrong})" if wrong else ""
-    # `ast` goes on with the address of an object.
+    # The rest of `ast`'s message is the address of an object.
     reason = errors.first_line(error).partition(" on line")[0]
     raise errors.UsageError(
       f"{place}: {reason}{shown}; a binding is NAME.PARAMETER "
@@ -137,7 +137,7 @@ def _check_binding(source: str, binding: Any) -> None:
 
 
 def _parameters(selector: str, source: str) -> Sequence[str] | None:
-  """Returns the parameters of a configurable, None if it takes any."""
+  """Returns the parameters of a configurable, or None if it takes any."""
   known = fields.table()["gin"]
   matches = [name for name in known if f".{name}".endswith(f".{selector}")]
   if not matches:

@@ -1,7 +1,7 @@
 """`--params_override` as nested tables, read without TensorFlow.
 
 Model Garden reads it as `a.b=1,c.d=x`, as YAML, or as the name of a YAML file,
-in this order. A test holds what is read here against what it reads.
+in this order. A test compares what is read here with what Model Garden reads.
 """
 
 import re
@@ -22,18 +22,18 @@ _FLAG = "--params_override"
 
 
 def parse(text: str | None, flag: str = _FLAG) -> dict[str, Any] | None:
-  """Returns what a text overrides.
+  """Parses overrides.
 
   Args:
     text: The value of the flag; may be empty.
-    flag: How errors call it.
+    flag: The name of the flag in errors.
 
   Returns:
-    Nested tables; None for a text that sets single values of a list, which only
-    Model Garden reads.
+    Nested tables; None if the text sets single elements of a list, which only
+    Model Garden can read.
 
   Raises:
-    UsageError: If it is neither parameters nor a file of them.
+    UsageError: If the text is neither parameters nor a file of them.
   """
   if not text:
     return {}
@@ -61,7 +61,7 @@ def parse(text: str | None, flag: str = _FLAG) -> dict[str, Any] | None:
 
 
 def _items(text: str) -> tuple[list[tuple[str, str | None, str]], str]:
-  """Returns names, indices and values, and what is left that is none."""
+  """Returns names, indices and values, and the rest that does not parse."""
   items: list[tuple[str, str | None, str]] = []
   place = 0
   while place < len(text):
@@ -74,7 +74,7 @@ def _items(text: str) -> tuple[list[tuple[str, str | None, str]], str]:
 
 
 def _value(name: str, text: str, flag: str) -> Any:
-  # As Model Garden has it: what may be a path or URL is no YAML.
+  # As in Model Garden, what may be a path or a URL is not read as YAML.
   if text[:1] in ("g", "s", ":", "/"):
     return text
   try:

@@ -1,4 +1,4 @@
-"""From flags to an experiment, with one line for what is not there."""
+"""From flags to an experiment, with one-line errors."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from official.core import train_utils
 from official.modeling import hyperparams
 from swe_tf import errors
 
-# Gin itself knows local files only.
+# Gin itself reads local files only.
 gin.config.register_file_reader(tf.io.gfile.GFile, tf.io.gfile.exists)
 
-# What Model Garden raises for a config that is at fault.
+# What Model Garden raises for a faulty config.
 _FAULTS = (LookupError, AttributeError, TypeError, ValueError, yaml.YAMLError)
 
 
@@ -41,7 +41,7 @@ def parse_configuration(values: Any, **kwargs) -> cfg.ExperimentConfig:
     raise errors.UsageError(f"--config_file: {error.message}.") from error
   except (*_FAULTS, tf.errors.OpError) as error:
     raise errors.UsageError(f"{errors.first_line(error)}.") from error
-  if params.runtime.distribution_strategy is False:  # Of a stock experiment.
+  if params.runtime.distribution_strategy is False:  # In a stock experiment.
     raise errors.UsageError(
       "runtime.distribution_strategy is false, which is how YAML reads off; "
       "put it in quotes: runtime.distribution_strategy='off'."
@@ -56,7 +56,7 @@ def parse_gin(values: Any) -> None:
     values: Has the stock driver's flags as attributes.
 
   Raises:
-    UsageError: If a file is not there, or a binding cannot be made.
+    UsageError: If a file does not exist, or a binding is wrong.
   """
   try:
     gin.parse_config_files_and_bindings(
@@ -71,7 +71,7 @@ def parse_gin(values: Any) -> None:
 def apply_overrides(
   config: cfg.ExperimentConfig, params_override: str | None
 ) -> cfg.ExperimentConfig:
-  """Changes an experiment as `--params_override` says.
+  """Applies `--params_override` to an experiment.
 
   Args:
     config: The experiment.
@@ -81,7 +81,7 @@ def apply_overrides(
     The experiment, not validated.
 
   Raises:
-    UsageError: If there is no such parameter, or it has no such value.
+    UsageError: If a parameter does not exist, or its value is not allowed.
   """
   if not params_override:
     return config

@@ -1,7 +1,7 @@
-"""The files of a BERT in Hugging Face's layout, and what its config says.
+"""Checks the files of a BERT in Hugging Face's layout and reads its config.
 
-Imports no TensorFlow, so that a fault is reported at once; the weights are read
-by `huggingface_import`.
+Imports no TensorFlow, so that an error is reported at once;
+`huggingface_import` reads the weights.
 """
 
 from typing import Any
@@ -12,15 +12,15 @@ from swe_tf.data.text import vocab as vocab_lib
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
 
-# Hugging Face's names of what Model Garden calls `gelu`, and of others.
+# Hugging Face's names to Model Garden's, whose `gelu` approximates by tanh.
 ACTIVATIONS = {
-  "gelu": "swe_tf>exact_gelu",  # Of `modeling.activations`.
+  "gelu": "swe_tf>exact_gelu",  # From `modeling.activations`.
   "gelu_new": "gelu",
   "gelu_pytorch_tanh": "gelu",
   "relu": "relu",
 }
 
-# What both configs say; only the number of layers has two names.
+# In both configs; only the number of layers has two names.
 _SIZES = (
   "vocab_size",
   "hidden_size",
@@ -31,26 +31,26 @@ _SIZES = (
   "type_vocab_size",
 )
 
-# Hugging Face's name of BERT with Pre-LN blocks and a final layer norm, whose
+# Hugging Face's name for BERT with Pre-LN blocks and a final layer norm. Its
 # first token has the position after that of padding.
 _PRE_LN = "roberta-prelayernorm"
 
-# What Model Garden's encoder has and no config can change.
+# Fixed in Model Garden's encoder: no config can change it.
 LAYER_NORM_EPSILON = 1e-12
 
 
 def name_of(activation: str) -> str | None:
-  """Returns Hugging Face's name of an activation, None if it has none."""
-  # Where several of their names are one of ours, the first is taken.
+  """Returns Hugging Face's name of an activation, or None if it has none."""
+  # Where several of their names map to one of ours, the first is taken.
   return next((k for k, v in ACTIVATIONS.items() if v == activation), None)
 
 
 def read(input_dir: files.PathLike) -> dict[str, Any]:
-  """Returns the `BertEncoderConfig` of a directory that has all its files.
+  """Checks the files of a directory and returns its `BertEncoderConfig`.
 
   Raises:
-    UsageError: If a file is not there, they do not belong together, or it is
-      not a BERT encoder that Model Garden's can be.
+    UsageError: If a file is missing, the files do not belong together, or Model
+      Garden has no such BERT encoder.
   """
   directory = files.as_path(input_dir)
   params = encoder_params(directory / CONFIG)
@@ -70,10 +70,10 @@ def read(input_dir: files.PathLike) -> dict[str, Any]:
 
 
 def encoder_params(path: files.PathLike) -> dict[str, Any]:
-  """Returns the `BertEncoderConfig` that a `config.json` stands for.
+  """Returns the `BertEncoderConfig` that a `config.json` describes.
 
   Raises:
-    UsageError: If it is not a BERT encoder that Model Garden's can be.
+    UsageError: If Model Garden has no such BERT encoder.
   """
   config = files.read_json(path)
   if not isinstance(config, dict):

@@ -1,8 +1,8 @@
-"""A BERT encoder to Hugging Face's layout: the inverse of the import.
+"""Writes a BERT encoder in Hugging Face's layout: the inverse of the import.
 
 Writes `config.json`, `model.safetensors`, and what its tokenizer needs. Post-LN
-is `Bert`, Pre-LN with the final layer norm is `RobertaPreLayerNorm`. Encoders
-with another embedding width have no place in either.
+becomes `Bert`, Pre-LN with the final layer norm `RobertaPreLayerNorm`. Neither
+can hold an encoder with a different embedding width.
 """
 
 import pathlib
@@ -19,12 +19,12 @@ from swe_tf.convert import huggingface_names
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import encoder_files
 
-# What Model Garden takes if a config does not say.
+# Model Garden's default.
 _DEFAULT_ACTIVATION = "gelu"
 
 _PAD = 0
 
-# The head of RobertaPreLayerNorm has the exact GELU, whatever config.json says.
+# RobertaPreLayerNorm's head uses the exact GELU, whatever config.json says.
 _TANH = huggingface_config.ACTIVATIONS["gelu_new"]
 _HEAD_MODULE, _HEAD_CLASS = "modeling_pre_ln_bert", "PreLnBertForMaskedLM"
 _HEAD_CODE = f'''"""RobertaPreLayerNorm with the GELU of its training."""
@@ -55,7 +55,7 @@ def write_huggingface(
   """Writes an encoder, with its language-model head if there is one.
 
   Raises:
-    UsageError: If it is none of Hugging Face's architectures.
+    UsageError: If Hugging Face has no such architecture.
   """
   try:
     layout = huggingface_names.layout_of(loaded.network)
@@ -80,7 +80,7 @@ def write_huggingface(
     for weight in huggingface_names.head_weights(head, layout):
       tensors[weight.name] = weight.to_huggingface()
     config["architectures"] = [f"{layout.architecture}ForMaskedLM"]
-    assert loaded.head is not None  # It is that one's layer.
+    assert loaded.head is not None  # `head` is its layer.
     if layout is huggingface_names.PRE_LN and loaded.head.activation == _TANH:
       config["auto_map"] = {
         "AutoModelForMaskedLM": f"{_HEAD_MODULE}.{_HEAD_CLASS}"
@@ -90,7 +90,7 @@ def write_huggingface(
     safetensors_numpy.save_file(
       tensors,
       scratch,
-      metadata={"format": "pt"},  # Which transformers looks for.
+      metadata={"format": "pt"},  # transformers looks for this.
     )
   files.write_json(output_dir / "config.json", config)
   encoder_files.write_vocabulary(output_dir, loaded)
@@ -110,7 +110,7 @@ def _fitting_head(
   layout: huggingface_names.Layout,
   config: dict[str, Any],
 ) -> tf_keras.layers.Layer | None:
-  """Returns the head, None if there is none that Hugging Face's can be."""
+  """Returns the head, or None if there is none that Hugging Face can hold."""
   if loaded.head is None:
     return None
   fitting: tuple[str, ...] = ("gelu", "gelu_new")

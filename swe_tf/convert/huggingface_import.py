@@ -1,4 +1,4 @@
-"""A BERT encoder in Hugging Face's layout to a Model Garden checkpoint.
+"""Converts a BERT in Hugging Face's layout to a Model Garden checkpoint.
 
 Reads `config.json`, `model.safetensors` and `vocab.txt`. Heads are not read.
 Everything is checked before anything is written.
@@ -29,11 +29,11 @@ def import_huggingface(
 
   Args:
     input_dir: Has `config.json`, `model.safetensors` and `vocab.txt`.
-    output_dir: A directory that is not there yet.
+    output_dir: A directory that does not exist yet.
 
   Raises:
-    UsageError: If the encoder is one that Model Garden's cannot be, a weight is
-      missing or has another shape, or `output_dir` is there.
+    UsageError: If Model Garden has no such encoder, a weight is missing or has
+      the wrong shape, or `output_dir` exists.
   """
   input_dir = files.as_path(input_dir)
   files.refuse_existing([output_dir])
@@ -60,7 +60,7 @@ def load_weights(
   have gamma and beta, as in the oldest files.
 
   Raises:
-    UsageError: If a weight is missing or has another shape, or there are more
+    UsageError: If a weight is missing or has the wrong shape, or there are more
       layers than expected.
   """
   tensors = _read_tensors(path)
@@ -89,7 +89,7 @@ def load_weights(
 
 
 def _read_tensors(path: files.PathLike) -> dict[str, np.ndarray]:
-  """Returns the tensors of a file by the names that BERT has today."""
+  """Returns the encoder's tensors by their current names, without prefix."""
   tensors = {}
   try:
     with (

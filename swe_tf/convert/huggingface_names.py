@@ -1,7 +1,7 @@
 """How Hugging Face's BERT and Model Garden's name and shape the same weights.
 
-A table for both directions. Hugging Face keeps a dense kernel as `[out, in]`;
-Model Garden keeps it as `[in, out]`, in attention with the heads as an axis of
+A table for both directions. Hugging Face stores a dense kernel as `[out, in]`.
+Model Garden stores it as `[in, out]`; in attention, the heads have an axis of
 their own. Hugging Face's BERT is Post-LN; its `RobertaPreLayerNorm` is BERT
 with Pre-LN blocks and a final layer norm, and counts positions from 1.
 """
@@ -36,15 +36,15 @@ _LAYER_KERNELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-  """What tells two architectures of Hugging Face's apart.
+  """How Hugging Face's architectures differ.
 
   Attributes:
     model_type: Its name in `config.json`.
     architecture: The start of its classes' names.
-    prefix: Before the names of the encoder's weights, if there is a head.
+    prefix: Precedes the names of the encoder's weights if there is a head.
     layer_norms: The layer norms of a block.
     norms: The layer norms that are not in a block.
-    first_position: The row of the table that the first token has.
+    first_position: The first token's row in the table of positions.
     head_norm: The layer norm of the language-model head.
     head_kernel: Its dense layer.
     head_bias: Its output's bias.
@@ -91,7 +91,7 @@ PRE_LN = Layout(
 )
 LAYOUTS = {layout.model_type: layout for layout in (POST_LN, PRE_LN)}
 
-# Keras puts the name of the encoder, which is anything, before these.
+# Keras puts the name of the encoder, which can be anything, before these.
 _VARIABLE_NAME = re.compile(
   r"(?:^|/)((?:word_embeddings|position_embedding|type_embeddings|"
   r"embeddings/layer_norm|transformer/layer_\d+|final_layer_norm|"
@@ -107,7 +107,7 @@ class Weight(NamedTuple):
     shape: Hugging Face's shape.
     variable: Model Garden's variable.
     transposed: Whether it is a kernel.
-    first_row: How many rows of Hugging Face's come before ours.
+    first_row: The row of Hugging Face's that is our first.
   """
 
   name: str
@@ -117,12 +117,12 @@ class Weight(NamedTuple):
   first_row: int = 0
 
   def from_huggingface(self, value: np.ndarray) -> np.ndarray:
-    """Returns a value of `shape` in the shape of the variable."""
+    """Converts a value of `shape` to the shape of the variable."""
     value = value.T if self.transposed else value[self.first_row :]
     return value.reshape(self.variable.shape)
 
   def to_huggingface(self) -> np.ndarray:
-    """Returns the variable's value in `shape`."""
+    """Converts the variable's value to `shape`."""
     value = self.variable.numpy()
     if self.transposed:
       return np.ascontiguousarray(value.reshape(self.shape[::-1]).T)
@@ -132,7 +132,7 @@ class Weight(NamedTuple):
 
 
 def layout_of(encoder: tf_keras.layers.Layer) -> Layout:
-  """Returns Hugging Face's architecture of a Model Garden BERT encoder.
+  """Returns Hugging Face's architecture for a Model Garden BERT encoder.
 
   Raises:
     ValueError: If it is Pre-LN without the final layer norm, or causal.
@@ -156,7 +156,7 @@ def layout_of(encoder: tf_keras.layers.Layer) -> Layout:
 def head_weights(head: tf_keras.layers.Layer, layout: Layout) -> list[Weight]:
   """Returns all weights of a Model Garden `MaskedLM` head in both layouts.
 
-  The table of embeddings is the encoder's, in both.
+  In both, the embedding table is the encoder's.
   """
   kernel = tuple(head.dense.kernel.shape)
   return [
@@ -198,7 +198,7 @@ def encoder_weights(
     variable = variables.pop(variable_name)
     shape, first_row = tuple(variable.shape), 0
     if transposed:
-      # Attention's output has two input axes, heads and width; others one.
+      # Attention's output has two input axes, heads and width; others have one.
       axes = 2 if variable_name.endswith("attention_output/kernel") else 1
       shape = (math.prod(shape[axes:]), math.prod(shape[:axes]))
     elif name.endswith("bias"):

@@ -1,6 +1,6 @@
 """An encoder as a SavedModel, with its tokenizer inside.
 
-It is called as TF Hub's text API does, or with raw strings:
+Call it like TF Hub's text encoders, or with raw strings:
 
     encoder = tf.saved_model.load(DIR)
     outputs = encoder(
@@ -28,7 +28,7 @@ from swe_tf.modeling import encoder_files
 def write_saved_model(
   output_dir: pathlib.Path, loaded: encoder_files.LoadedEncoder
 ) -> None:
-  """Writes an encoder into a directory, its vocabulary as an asset."""
+  """Writes an encoder to a directory, with its vocabulary as an asset."""
   outputs = loaded.network(loaded.network.inputs)
   outputs["default"] = outputs["pooled_output"]
   model = tf_keras.Model(inputs=loaded.network.inputs, outputs=outputs)
@@ -42,7 +42,7 @@ def write_saved_model(
 def _serve(
   model: tf_keras.Model, loaded: encoder_files.LoadedEncoder
 ) -> tf.types.experimental.PolymorphicFunction:
-  """Returns the function of strings that is served."""
+  """Returns the serving function, which takes strings."""
   vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
   tokenizer: tokenizers.Tokenizer
   if vocabulary.is_of_characters:
@@ -59,7 +59,7 @@ def _serve(
     ids = tokenizer.tokenize(text)[:, : length - 2]
     column = tf.ones([tf.size(text), 1], ids.dtype)
     ids = tf.concat([first * column, ids, last * column], axis=1)
-    # As long as the longest text.
+    # Padded to the longest text.
     word_ids = ids.to_tensor(vocabulary.id_of("[PAD]"))
     mask = tf.ones_like(ids).to_tensor()
     outputs = model(

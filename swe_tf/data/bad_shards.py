@@ -1,7 +1,7 @@
-"""Files that vanish or break while a run reads them: which ones, and why.
+"""Finds which files vanished or broke while a run was reading them, and why.
 
-An error of the input pipeline does not name the file. So nothing is checked
-while all is well, and after an error the files are read one by one.
+An error of the input pipeline does not name the file, so after an error the
+files are read one by one. As long as there is no error, nothing is checked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
 from swe_tf.data.text import text_records
 
-# In the directory of a run: the files that it goes without, and why.
+# In the directory of a run: the bad files that it does without, and why.
 RECORD_NAME = "bad_shards.json"
 
-# What a file that is not whole raises; memory that runs out is not among them.
+# What a missing or broken file raises, but not what running out of memory does.
 _KINDS = (
   tf.errors.DataLossError,
   tf.errors.InvalidArgumentError,
@@ -41,7 +41,7 @@ class BadShards(errors.Failed):
   """Some files of a data set cannot be read.
 
   Attributes:
-    reasons: Why not, by the path of the file.
+    reasons: Why not, by path.
   """
 
   def __init__(self, place: str, reasons: Mapping[str, str], advice: str):
@@ -52,7 +52,7 @@ class BadShards(errors.Failed):
 
 @dataclasses.dataclass(frozen=True)
 class Shards:
-  """The files of a data config, listed while they were all there.
+  """The files of a data config, listed while all of them existed.
 
   Attributes:
     place: The field of the config, for the error.
@@ -68,12 +68,12 @@ class Shards:
 
   @classmethod
   def of(cls, place: str, params: cfg.DataConfig, advice: str) -> "Shards":
-    """Lists the files; none if the data is not in files of ours."""
+    """Lists the files; none if the config does not name any."""
     paths: list[str] = []
-    # TensorFlow Datasets has files of its own, and a mapping is a mixture.
+    # TensorFlow Datasets manages its own files, and a mapping is a mixture.
     source = getattr(params, "input_path", None)
     if isinstance(source, (str, list, tuple)) and source != "dummy":
-      with contextlib.suppress(ValueError):  # Others report no match.
+      with contextlib.suppress(ValueError):  # No match: reported elsewhere.
         paths = input_reader.match_files(source)
     prepared = getattr(params, "input_preprocessed_data_path", "")
     if prepared and not params.is_training:  # SQuAD, beside its questions.
@@ -85,8 +85,8 @@ class Shards:
     """Names the files that make the block fail.
 
     Raises:
-      BadShards: If some cannot be read. An error for which no file can be
-        blamed is raised as it is.
+      BadShards: If some cannot be read. If no file is to blame, the error is
+        re-raised unchanged.
     """
     try:
       yield
@@ -98,7 +98,7 @@ class Shards:
       raise BadShards(self.place, found, self.advice) from error
 
   def why_bad(self, path: str) -> str | None:
-    """Returns why a file cannot be read to its end; None if it can."""
+    """Returns why a file cannot be read to its end, or None if it can."""
     if not tf.io.gfile.exists(path):
       return "it is not there any more"
     params, name = self.params, os.path.basename(path)
@@ -120,7 +120,7 @@ class Shards:
 
 
 def _why_cut(path: str, file_type: str) -> str | None:
-  """Returns why records cannot be read to the end; None if they can."""
+  """Returns why records cannot be read to the end, or None if they can."""
   if path.endswith(".gz"):
     records = tf.data.TFRecordDataset(path, "GZIP")
   else:
@@ -135,11 +135,11 @@ def _why_cut(path: str, file_type: str) -> str | None:
 
 
 def read_record(model_dir: str) -> dict[str, str]:
-  """Returns the files that a run goes without, and why."""
+  """Returns the bad files that a run does without, and why."""
   path = os.path.join(model_dir, RECORD_NAME)
   return files.read_json(path) if files.as_path(path).exists() else {}
 
 
 def write_record(model_dir: str, reasons: Mapping[str, str]) -> None:
-  """Writes them down, for when the run is resumed."""
+  """Records the bad files, for when the run is resumed."""
   files.write_json(os.path.join(model_dir, RECORD_NAME), dict(reasons))

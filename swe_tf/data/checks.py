@@ -1,6 +1,6 @@
 """Checks the input of a run before the first step.
 
-Every fault is one line that says what to do. Nothing is written.
+Every error is one line that says what to do. Nothing is written.
 """
 
 import functools
@@ -25,9 +25,9 @@ from swe_tf.data.text import text_records
 def check_input(
   *configs: cfg.DataConfig, vocab_size: int | None = None
 ) -> None:
-  """Checks that the data of a run is there, is sound and fits the model.
+  """Checks that the data of a run exists, is sound and fits the model.
 
-  Configs without `input_path`, with dummy data and of other tasks are skipped.
+  Configs without `input_path`, with dummy data or of other tasks are skipped.
 
   Args:
     *configs: The data configs, for instance of training and of validation.
@@ -52,7 +52,7 @@ def check_input(
 
 
 def _check_text(params, vocab_size) -> dict[str, str]:
-  """Returns the text by its vocabulary; reads the beginning of each file."""
+  """Checks the start of each file; returns the input by its vocabulary."""
   loader = pretrain_text.PretrainTextDataLoader(params)
   vocabulary = loader.tokenizer.vocabulary
   presence.check_size(params.vocab_file_path, len(vocabulary), vocab_size)
@@ -69,7 +69,7 @@ def _check_text(params, vocab_size) -> dict[str, str]:
 
 
 def _check_shards(params, vocab_size) -> dict[str, str]:
-  """Returns the folders of whole, fitting shards by their vocabulary.
+  """Checks all shards; returns their folders by vocabulary.
 
   Shards without a manifest, as Model Garden's own script makes them, are
   accepted if the first record of their folder fits.
@@ -92,7 +92,7 @@ def _check_shards(params, vocab_size) -> dict[str, str]:
 
 
 def _matched(params):
-  """Returns the files of a config; raises if one is not there."""
+  """Returns the files of a config; raises if one does not exist."""
   try:
     paths = input_reader.match_files(params.input_path)
   except ValueError as error:
@@ -125,7 +125,7 @@ def check_record(
     records = dataset_fn.pick_dataset_fn(params.file_type)(shard)
     record = next(iter(records)).numpy()
     features = tf.train.Example.FromString(record).features.feature
-  except Exception as error:  # Whatever a broken file raises.
+  except Exception as error:  # A broken file can raise anything.
     raise errors.UsageError(
       f"cannot read a record of {shard}; check file_type "
       f"({params.file_type}), and that the file is whole."

@@ -41,7 +41,7 @@ _RESUMABLE = ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader
 
 
 def _example_counter() -> Callable[[str], int | None]:
-  """Returns a function that knows the examples of a shard by its manifest."""
+  """Returns a function that looks up a shard's size in its manifest."""
   load = functools.cache(manifest.load)
 
   def count(shard: str) -> int | None:
@@ -64,8 +64,8 @@ def build_dataset(
       `BertPretrainDataConfig`. The data of any other config is loaded by its
       registered loader and starts from the beginning.
     input_context: The input pipeline, given by `tf.distribute`.
-    start_step: The number of training steps taken already.
-    bad_files: Files that are read as far as they can be.
+    start_step: The number of training steps already taken.
+    bad_files: Damaged files, which are read as far as possible.
   """
   if type(params) is pretrain_dataloader.BertPretrainDataConfig:  # pylint: disable=unidiomatic-typecheck
     loader = ResumablePretrainDataLoader(params)

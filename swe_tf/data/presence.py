@@ -1,7 +1,7 @@
-"""Whether the data of a run is there and fits, as far as its files tell.
+"""Checks that a run's data files exist and fit. Imports no TensorFlow.
 
-Reads data configs as tables and imports no TensorFlow; `checks.py` goes on from
-here once it is imported, and opens records. URLs are left to it too.
+Reads data configs as tables. Once TensorFlow is imported, `checks.py` continues
+from here and opens records. It also checks URLs, which are skipped here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Table = Mapping[str, Any]
 def check(
   task: Table, vocab_size: int | None = None, needed: Sequence[str] = ()
 ) -> None:
-  """Raises unless the local data of a pre-training task is there and fits.
+  """Raises unless the local data of a pre-training task exists and fits.
 
   Args:
     task: The config of the task.
@@ -31,7 +31,7 @@ def check(
     needed: Which of `train_data` and `validation_data` must be given.
 
   Raises:
-    UsageError: If it is not.
+    UsageError: If it does not.
   """
   for name in ("train_data", "validation_data"):
     data = task.get(name) or {}
@@ -102,12 +102,12 @@ def check_size(
 def check_shard(
   data: Table, shard: str, found: Table | None, vocab_size: int | None
 ) -> None:
-  """Raises if a shard is not whole or was made with other settings.
+  """Raises if a shard is unfinished or was made with different settings.
 
   Args:
     data: The data config.
     shard: The path of the shard.
-    found: The manifest beside it, None if there is none.
+    found: The manifest beside it, or None if there is none.
     vocab_size: The size of the model's vocabulary.
   """
   folder = os.path.dirname(shard)

@@ -1,7 +1,7 @@
-"""GLUE and SQuAD from TensorFlow Datasets, as files like the official ones.
+"""Writes GLUE and SQuAD from TensorFlow Datasets in their official formats.
 
-So that everything after it, the checks included, is the same for both. TFDS
-downloads the data, unless it has done so before.
+Everything that follows, including the checks, is then the same for both
+sources. TFDS downloads the data unless it has done so before.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 
-# One and the same split.
+# Two names for the same split.
 _OFFICIAL, _TFDS = "dev", "validation"
 
 
@@ -23,7 +23,7 @@ def write_glue_files(
   """Writes a JSON lines file for every split of a set such as `glue/sst2`.
 
   Raises:
-    UsageError: If TFDS cannot give the data, or it is another task's.
+    UsageError: If TFDS cannot provide the data, or it is another task's.
   """
   builder = prepare(name)
   features = builder.info.features
@@ -37,13 +37,14 @@ def write_glue_files(
       )
     columns[found[0]] = names[0]
 
-  # The order of the classes is not ours; their names are, but for 0 and 1.
+  # TFDS orders the classes differently, but names them as we do, except for 0
+  # and 1.
   is_named = task.labels not in ((), glue_tasks.BINARY_LABELS)
   to_label = features["label"].int2str if is_named else str
 
   def row(example):
     content = {ours: example[key].decode() for key, ours in columns.items()}
-    # Test sets have -1, which is no label.
+    # Test sets have -1, which is not a label.
     if task.is_regression or example["label"] >= 0:
       content[task.label[0]] = to_label(example["label"])
     return json.dumps(content)
@@ -63,7 +64,7 @@ def write_squad_file(name: str, split: str, path: pathlib.Path) -> None:
 
 
 def _article(example: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns an article of one question."""
+  """Returns an article with a single question."""
   answers = example["answers"]
   question = {
     "id": example["id"].decode(),
@@ -80,22 +81,22 @@ def _article(example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prepare(name: str, option: str = "--tfds", **arguments):
-  """Returns the builder of a set that is here, or downloaded now.
+  """Returns the builder of a data set, which is downloaded if need be.
 
   Args:
-    name: The name of the set.
+    name: The name of the data set.
     option: Where the user gave it, for the error.
     **arguments: For `tfds.builder`.
 
   Raises:
-    UsageError: If TFDS cannot give the data.
+    UsageError: If TFDS cannot provide the data.
   """
   import tensorflow_datasets as tfds
 
   try:
     builder = tfds.builder(name, **arguments)
     builder.download_and_prepare()
-  except Exception as error:  # Whatever a network raises.
+  except Exception as error:  # A network can raise anything.
     lines = str(error).strip().splitlines() or [type(error).__name__]
     raise errors.UsageError(
       f"{option}={name}: {lines[0]}; give files instead if this machine is "

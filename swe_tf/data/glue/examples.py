@@ -1,8 +1,8 @@
-"""Reads GLUE files into examples, and tells their faults by file and line.
+"""Reads GLUE files into examples; errors name the file and the line.
 
-Takes what is really around: the TSV files of the GLUE download (quotes are
-text, MRPC starts with a byte order mark, CoLA and some QQP files have no
-header, QQP has broken rows), test files without labels, SST-2 as
+Accepts the files that are actually in use: the TSV files of the GLUE download
+(quotes are text, MRPC starts with a byte order mark, CoLA and some QQP files
+have no header, QQP has broken rows), test files without labels, SST-2 as
 `label, content`, and MNLI and others as JSON lines. Imports no TensorFlow.
 """
 
@@ -15,7 +15,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 
-# Line numbers with the cells of the line; None for a row to be left out.
+# Line numbers and the cells of the line; None for a row to leave out.
 _Rows = Iterator[tuple[int, list[str | None] | None]]
 
 
@@ -24,7 +24,7 @@ class GlueExample:
   """One row of a GLUE file.
 
   Attributes:
-    index: The row, from 0, header not counted: the `index` of GLUE's
+    index: The row, counted from 0 without the header: the `index` of GLUE's
       prediction files.
     texts: One or two texts.
     label: The id of a class, a score, or None in an unlabelled file.
@@ -58,8 +58,8 @@ def read_glue_file(
   """Reads a TSV file, or JSON lines if the name ends in `.jsonl`.
 
   Raises:
-    UsageError: If a column is not there, a label is not in the set, a row is
-      broken, or no example is left.
+    UsageError: If a column is missing, a label is unknown, a row is broken, or
+      no example is left.
   """
   path = files.as_path(path)
   lines = files.read_text(path).split("\n")
@@ -105,10 +105,10 @@ def read_glue_file(
 def read_glue_directory(
   input_dir: files.PathLike, task: glue_tasks.GlueTask
 ) -> list[GlueFile]:
-  """Reads every data file of a task's directory, train files first.
+  """Reads every data file in a task's directory, train files first.
 
-  They are `train*`, `dev*`, `test*` or `diagnostic*`, and end in `.tsv` or
-  `.jsonl`. Train and dev files must have labels.
+  Data files are `train*`, `dev*`, `test*` and `diagnostic*` that end in `.tsv`
+  or `.jsonl`. Train and dev files must have labels.
   """
   paths = [
     path
@@ -139,7 +139,7 @@ def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
   """Returns the id of a class, or the score of a regression.
 
   Raises:
-    ValueError: If `text` is no label of the task.
+    ValueError: If `text` is not a label of the task.
   """
   if not task.is_regression:
     if text not in task.labels:
@@ -167,7 +167,7 @@ def _places(
   task: glue_tasks.GlueTask,
   needs_labels: bool,
 ) -> list[int]:
-  """Returns where the texts stand, and then the label if there is one."""
+  """Returns the columns of the texts, then of the label if there is one."""
   places = []
   for names in (*task.texts, task.label):
     found = [columns.index(name) for name in names if name in columns]
@@ -195,7 +195,7 @@ def _tsv(
     for number, line in enumerate(lines, start=1):
       if number == 1 and has_header:
         continue
-      # Not the csv module: in these files a quote is a character like others.
+      # Not the csv module: here a quote is a character like any other.
       cells = line.rstrip("\r").split("\t")
       if len(cells) == len(columns):
         yield number, cells
@@ -214,7 +214,7 @@ def _json_lines(
   path: files.Path, lines: Sequence[str], task: glue_tasks.GlueTask
 ) -> tuple[list[str], _Rows]:
   """Returns the keys of the first line, and the values of every line."""
-  del task  # JSON lines look the same for all.
+  del task  # JSON lines look the same for all tasks.
 
   def parse(number, line):
     try:

@@ -1,8 +1,8 @@
 """GLUE examples to TFRecords for Model Garden's sentence prediction task.
 
-Through Model Garden's converter, so that the records are what it would write.
-Its GLUE processors are not used: they read from TFDS alone, put the hypothesis
-before the premise, and give MNLI's class ids names in another order than TFDS.
+Uses Model Garden's converter, so the records are what it would write. Its GLUE
+processors are not used: they read only from TFDS, put the hypothesis before the
+premise, and name MNLI's class ids in a different order than TFDS.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import cached_tokenizer
 
-# What TFDS gives as the label of a test example. A loss or a score over it
-# fails or is absurd, where a class id would pass unseen.
+# TFDS's label for test examples. A loss or a score over it fails or is absurd,
+# whereas a class id would go unnoticed.
 UNLABELLED = -1
 
 
@@ -35,10 +35,10 @@ def write_glue_directory(
   Args:
     glue_files: What to write. `train.tsv` becomes `train.tf_record`.
     task: The task of the files.
-    output_dir: Where none of the outputs may be yet.
+    output_dir: The directory, in which none of the outputs may exist yet.
     tokenizer: Makes the tokens.
     max_seq_length: The length of every sequence.
-    report: Is told a line for every finished file.
+    report: Called with a line for every finished file.
 
   Returns:
     The manifest.
@@ -90,7 +90,7 @@ def write_glue_directory(
 
 
 def _sizes(splits) -> dict[str, int]:
-  """Returns the sizes by Model Garden's names; MNLI's matched parts count."""
+  """Returns sizes by Model Garden's names; for MNLI, of the matched splits."""
   names = {"train": "train", "eval": "dev", "test": ("test", "diagnostic")}
   sizes: dict[str, int] = {}
   for key, roles in names.items():
@@ -110,7 +110,7 @@ def write_glue_records(
 ) -> None:
   """Writes one TFRecord file; `example_id` is the row in the GLUE file.
 
-  Of a pair that is too long, the longer text is cut first.
+  If a pair is too long, the longer text is cut first.
   """
   label_type = float if task.is_regression else int
   examples = [
@@ -126,7 +126,7 @@ def write_glue_records(
   with files.complete_or_absent(output) as scratch:
     classifier_data_lib.file_based_convert_examples_to_features(
       examples,
-      label_list=None,  # The labels are ids already.
+      label_list=None,  # The labels are already ids.
       max_seq_length=max_seq_length,
       tokenizer=tokenizer,
       output_file=scratch,

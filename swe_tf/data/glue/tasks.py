@@ -1,7 +1,7 @@
 """The facts of the GLUE tasks: columns, labels, metrics, submission files.
 
-A table and a lookup; reading files is `glue_examples`, metrics are computed in
-`swe_tf.scoring.glue`. Imports no TensorFlow.
+A table and a lookup; `examples` reads the files, and `swe_tf.scoring.glue`
+computes the metrics. Imports no TensorFlow.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ NLI_LABELS = ("contradiction", "entailment", "neutral")
 ENTAILMENT_LABELS = ("entailment", "not_entailment")
 BINARY_LABELS = ("0", "1")
 
-# The scores of STS-B, the one regression.
+# The scores of STS-B, the only regression.
 SCORE_RANGE = (0.0, 5.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GlueTask:
-  """What one has to know about a task to read, train, score and submit it.
+  """What is needed to read, train, score and submit a task.
 
   Attributes:
     name: The name of the task and of its directory in the GLUE download.
@@ -29,12 +29,12 @@ class GlueTask:
     labels: The classes, in the order of their ids; empty for a regression.
     metrics: The official metrics. The first one selects a fine-tuning run.
     model_garden_metric: The `metric_type` of Model Garden's sentence
-      prediction task that comes nearest.
+      prediction task that comes closest.
     bare_columns: The columns of files that come without a header.
-    ignored_labels: Labels of examples that are left out: no majority among the
-      annotators.
+    ignored_labels: Labels of examples that are left out, because the annotators
+      had no majority.
     drops_malformed: Whether rows with a wrong number of columns are left out,
-      as everybody does for QQP. They are an error elsewhere.
+      as is usual for QQP. Elsewhere they are an error.
     submissions: The submission files that this task fills, each with the
       number of rows of its test set.
   """
@@ -134,14 +134,14 @@ TASKS = {
   )
 }
 
-# The eleven files of a submission, each with the task that it belongs to.
+# The eleven files of a submission, each with its task.
 SUBMISSIONS = dict(
   sorted((name, task) for task in TASKS.values() for name in task.submissions)
 )
 
 
 def find_task(name: str) -> GlueTask:
-  """Returns a task by its name or that of a submission file, in any case.
+  """Returns a task by its name or a submission file's, ignoring case.
 
   >>> find_task("mnli-mm").labels
   ('contradiction', 'entailment', 'neutral')

@@ -1,9 +1,9 @@
-"""The work of `swe prepare pretraining` on a runner of Apache Beam.
+"""The work of `swe prepare pretraining` on an Apache Beam runner.
 
-The work is cut as on one machine: a worker checks a whole file or writes a
-whole shard, with the same functions, so the shards are the same bytes. What a
-worker has to say goes into a small file beside the shards, since a pipeline
-returns nothing to whoever started it. Beam is imported only when it is used.
+The work is divided as on one machine: a worker checks a whole file or writes a
+whole shard, with the same functions, so the shards are the same bytes. A worker
+writes its result to a small file beside the shards, since a pipeline returns
+nothing to its caller. Beam is imported only when it is used.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -24,7 +24,7 @@ from swe_tf.data.text import vocab as vocab_lib
 
 @dataclasses.dataclass(frozen=True)
 class BeamRunner:
-  """A runner, and how it is set up.
+  """A Beam runner and its options.
 
   Attributes:
     name: Beam's name for it, such as `DirectRunner`.
@@ -35,7 +35,7 @@ class BeamRunner:
   options: tuple[str, ...] = ()
 
   def check(self) -> None:
-    """Raises `UsageError` if there is no such runner or option here."""
+    """Raises `UsageError` if the runner or an option does not exist."""
     try:
       from apache_beam.options import pipeline_options
       from apache_beam.runners import runner
@@ -56,14 +56,14 @@ class BeamRunner:
       runner.create_runner(self.name)
       self._pipeline()
     except (ImportError, ValueError) as error:
-      # Beam puts what is wrong into the last lines.
+      # Beam says what is wrong in the last lines.
       reason = " ".join(str(error).split()).rstrip(".")
       raise errors.UsageError(f"--runner={self.name}: {reason}.") from error
 
   def run(
     self, function: Callable[[Any], None], items: Collection[Any]
   ) -> None:
-    """Calls a function with each of the items, on the workers."""
+    """Calls a function with each item, on the workers."""
     import apache_beam as beam
 
     with self._pipeline() as pipeline:
@@ -86,13 +86,13 @@ def check_texts(
   """Reads every file to its end, each on one worker.
 
   Args:
-    runner: Where.
+    runner: The runner of the workers.
     paths: The files.
-    output_dir: A directory of all workers, for what they have found. It is
+    output_dir: A directory that all workers share, for their results. It is
       left as it was.
 
   Raises:
-    UsageError: For the first file with a fault.
+    UsageError: For the first bad file.
   """
   directory = files.as_path(output_dir)
   existed = directory.exists()
@@ -140,7 +140,7 @@ class _CheckText:
 
 @dataclasses.dataclass(frozen=True)
 class _WriteShard:
-  """Reads the text of a shard and writes it; runs on a worker."""
+  """Reads the text of a shard and writes the shard; runs on a worker."""
 
   texts: tuple[text_files.TextFile, ...]
   settings: manifest.Settings

@@ -1,7 +1,7 @@
 """The job of `swe prepare pretraining`, from checked text to the manifest.
 
-Everything is read and checked before anything is written. What was written is
-never overwritten: shards of the same job are kept, those of another refused.
+Everything is read and checked before anything is written. Nothing is ever
+overwritten: shards of the same job are kept, and another job's are refused.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,27 +23,27 @@ from swe_tf.data.text import text_files
 from swe_tf.data.text import vocab as vocab_lib
 
 _BYTES_PER_SHARD = 16 << 20
-# A process takes seconds to start, in which another one does as much as this.
+# A process takes seconds to start; meanwhile, another does as much as this.
 _BYTES_PER_JOB = 32 << 20
 _VOCAB_SAMPLE_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """What the user asks for; the flags of the command have the same names.
+  """The options of the job; the flags of the command have the same names.
 
   Attributes not listed are as in `manifest.Settings`.
 
   Attributes:
     input: Text files: paths or globs, separated by commas.
-    output_dir: The folder of the shards, of `vocab.txt` and `manifest.json`.
+    output_dir: The folder for the shards, `vocab.txt` and `manifest.json`.
     vocab: The vocabulary file.
     learn_vocab: The size of the vocabulary to learn from the text instead. It
       is written to `vocab.txt`, and to `vocab` if that is given.
-    num_shards: The number of shards; None for one in 16 MB of text.
+    num_shards: The number of shards; None for one per 16 MB of text.
     max_predictions_per_seq: None for `seq_length * masking_rate`, rounded up.
-    jobs: The number of processes; None for what the cores and the text allow.
-    runner: The runner of Apache Beam that does the work; None for processes of
+    jobs: The number of processes; None to choose by the cores and the text.
+    runner: The Apache Beam runner that does the work; None for processes on
       this machine.
     runner_option: Beam's pipeline options, each `name=value` or `name`.
   """
@@ -76,13 +76,13 @@ class Options:
 
 
 def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
-  """Makes the shards, or those that an earlier call has left to make.
+  """Makes the shards, except those that an earlier call has made.
 
   Returns:
     The manifest.
 
   Raises:
-    UsageError: Before anything is written, if it cannot be done.
+    UsageError: If it cannot be done; before anything is written.
   """
   if files.uses_private_memory(options.output_dir, options.input) and (
     options.runner or (options.jobs or 1) > 1
@@ -154,7 +154,7 @@ def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
 
 
 def _sample_lines(texts: Sequence[text_files.TextFile]) -> Iterator[bytes]:
-  """Yields every n-th line, so that the whole text is represented."""
+  """Yields every n-th line, so that all of the text is represented."""
   count = -(-sum(text.size for text in texts) // _VOCAB_SAMPLE_BYTES)
   for block in text_files.read_blocks(texts, count):
     yield from block.split(b"\n")[::count]
@@ -197,9 +197,9 @@ def _finished(options, job) -> dict[str, Any] | None:
 
 
 def _refuse_strangers(options, settings, vocabulary):
-  """Raises if a file that is not of this job would be overwritten."""
+  """Raises if a file that is not this job's would be overwritten."""
   if files.as_path(options.path(manifest.JOURNAL_NAME)).exists():
-    return  # The journal knows whose files these are.
+    return  # The journal checks whose files these are.
   names = map(settings.shard_name, range(settings.num_shards))
   files.refuse_existing(map(options.path, names))
   path = files.as_path(options.path("vocab.txt"))
@@ -208,9 +208,9 @@ def _refuse_strangers(options, settings, vocabulary):
 
 
 def _write_shards(options, texts, settings, vocabulary, journal, console):
-  """Writes the shards that are missing, with a progress bar."""
+  """Writes the missing shards, with a progress bar."""
   for leftover in files.as_path(options.output_dir).glob("pretrain-*.partial"):
-    leftover.rmtree()  # Of this job, when it was killed.
+    leftover.rmtree()  # This job's, from when it was killed.
   total = settings.num_shards
   todo = {i for i in range(total) if settings.shard_name(i) not in journal.done}
   if options.beam:

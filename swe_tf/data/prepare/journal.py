@@ -1,8 +1,8 @@
-"""The journal of an unfinished job: what is done, so that it can go on.
+"""The journal of an unfinished job: what is done, so that it can be resumed.
 
 One line of JSON for the job, then one for each finished part. A line that was
 cut off by a crash is ignored, and its part is done again. Other machines do not
-write to this file: each leaves a note beside it for every part.
+write to this file: they leave a note beside it for every part.
 """
 
 import json
@@ -19,18 +19,19 @@ def note(journal: files.PathLike, part: str, result: Any) -> None:
 
 
 class Journal:
-  """A file that remembers the finished parts of one job.
+  """A file that records the finished parts of one job.
 
   Attributes:
     done: The results of the finished parts by name.
   """
 
   def __init__(self, path: str, job: Any):
-    """Opens the journal of a job, or starts it.
+    """Opens the journal of a job, or starts one.
 
     Args:
       path: The file.
-      job: What the job is, as JSON. A journal of another job is refused.
+      job: A description of the job, as JSON. A different job's journal is
+        refused.
     """
     self._path = path
     self.done: dict[str, Any] = {}
@@ -47,7 +48,7 @@ class Journal:
         )
       self.done.update(entries[1:])
       self.collect()
-    # A clean file: what follows is not appended to a line that was cut off.
+    # Rewritten, so that nothing is appended to a line that was cut off.
     entries = [job, *self.done.items()]
     files.write_text(path, "".join(json.dumps(e) + "\n" for e in entries))
 

@@ -1,15 +1,15 @@
 """The manifest of prepared data: what the records hold and what made them.
 
-`swe prepare` writes `manifest.json` last, so records that have one are whole.
-All kinds of data have in common:
+`swe prepare` writes `manifest.json` last, so records that have one are
+complete. All kinds of data have in common:
 
     kind, format_version
     vocab_size, vocab_sha256, do_lower_case, max_seq_length
     splits: {name: {file, size, ...}}
 
-The rest depends on the kind; `docs/scoring.md` lists the keys. What older
-versions wrote (a `meta.json` for GLUE and SQuAD, a `manifest.json` without a
-kind for pre-training) is read as if it were of today.
+The rest depends on the kind; `docs/scoring.md` lists the keys. Files of older
+versions (a `meta.json` for GLUE and SQuAD, a `manifest.json` without a kind for
+pre-training) are converted when they are read.
 """
 
 import collections
@@ -27,20 +27,20 @@ SQUAD_TASKS = {"squad_v1.1": "1.1", "squad_v2.0": "2.0"}
 
 _OLD_FILE_NAME = "meta.json"
 _FORMAT_VERSION = 2
-# The name of all the shards of a corpus, which has no other split.
+# The only split of a corpus, which has all of its shards.
 _CORPUS = "train"
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """What the shards of a corpus are made with.
+  """The settings that the shards of a corpus are made with.
 
   Attributes:
     masking: `random` or `whole_word`.
-    masking_rate: The part of the tokens to predict.
+    masking_rate: The fraction of the tokens to predict.
     next_sentence: Whether the sequences are sentence pairs.
-    dupe_factor: How often each sequence is written, with other masks.
-    seed: The seed of the masks, of the pairs and of the order in a shard.
+    dupe_factor: How often each sequence is written, with new masks.
+    seed: The seed of the masks, the pairs and the order in a shard.
   """
 
   seq_length: int
@@ -67,16 +67,16 @@ def make(kind: str, **content: Any) -> dict[str, Any]:
 def of_corpus(
   job: Mapping[str, Any], shards: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-  """Returns the manifest of the shards of a corpus.
+  """Returns the manifest of a corpus.
 
   Args:
-    job: The `settings` and the `inputs` that the shards are made of.
+    job: The `settings` and the `inputs` that the shards are made from.
     shards: The counts of every shard: `examples`, `tokens`, `predictions`.
   """
   totals: collections.Counter[str] = collections.Counter()
   for counts in shards.values():
     totals.update(counts)
-  # Model Garden's names, which the other kinds have too.
+  # Model Garden's names, as in the other kinds.
   names = {"seq_length": "max_seq_length", "lower_case": "do_lower_case"}
   settings = {names.get(k, k): value for k, value in job["settings"].items()}
   corpus = {
@@ -152,6 +152,6 @@ def load(directory: files.PathLike) -> dict[str, Any] | None:
 
 
 def shards_of(content: Mapping[str, Any] | None) -> dict[str, dict[str, int]]:
-  """Returns the counts of the shards of a corpus by file name."""
+  """Returns the counts of a corpus's shards by file name."""
   splits = content["splits"] if content else {}
   return splits.get(_CORPUS, {}).get("shards", {})

@@ -1,7 +1,7 @@
-"""What `swe prepare squad` and `swe prepare glue` left in a directory.
+"""Reads a directory that `swe prepare squad` or `swe prepare glue` wrote.
 
-The numbers that nobody should type come from its manifest. Imports no
-TensorFlow, so that a fault is reported at once.
+Its manifest has the numbers that nobody should have to type. Imports no
+TensorFlow, so that an error is reported at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ class Split:
   Attributes:
     name: Such as `train` or `dev_matched`.
     path: The TFRecord file.
-    size: The number of records: for SQuAD of windows, not of questions.
-    labelled: Whether there are right answers to score or to learn.
+    size: The number of records; for SQuAD, of windows, not questions.
+    labelled: Whether it has the right answers.
   """
 
   name: str
@@ -70,7 +70,7 @@ class PreparedData:
 
 
 def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
-  """Reads the manifest of what `swe prepare` wrote and looks for its files."""
+  """Reads a directory's manifest and checks that its files exist."""
   directory = files.as_path(data_dir)
   path = manifest.find(directory)
   meta = manifest.read(path) if path else {}

@@ -1,7 +1,7 @@
-"""A block of text to a shard of masked examples.
+"""Turns a block of text into a shard of masked examples.
 
-What one worker of `swe prepare pretraining` does. A shard is a pure function
-of its text, its number and the settings, whatever process makes it.
+This is what one worker of `swe prepare pretraining` does. A shard is a pure
+function of its text, its number and the settings, whatever process makes it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _TOKENS_PER_BATCH = 1 << 17
 
 
 class ShardWriter:
-  """Writes shards. It builds graphs, so keep it for many of them."""
+  """Writes shards. It builds graphs, so use one writer for many shards."""
 
   def __init__(
     self, settings: manifest.Settings, vocabulary: vocab_lib.Vocabulary
@@ -35,7 +35,7 @@ class ShardWriter:
       settings.masking_rate,
       settings.max_predictions_per_seq,
     )
-    # Chunks and batches vary in size: without signatures each is traced anew.
+    # Chunks and batches vary in size: without signatures, each would retrace.
     lines = tf.TensorSpec([None], tf.string)
     number = tf.TensorSpec([], tf.int64)
     sequences = tf.TensorSpec([None, settings.seq_length], tf.int32)
@@ -49,13 +49,13 @@ class ShardWriter:
       self._mask_and_serialize,
       input_signature=[number, number, sequences, sequences, labels],
     )
-    # Now, so that the first shard takes no longer than the others.
+    # Traced now, so that the first shard takes no longer than the others.
     pack = self._pack_documents if settings.next_sentence else self._pack
     pack.get_concrete_function()
     self._to_records.get_concrete_function()
 
   def write(self, index: int, text: bytes, path: str) -> dict[str, int]:
-    """Writes a shard; counts its `examples`, `tokens` and `predictions`."""
+    """Writes a shard; returns its `examples`, `tokens` and `predictions`."""
     rng = np.random.default_rng([self._settings.seed, index])
     make = self._pairs if self._settings.next_sentence else self._sequences
     columns = make(text.split(b"\n"), rng)
@@ -97,13 +97,13 @@ class ShardWriter:
     )
 
   def _mask_and_serialize(self, shard, first, ids, types, labels):
-    """Returns the records of a batch, and its tokens and predictions."""
+    """Returns a batch's records and its numbers of tokens and predictions."""
     count, length = tf.shape(ids)[0], self._settings.seq_length
     draws = masking.draw(self._settings.seed, shard, first, count, length)
     features = self._masker.mask(ids, draws)
-    # The names that Model Garden's loader expects, unless told otherwise.
+    # The names that Model Garden's loader expects by default.
     features["input_ids"] = features.pop("input_word_ids")
-    # Without pairs these are 0, and one row is serialized for all.
+    # Without pairs these are 0, and a single row is serialized for all.
     rows = slice(None if self._settings.next_sentence else 1)
     features["segment_ids"] = types[rows]
     features["next_sentence_labels"] = labels[rows]
@@ -124,7 +124,7 @@ def _serialize(
 ) -> tf.Tensor:
   """Returns a serialized `tf.train.Example` for every row of the features.
 
-  In the graph: a loop over `tf.train.Example` in Python takes as long as
+  This runs in the graph: a Python loop over `tf.train.Example` takes as long as
   everything else together.
 
   Args:
@@ -150,7 +150,7 @@ def _serialize(
 
 
 def _encode(message: str, **fields: tf.Tensor) -> tf.Tensor:
-  """Returns the messages of `[batch, size]` fields: `string[batch]`."""
+  """Encodes `[batch, size]` fields as messages: `string[batch]`."""
   shapes = [tf.shape(values) for values in fields.values()]
   sizes = tf.stack([tf.fill(shape[:1], shape[1]) for shape in shapes], 1)
   return tf.io.encode_proto(

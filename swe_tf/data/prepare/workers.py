@@ -1,7 +1,7 @@
 """The processes of `swe prepare pretraining`: each writes whole shards.
 
-Which process writes a shard makes no difference to it. A shard has its final
-name only when it is complete.
+A shard does not depend on the process that writes it, and gets its final name
+only when it is complete.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ def write_shards(
     jobs: The number of processes. With 1, this one does the work.
 
   Yields:
-    The number, the counts and the seconds of each shard, once it is complete.
+    The number, the counts and the seconds of each shard when it is complete.
   """
   arguments = (settings, vocabulary, output_dir)
   if jobs == 1:
@@ -53,7 +53,7 @@ def write_shards(
     running = set()
     for index, text in blocks:
       running.add(pool.submit(_run, index, text))
-      # Blocks are large: read ahead just enough to keep everyone busy.
+      # Blocks are large: read ahead just enough to keep all processes busy.
       while len(running) >= 2 * jobs:
         done, running = futures.wait(
           running, return_when=futures.FIRST_COMPLETED
@@ -71,7 +71,7 @@ def _start(*arguments):
 
   signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
   threading.Thread(target=_end_with_parent, daemon=True).start()
-  # The processes share the cores already.
+  # The processes already share the cores.
   tf.config.threading.set_intra_op_parallelism_threads(1)
   tf.config.threading.set_inter_op_parallelism_threads(1)
   global _write
@@ -79,7 +79,7 @@ def _start(*arguments):
 
 
 def _end_with_parent():
-  # A parent that is killed leaves the processes of a pool waiting for ever.
+  # If the parent is killed, the processes of a pool would wait forever.
   parent = multiprocessing.parent_process()
   if parent is not None:  # As in every process of a pool.
     parent.join()
@@ -92,7 +92,7 @@ def _run(index, text):
 
 def make_writer(settings, vocabulary, output_dir):
   """Returns a function that writes one shard, whole or not at all."""
-  from swe_tf.data.prepare import shards  # Imports TensorFlow: seconds.
+  from swe_tf.data.prepare import shards  # TensorFlow takes seconds.
 
   writer = shards.ShardWriter(settings, vocabulary)
 

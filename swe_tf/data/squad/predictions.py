@@ -1,9 +1,9 @@
 """From the logits of a span model to the answers that SQuAD scores.
 
-The search for the best span is Model Garden's. What is different: an answer is
-kept for every question, also where "no answer" scores higher, so that the
-no-answer threshold can be chosen afterwards (`best_f1` of the official script)
-and not only lowered.
+The search for the best span is Model Garden's. One thing differs: an answer is
+kept for every question, even where "no answer" scores higher. The no-answer
+threshold can then be chosen afterwards (`best_f1` of the official script), not
+only lowered.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from swe_tf.data.squad import records as squad_records
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-  """What a model answers, before it is decided which questions have none.
+  """A model's answers, before deciding which questions have none.
 
   Attributes:
     texts: The best answer to each question, by question id.
@@ -47,14 +47,14 @@ def answers_from_logits(
   n_best_size: int = 20,
   max_answer_length: int = 30,
 ) -> Answers:
-  """Reads the best answer to each question off the logits.
+  """Returns the best answer to each question.
 
   Args:
     built: The windows that the logits belong to.
     results: For each window an object with `unique_id`, `start_logits` and
       `end_logits`, such as Model Garden's `RawAggregatedResult`.
     version: `1.1` or `2.0`.
-    do_lower_case: Whether the tokenizer lowered the case.
+    do_lower_case: Whether the tokenizer lower-cased the text.
     n_best_size: How many starts and ends are combined.
     max_answer_length: The longest answer in tokens.
 
@@ -85,5 +85,5 @@ def answers_from_logits(
 
 
 def write_predictions(path: files.PathLike, predictions: Mapping[str, str]):
-  """Writes what the official script and `swe score squad` read."""
+  """Writes predictions for the official script and `swe score squad`."""
   files.write_json(path, dict(predictions))

@@ -1,8 +1,8 @@
-"""Reads SQuAD files and tells their faults by file, line and question.
+"""Reads SQuAD files; errors name the file, the line and the question.
 
-For scoring, which needs ids and answers (`read_squad_file`), and for training,
-which needs every answer to stand where it says (`check_convertible`). Imports
-no TensorFlow.
+Scoring needs ids and answers (`read_squad_file`). Records also need every
+answer to be where `answer_start` says (`check_convertible`). Imports no
+TensorFlow.
 """
 
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ class Question:
   """A question about a paragraph.
 
   Attributes:
-    id: What predictions are keyed by.
+    id: The key of its prediction.
     text: The question; None if the file has only what scoring needs.
-    context: The paragraph; None likewise.
-    answers: The answers; none if the paragraph does not have one (v2.0).
-    is_impossible: What v2.0 says beside that.
+    context: The paragraph; likewise None.
+    answers: The answers; empty if the paragraph does not have one (v2.0).
+    is_impossible: v2.0's flag that says the same; None if absent.
   """
 
   id: str
@@ -59,7 +59,7 @@ class SquadFile:
 
   @property
   def looks_like_training(self) -> bool:
-    """Whether no question has two answers; published dev files have more."""
+    """Whether no question has several answers; in dev files, many do."""
     return all(len(question.answers) <= 1 for question in self.questions)
 
 
@@ -67,7 +67,7 @@ def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
   """Reads a SQuAD JSON file; in version `1.1` every question has an answer.
 
   Raises:
-    UsageError: If something that scoring needs is not there, or an id is used
+    UsageError: If something that scoring needs is missing, or an id is used
       twice.
   """
   path = files.as_path(path)
@@ -94,8 +94,8 @@ def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
 
   Raises:
     UsageError: If an answer is not in its context where `answer_start` says, a
-      text is missing, `is_impossible` does not agree with the answers, or there
-      are several answers to learn.
+      text is missing, `is_impossible` does not agree with the answers, or a
+      training question has several answers.
   """
   for question in squad.questions:
     fault = _fault(question, squad.version, for_training)
@@ -157,7 +157,7 @@ def _questions(path: files.Path, content: Any) -> Iterator[Question]:
 
 
 def _place(path: files.Path, name: Any) -> str:
-  """Returns `file:line: name`, by a search for the name in quotes."""
+  """Returns `file:line: name`, with the line of the name in quotes."""
   text = files.read_text(path)
   line = text.count("\n", 0, max(0, text.find(json.dumps(name)))) + 1
   return f"{path}:{line}: {name}"

@@ -1,7 +1,7 @@
 """SQuAD questions to TFRecords for Model Garden's question answering task.
 
-Through Model Garden's reader and converter, with a tokenizer that is several
-times faster. Turning logits back into text is `predictions`.
+Uses Model Garden's reader and converter, with a tokenizer that is several times
+faster. `predictions` turns logits back into text.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ BERT_WINDOWS = Windows()
 
 @dataclasses.dataclass
 class EvalFeatures:
-  """What turns logits back into answers.
+  """What is needed to turn logits back into answers.
 
   Attributes:
-    examples: Model Garden's `SquadExample`s, one a question.
-    features: Model Garden's `InputFeatures`, one a window.
+    examples: Model Garden's `SquadExample`s, one per question.
+    features: Model Garden's `InputFeatures`, one per window.
   """
 
   examples: list[squad_lib.SquadExample]
@@ -45,9 +45,9 @@ def write_train_records(
   """Writes the windows of a training file that `check_convertible` passed.
 
   Returns:
-    The number of questions, and that of the windows written. Model Garden
-    leaves out questions whose answer it cannot find after its own splitting at
-    white space.
+    The number of questions, and of windows written. Model Garden leaves out
+    questions whose answer it cannot find after its own splitting at white
+    space.
   """
   with files.complete_or_absent(output) as scratch:
     writer = squad_lib.FeatureWriter(scratch, is_training=True)
@@ -66,11 +66,11 @@ def build_eval_features(
   windows: Windows = BERT_WINDOWS,
   output: files.PathLike | None = None,
 ) -> EvalFeatures:
-  """Returns the windows of an evaluation file, and writes them if asked to.
+  """Returns the windows of an evaluation file; `output` gets their records.
 
-  About 7 seconds for a SQuAD dev file, so that they are not stored but built
-  again from the JSON file when answers are to be read off logits. The ids of
-  the windows come out the same each time.
+  A SQuAD dev file takes about 7 seconds, so the features are not stored but
+  rebuilt from the JSON file when logits are turned into answers. The ids of the
+  windows are the same each time.
   """
   features: list[squad_lib.InputFeatures] = []
   add = lambda feature, is_padding: features.append(feature)
@@ -95,7 +95,7 @@ def _convert(path, version, tokenizer, windows, is_training, output_fn):
     **dataclasses.asdict(windows),
     is_training=is_training,
     output_fn=output_fn,
-    # A window a batch: Model Garden then adds none to fill the last batch.
+    # With one window per batch, Model Garden adds none to fill the last batch.
     batch_size=None if is_training else 1,
   )
   return examples, count
@@ -113,14 +113,14 @@ def write_squad_directory(
   """Adds a split to a directory of records with `vocab.txt` and a manifest.
 
   Args:
-    squad: The questions of the split, passed by `check_convertible`.
+    squad: The questions of the split, which `check_convertible` has passed.
     split: `train` or `eval`. The file of an evaluation split is copied to
       `eval.json`, where scoring and Model Garden's task find it.
     output_dir: The directory. It may hold the other split, made with the same
       version, vocabulary and lengths.
     tokenizer: Makes the tokens.
     windows: The lengths.
-    report: Is told a line when the split is finished.
+    report: Called with a line when the split is finished.
 
   Returns:
     The manifest.

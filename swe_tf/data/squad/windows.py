@@ -1,4 +1,4 @@
-"""Windows over long paragraphs: their lengths. Imports no TensorFlow."""
+"""The lengths of windows over long paragraphs. Imports no TensorFlow."""
 
 import dataclasses
 

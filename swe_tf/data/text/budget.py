@@ -1,4 +1,4 @@
-"""How many tokens of a sequence are predicted, without TensorFlow."""
+"""How many tokens of a sequence are predicted. Imports no TensorFlow."""
 
 import math
 
@@ -10,10 +10,9 @@ def max_predictions(
 ) -> int:
   """Returns the most predictions in a sequence.
 
-  That is what a config asks for; 0 and None stand for `seq_length * rate`,
-  rounded up.
+  That is `asked`; 0 and None stand for `seq_length * rate`, rounded up.
   """
-  # 0.15 * 20 is 3.0000000000000004 for some orders of multiplication.
+  # In floating point, 100 * 0.07 is 7.000000000000001.
   found = asked or math.ceil(round(seq_length * rate, 6))
   if found > seq_length:
     raise errors.UsageError(

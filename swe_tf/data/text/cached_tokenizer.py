@@ -1,7 +1,7 @@
 """The tokenizer for Model Garden's GLUE and SQuAD converters, text by text.
 
-Whole files of raw text are better off with `tokenizers`, which gives the same
-ids inside a graph.
+For whole files of raw text use `tokenizers`, which gives the same ids inside a
+graph.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from swe_tf.data.text import vocab as vocab_lib
 
 
 class CachedTokenizer:
-  """Model Garden's WordPiece or single characters, as the vocabulary asks.
+  """Model Garden's WordPiece, or characters for a character vocabulary.
 
-  Every word is tokenized only once: a few ten thousand words make up nearly
-  all of a corpus. The tokens are those of `FullTokenizer` by construction: it
-  never looks beyond a space. Characters have a space after every word, as
-  `tokenizers.CharacterTokenizer` writes it.
+  Every word is tokenized only once: a few tens of thousands of words make up
+  nearly all of a corpus. The tokens are those of `FullTokenizer` by
+  construction, as it never looks beyond a space. Characters have a space after
+  every word, as in `tokenizers.CharacterTokenizer`.
 
   Attributes:
     vocab_file: The vocabulary file.
-    vocabulary: What is in it.
-    do_lower_case: Whether it is an uncased one. Characters always are.
+    vocabulary: Its content.
+    do_lower_case: Whether it is uncased. Characters always are.
   """
 
   def __init__(self, vocab_file: files.PathLike, do_lower_case: bool = True):
@@ -39,7 +39,7 @@ class CachedTokenizer:
     )
 
   def facts(self) -> dict[str, Any]:
-    """Returns what tells two tokenizers apart, for a manifest."""
+    """Returns what identifies the tokenizer, for a manifest."""
     return {
       "vocab_size": len(self.vocabulary),
       "vocab_sha256": self.vocabulary.sha256,

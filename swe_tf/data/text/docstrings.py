@@ -1,9 +1,9 @@
-"""English text that is on every machine: the docstrings of the dependencies.
+"""English text found on every machine: the docstrings of the dependencies.
 
 The corpus of the demo and of the laptop experiments. Source files are read,
 never imported; nothing is downloaded or shipped. It is technical prose, less
-varied than an encyclopedia: good for comparing methods at a small scale, not
-for a model that anybody should use.
+varied than an encyclopedia: good for comparing methods at a small scale, but
+not for training a model that anybody should use.
 """
 
 import ast
@@ -33,7 +33,7 @@ _VALIDATION_PERCENT = 5
 _MIN_WORDS = 8
 _MIN_PROSE = 0.85
 _PROSE = str.maketrans("", "", f"{string.ascii_letters} ,.'")
-# A literal that opens a file, or the block of a class or of a function.
+# A literal that opens a file, or the body of a class or a function.
 _DOCSTRING = re.compile(
   r'''(?:\A(?:\#[^\n]*\n|\s)*|:[ \t]*(?:\#[^\n]*)?\n\s*)
         ([rR]?"""(?:[^"\\]+|\\.|"(?!""))*""")''',
@@ -47,7 +47,7 @@ class CorpusPaths(NamedTuple):
   """The files of a corpus.
 
   Attributes:
-    train: The training text, documents with blank lines between them.
+    train: The training text: documents separated by blank lines.
     validation: The validation text.
     vocab: A character vocabulary of the training text.
   """
@@ -65,14 +65,14 @@ def write_corpus(
 ) -> CorpusPaths:
   """Writes the docstrings of the installed packages as a corpus.
 
-  The same packages give the same files. Documents come in the order of their
-  hashes: text of all packages is mixed everywhere, a larger corpus starts with
-  the smaller one, and a document never moves from training to validation.
+  The same packages give the same files. Documents are in the order of their
+  hashes: the text of all packages is mixed throughout, a larger corpus starts
+  with the smaller one, and a document never moves from training to validation.
 
   Args:
-    output_dir: The folder to write to; it is made if need be.
+    output_dir: The folder to write to; created if necessary.
     max_bytes: The most text to write. All packages together have about 10 MB.
-    vocab_size: The size of the character vocabulary, special tokens included.
+    vocab_size: The size of the character vocabulary, with special tokens.
     packages: The packages to read besides the standard library.
   """
   train: list[str] = []
@@ -107,7 +107,7 @@ def character_vocab(texts: Iterable[str], size: int) -> list[str]:
   """Returns the special tokens and the most frequent lower-case characters."""
   characters = itertools.chain.from_iterable(map(str.lower, texts))
   counts = collections.Counter(characters)
-  # White space is one token: the tokenizer makes single spaces of it.
+  # White space is one token: the tokenizer turns it into single spaces.
   spaces = [char for char in counts if char.isspace()]
   counts[" "] = sum(counts.pop(char) for char in spaces)
   ranked = sorted(counts, key=lambda char: (-counts[char], char))
@@ -116,10 +116,10 @@ def character_vocab(texts: Iterable[str], size: int) -> list[str]:
 
 
 def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
-  """Yields the prose of every docstring, one paragraph a line.
+  """Yields the prose of every docstring, one paragraph per line.
 
-  The standard library and the help texts of Python come first. Packages that
-  are not installed are left out. No paragraph comes twice.
+  The standard library and Python's help texts come first. Packages that are not
+  installed are left out. No paragraph appears twice.
   """
   folders = [sysconfig.get_path("stdlib")]
   for package in packages:
@@ -144,7 +144,7 @@ def _python_files(folder: str) -> Iterator[str]:
 
 
 def _texts(path: str) -> Iterator[str]:
-  """Yields the docstrings of a source file, cleaned of their indentation."""
+  """Yields the docstrings of a source file, without their indentation."""
   with open(path, encoding="utf-8", errors="replace") as f:
     source = f.read()
   if path.endswith(os.path.join("pydoc_data", "topics.py")):
@@ -152,8 +152,8 @@ def _texts(path: str) -> Iterator[str]:
     assert isinstance(topics, ast.Assign | ast.AnnAssign) and topics.value
     yield from ast.literal_eval(topics.value).values()
     return
-  # A regular expression finds the literals: parsing the whole of SciPy and
-  # TensorFlow takes half a minute.
+  # A regular expression finds the literals: parsing all of SciPy and TensorFlow
+  # takes half a minute.
   for literal in _DOCSTRING.findall(source):
     with warnings.catch_warnings():
       # Invalid escapes in other people's docstrings.

@@ -2,8 +2,8 @@
 
 The masked language model of BERT: 15% of the tokens are predicted; 80% of
 these are replaced by [MASK], 10% by a random token, 10% are left as they are.
-With whole-word masking all pieces of a word are predicted or none, and all
-meet the same fate.
+With whole-word masking, either all pieces of a word are predicted or none, and
+all of them meet the same fate.
 
 Masks are a pure function of a seed and the place of the example, so that a
 resumed run, an evaluation and a repeated `swe prepare` see the same ones. The
@@ -20,8 +20,8 @@ from swe_tf.data.text import tokenizers
 
 MASKINGS = ("random", "whole_word")
 
-# What an example's random numbers decide, each one row: the order in which
-# words are taken, the fate of a word, the token that replaces a token.
+# What the rows of an example's random numbers decide: the order in which words
+# are taken, the fate of a word, and the token that replaces a token.
 _ORDER, _FATE, _REPLACEMENT = range(3)
 
 
@@ -32,7 +32,7 @@ def draw(
 
   An example's numbers depend on its own place alone, not on the batch it is
   drawn with: Philox, a counter-based generator, is set to the place of the
-  first one. `tf.random.stateless_uniform` starts at 0 always.
+  first one. `tf.random.stateless_uniform` always starts at 0.
 
   Args:
     seed: The seed of the run.
@@ -63,10 +63,10 @@ class Masker:
   """Masks batches of packed sequences.
 
   Attributes:
-    tokenizer: The tokenizer that made the ids: it knows which of them are
+    tokenizer: The tokenizer that made the ids. It knows which of them are
       special, and which continue a word.
     masking: `random` or `whole_word`.
-    rate: The part of the maskable tokens to predict.
+    rate: The fraction of the maskable tokens to predict.
     max_predictions: The most predictions in a sequence.
   """
 
@@ -100,7 +100,7 @@ class Masker:
     Returns:
       A dict with the masked `input_word_ids`, their `input_mask`, and
       `masked_lm_positions` (ascending), `masked_lm_ids`, `masked_lm_weights`:
-      each `[batch, max_predictions]`, filled up with zeros.
+      each `[batch, max_predictions]`, padded with zeros.
     """
     vocabulary = self.tokenizer.vocabulary
     words = self._words(ids)
@@ -111,7 +111,7 @@ class Masker:
     replacement = tf.gather(draws[:, _REPLACEMENT], positions, batch_dims=1)
     inputs = tf.where(fate < 0.9, self._random_ids(replacement), labels)
     inputs = tf.where(fate < 0.8, vocabulary.id_of("[MASK]"), inputs)
-    # Unused slots point at position 0: they write back what stands there.
+    # Unused slots point at position 0: they write back what is there.
     inputs = tf.where(weights > 0, inputs, labels)
     rows = tf.range(tf.shape(ids)[0])[:, tf.newaxis]
     places = tf.stack([rows + tf.zeros_like(positions), positions], -1)
@@ -135,8 +135,8 @@ class Masker:
     """Returns the positions to predict and their weights, slot by slot."""
     length = ids.shape[1]
     maskable = tf.gather(self.tokenizer.vocabulary.is_text, ids)
-    # [CLS] is never selected, so its number is free to round the budget: up or
-    # down at random, or short sequences would miss the rate.
+    # The budget is rounded up or down at random: otherwise, short sequences
+    # would miss the rate. [CLS] is never selected, so its number is free.
     budget = self.rate * tf.math.count_nonzero(
       maskable, 1, keepdims=True, dtype=tf.float32
     )
@@ -148,7 +148,7 @@ class Masker:
       keys, ranking = tf.math.top_k(keys, k=self.max_predictions)
       taken = (keys >= 0) & (tf.range(self.max_predictions) < budget)
     else:
-      # The pieces of a word share its key and stay together: equal keys keep
+      # The pieces of a word share its key and stay together, as equal keys keep
       # their order. Three times the predictions are enough to choose from.
       keys = tf.where(maskable, tf.gather(order, words, batch_dims=1), -1.0)
       size = min(length, 3 * self.max_predictions + 1)
@@ -170,14 +170,14 @@ class Masker:
 def _take_words(words, maskable, budget, is_all):
   """Takes whole words in the given order, as many as the budget allows.
 
-  The words before the budget's end are taken. One word may lie across it:
-  words of one piece, next in the order, take its place.
+  Words that end within the budget are taken. If a word lies across its end, the
+  next words of a single piece take its place.
 
   Args:
     words: `int32[batch, pieces]`: the word of each piece.
     maskable: `bool[batch, pieces]`: whether a piece may be taken.
     budget: `int32[batch, 1]`: the most pieces to take.
-    is_all: Whether all pieces are here; if not, the last word may go on.
+    is_all: Whether all pieces are given; if not, the last word may be cut off.
 
   Returns:
     `bool[batch, pieces]`: whether a piece is taken.

@@ -1,8 +1,8 @@
 """Sentence pairs for BERT's next sentence prediction.
 
-In half of the pairs the second part is the text that follows the first, in
-the other half it is text from another document of the same shard. The paper
-trains without pairs; they are here for comparisons with the original BERT.
+In half of the pairs, the second part is the text that follows the first; in the
+other half, it is text from another document of the same shard. The paper trains
+without pairs; they are here for comparisons with the original BERT.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ def make_pairs(
   vocabulary: vocab_lib.Vocabulary,
   rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Makes a pair of every sequence.
+  """Makes a pair from every sequence.
 
   Args:
-    sequences: The ids of the sentences of the sequences.
-    documents: The document of every sequence.
+    sequences: The ids of the sentences in each sequence.
+    documents: The document of each sequence.
     seq_length: The length of a pair with its special tokens.
     vocabulary: The vocabulary of the ids.
     rng: The source of randomness.

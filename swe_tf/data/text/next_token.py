@@ -1,8 +1,8 @@
 """Every token predicts the one after it: the features of a causal model.
 
-They are those of the masked language model, so that its task, head and metrics
-serve both. Only an encoder that is `causal` has something to learn from them:
-another one would see what it is asked for.
+The features are those of the masked language model, so that its task, head and
+metrics serve both. Only a `causal` encoder can learn from them: any other sees
+the tokens that it has to predict.
 """
 
 import tensorflow as tf

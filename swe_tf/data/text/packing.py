@@ -1,9 +1,9 @@
-"""Lines of text to sequences of token ids, inside a TensorFlow graph.
+"""Packs lines of text into sequences of token ids, inside a TensorFlow graph.
 
 Documents follow each other in a sequence, with [SEP] between them, and each
 sequence holds whole sentences: [CLS] sentence sentence [SEP] sentence [SEP].
-A sentence is cut, between two words, only where it is longer than a whole
-sequence. Choosing what to predict in a sequence is `masking`.
+A sentence is cut, between two words, only if it is longer than a whole
+sequence. `masking` chooses what to predict in a sequence.
 """
 
 import dataclasses
@@ -18,7 +18,8 @@ _HEADING = r"(= )+[^=]+( =)+"
 _TITLE = r"= [^=]+ ="
 
 # Lines to pack in one call. The last sequence of a call is padded, so half a
-# sequence is lost in a thousand lines; more lines leave the processor's cache.
+# sequence is lost per thousand lines; more lines would not fit the processor's
+# cache.
 LINES_PER_CHUNK = 1024
 
 # Three special tokens, and something between them.
@@ -26,14 +27,14 @@ _MIN_SEQ_LENGTH = 8
 
 
 def split_documents(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Drops the blank lines and finds where documents start.
+  """Drops blank lines and finds where documents start.
 
   A document starts after a blank line and at a WikiText title. The blank lines
-  around WikiText's headings are layout: they end no document.
+  around WikiText's headings are layout and do not end a document.
 
   Returns:
     The lines that are not blank, stripped, and for each whether a document
-    starts there. It says nothing about the first line, which needs no [SEP].
+    starts there. For the first line, which needs no [SEP], this means nothing.
   """
   lines = tf.strings.strip(lines)
   blank = tf.equal(lines, "")
@@ -72,7 +73,7 @@ class Packer:
         in one call waste less.
 
     Returns:
-      `int32[sequences, seq_length]`: a function of the lines alone.
+      `int32[sequences, seq_length]`, which depends on the lines alone.
     """
     id_of = self.tokenizer.vocabulary.id_of
     cls, sep, pad = map(id_of, ("[CLS]", "[SEP]", "[PAD]"))
@@ -104,7 +105,7 @@ class Packer:
   def pack_documents(
     self, lines: tf.Tensor, room: int
   ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    """Packs each document by itself, without special tokens.
+    """Packs each document separately, without special tokens.
 
     Returns:
       The ids `[sequences, (sentences), (ids)]`, at most `room` in a sequence,
@@ -120,8 +121,8 @@ class Packer:
   def _units(self, lines, room):
     """Returns the units that packing keeps whole: at most `room` ids each.
 
-    Longer ones are cut into their words, and a word that is longer still into
-    its pieces.
+    Longer ones are split into words, and words that are still too long into
+    pieces.
 
     Returns:
       The ids `[units, (ids)]`, and for each unit whether it starts a document.
@@ -147,7 +148,7 @@ class Packer:
   def _split_long(self, starts, ids, room):
     """Adds the starts of words in units longer than `room`.
 
-    In words that are longer still, every id gets a start.
+    In words that are still too long, every id becomes a start.
     """
 
     def add(starts, keep):
@@ -169,9 +170,9 @@ def _cut(lengths, starts_document, room, document=None):
 
   Args:
     lengths: `int32[units]`: the lengths of the units, none above `room`.
-    starts_document: `bool[units]`: whether a [SEP] stands before the unit,
-      unless it is the first of its sequence.
-    room: The most ids of a sequence.
+    starts_document: `bool[units]`: whether a [SEP] precedes the unit, unless it
+      is the first of its sequence.
+    room: The most ids in a sequence.
     document: `int32[units]`: the number of the unit's document, if sequences
       end with documents and no [SEP] is needed.
 
@@ -183,7 +184,7 @@ def _cut(lengths, starts_document, room, document=None):
     separator = tf.zeros_like(separator)
   count = tf.size(lengths)
   before = tf.concat([[0], tf.cumsum(lengths + separator)], 0)
-  # For each unit, the first that does not fit in a sequence that it starts.
+  # For each unit, the first that does not fit in a sequence that starts there.
   ends = before[:-1] + separator + room
   beyond = tf.searchsorted(before, ends, side="right") - 1
   if document is not None:
@@ -191,7 +192,7 @@ def _cut(lengths, starts_document, room, document=None):
     beyond = tf.minimum(beyond, document_ends)
 
   # Sequences start at unit 0, beyond[0], beyond[beyond[0]], ...: after n rounds
-  # the first 2**n of them are marked, and `jump` leads 2**n sequences on.
+  # the first 2**n of them are marked, and `jump` leads 2**n sequences ahead.
   def double(is_start, jump):
     reached = tf.math.unsorted_segment_max(is_start, jump, count + 1)
     return tf.maximum(is_start, reached), tf.gather(jump, jump)

@@ -1,9 +1,9 @@
 """Masked examples from raw text, made while training.
 
-Text files, or documents in TFRecords (`text_records`), are tokenized, packed
-and masked by the input pipeline itself, with new masks in every pass; nothing
-is written. `swe prepare pretraining` is the alternative for corpora that are
-read many times: it writes TFRecords.
+The input pipeline itself tokenizes, packs and masks text files or documents in
+TFRecords (`text_records`), with new masks in every pass; nothing is written.
+For corpora that are read many times, `swe prepare pretraining` writes TFRecords
+instead.
 """
 
 from collections.abc import Collection
@@ -31,10 +31,10 @@ from swe_tf.data.text import vocab
 class PretrainTextDataConfig(cfg.DataConfig):
   """Data config for language modelling on raw text files.
 
-  The files (UTF-8, plain or .gz) hold documents with blank lines between them,
-  or are in WikiText's format; or they are TFRecords, with `tfrecord` in their
-  names, that have a document each. `tfds_name` and `tfds_split` name a set of
-  TensorFlow Datasets instead, such as `wiki40b/en`.
+  The files (UTF-8, plain or .gz) hold documents separated by blank lines, or
+  are in WikiText's format. They can also be TFRecords, with `tfrecord` in their
+  names and one document per record. `tfds_name` and `tfds_split` name a data
+  set of TensorFlow Datasets instead, such as `wiki40b/en`.
 
   Attributes:
     seq_length: The length of the sequences.
@@ -42,13 +42,14 @@ class PretrainTextDataConfig(cfg.DataConfig):
       `seq_length * masking_rate`, rounded up.
     use_next_sentence_label: Must be False: there are no sentence pairs here.
     text_feature: The feature of a record that has the text.
-    vocab_file_path: The vocabulary, one token a line.
+    vocab_file_path: The vocabulary, one token per line.
     tokenizer: `wordpiece`, or `character` with a vocabulary of characters.
-    lower_case: Whether WordPiece lowers the case and strips accents. Character
-      models always lower it.
-    masking: `random` tokens or `whole_word`; or `next_token`: nothing is
-      masked, each token predicts the one after it, for a causal encoder.
-    masking_rate: The part of the tokens to predict; `next_token` predicts all.
+    lower_case: Whether WordPiece lower-cases text and strips accents. The
+      character tokenizer always lower-cases.
+    masking: `random` tokens or `whole_word`; or `next_token`, for a causal
+      encoder: nothing is masked, and each token predicts the one after it.
+    masking_rate: The fraction of the tokens to predict; `next_token` predicts
+      all.
     seed: The seed of the order and of the masks; None stands for the seed of
       the task.
     shuffle_buffer_size: See base class; here it counts sequences.
@@ -90,7 +91,7 @@ def reads_records(params: PretrainTextDataConfig) -> bool:
 
 
 def build_tokenizer(params: PretrainTextDataConfig) -> tokenizers.Tokenizer:
-  """Returns the tokenizer that `params` asks for."""
+  """Returns the tokenizer that `params` selects."""
   vocabulary = vocab.Vocabulary.load(library.find(params.vocab_file_path))
   if params.tokenizer == "wordpiece":
     return tokenizers.WordPieceTokenizer(vocabulary, params.lower_case)

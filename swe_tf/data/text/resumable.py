@@ -1,19 +1,19 @@
-"""An input reader that starts at any training step.
+"""An input reader that can start at any training step.
 
 Stock Model Garden starts the data from the beginning after a restart. Here
 the batches are a pure function of the files, the seed and the step, and
 `read(start_step=n)` yields what an uninterrupted run sees from step n on.
 
-The stream of examples is made of *segments*: in each pass over the data the
-files are put in a new order and cut into groups of `cycle_length`; a segment
-is the examples of one group, interleaved and shuffled with a buffer. No
+The stream of examples consists of *segments*: in each pass over the data the
+files are put in a new order and divided into groups of `cycle_length`; a
+segment is the examples of one group, interleaved and shuffled with a buffer. No
 segment depends on another, so whole segments are skipped by arithmetic, and
 only the examples of one group are skipped by reading, before they are decoded.
 Batches are cut from the endless stream: a pass leaves no remainder.
 
-Not resumable: the tf.data service, `cache` and TFDS. They read as in Model
-Garden, from the beginning; with the service, every one of its workers goes
-through all examples in an order of its own.
+Not resumable: the tf.data service, `cache` and TFDS. They read from the
+beginning, as in Model Garden; with the service, each worker goes through all
+examples in an order of its own.
 """
 
 from collections.abc import Callable, Collection
@@ -29,7 +29,7 @@ from swe_tf import errors
 from swe_tf.data.text import segments as segments_lib
 
 # The files of a segment, if `cycle_length` is not set. Stock Model Garden lets
-# tf.data choose by the machine's cores: then the order would depend on them.
+# tf.data choose by the machine's cores, so the order would depend on them.
 _CYCLE_LENGTH = 16
 
 
@@ -37,7 +37,7 @@ class ResumableInputReader(input_reader.InputReader):
   """Model Garden's `InputReader` with a `start_step`.
 
   It honours the fields of `DataConfig` as the stock reader does, except that
-  the order is always deterministic and that `seed: null` means 0.
+  the order is always deterministic and `seed: null` means 0.
   """
 
   def __init__(
@@ -53,15 +53,15 @@ class ResumableInputReader(input_reader.InputReader):
 
     Args:
       params: The data config.
-      dataset_fn: A function of a scalar string tensor, the name of a file,
-        that returns the dataset of its examples. It must be deterministic.
-      count_fn: A function of a file's name that returns the number of its
-        examples, if that is known without reading. It may return None.
+      dataset_fn: Takes the name of a file, a scalar string tensor, and returns
+        the dataset of its examples. It must be deterministic.
+      count_fn: Takes the name of a file and returns the number of its examples,
+        or None if that is not known without reading.
       with_places: Whether elements are `(place, example)`, where the place
         counts the examples of this input pipeline from the beginning of the
-        run: the key to draw random numbers with.
-      bad_files: Files that cannot be read to their end. They end before the
-        first example that cannot be read.
+        run. It is the key for drawing random numbers.
+      bad_files: Files that cannot be read to their end. They are cut before
+        the first unreadable example.
       **kwargs: The other arguments of `InputReader`.
     """
     if bad_files:
@@ -88,7 +88,7 @@ class ResumableInputReader(input_reader.InputReader):
     self._seed = params.seed or 0
     self._deterministic = True
     self._buffer_size = params.shuffle_buffer_size
-    # The base class shuffles what it is given. Segments are shuffled already,
+    # The base class shuffles what it is given. Segments are already shuffled,
     # and a buffer of one leaves their order alone.
     self._shuffle_buffer_size = 1
 
@@ -104,8 +104,8 @@ class ResumableInputReader(input_reader.InputReader):
       input_context: The input pipeline, as in `InputReader.read`. In a step
         every replica takes one batch from its pipeline.
       dataset: As in `InputReader.read`: replaces the files, with no resuming.
-      start_step: The number of steps taken already. Evaluation data starts
-        at 0 always.
+      start_step: The number of steps already taken. Evaluation data always
+        starts at 0.
     """
     if not self._resumable or dataset is not None:
       if start_step:
@@ -156,7 +156,7 @@ class ResumableInputReader(input_reader.InputReader):
   ) -> tf.data.Dataset:
     """Returns one pipeline's examples from its example `start` on."""
     segments = segments_lib.Segments(
-      # Stores list their files in orders of their own.
+      # Each file store lists its files in its own order.
       files=sorted(self._matched_files),
       cycle_length=self._cycle_length or _CYCLE_LENGTH,
       seed=self._seed if self._is_training else None,
@@ -175,8 +175,8 @@ class ResumableInputReader(input_reader.InputReader):
       )
 
     def read_segment(index):
-      # The order is a function of `train_data.seed` alone: a global seed, set
-      # for the weights, must not reach the shuffle.
+      # The order depends on `train_data.seed` alone: a global seed, set for the
+      # weights, must not reach the shuffle.
       tf.compat.v1.set_random_seed(None)
       dataset = tf.data.Dataset.from_tensor_slices(segments.files_of(index))
       dataset = dataset.interleave(
@@ -199,7 +199,7 @@ class ResumableInputReader(input_reader.InputReader):
     return stream.enumerate(start) if self._with_places else stream
 
   def _count(self, path: str) -> int:
-    """Returns the number of examples of a file, reading it only once."""
+    """Returns the number of examples in a file, reading it at most once."""
     if path not in self._counts:
       # A bad file has fewer examples than its manifest says.
       count = None
@@ -222,7 +222,7 @@ class ResumableInputReader(input_reader.InputReader):
 
 
 def _cut(dataset_fn, bad_files: Collection[str]):
-  """Returns `dataset_fn`, but files that break off end there instead."""
+  """Wraps `dataset_fn` so that bad files end before they fail."""
   paths = sorted(bad_files)
   sizes = [_readable_examples(dataset_fn, path) for path in paths]
 

@@ -1,6 +1,6 @@
 """Which files are read when: the order of a training run's input.
 
-Pure arithmetic on file names and counts, for `resumable`. It reads no file.
+Pure arithmetic on file names and counts, for `resumable`. It reads no files.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,14 +11,14 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class Segments:
-  """The segments of one input pipeline, numbered through all passes from 0.
+  """The segments of one input pipeline, numbered from 0 through all passes.
 
-  A pass is the whole data once, in an order of its own. A segment is a group
-  of `cycle_length` files of a pass (less at its end), read together.
+  A pass reads all of the data once, in an order of its own. A segment is a
+  group of `cycle_length` files of a pass (fewer at its end), read together.
 
-  Pipelines share the work by files, as in stock Model Garden; if there are
-  fewer files than pipelines every pipeline reads all of them, and takes its
-  part of the records.
+  Pipelines divide the files among them, as in stock Model Garden. If there are
+  fewer files than pipelines, every pipeline reads all files and takes its share
+  of the records.
 
   Attributes:
     files: The names of all files.
@@ -36,7 +36,7 @@ class Segments:
 
   @property
   def records_are_sharded(self) -> bool:
-    """Whether pipelines share records, because there are too few files."""
+    """Whether pipelines divide records, because there are too few files."""
     return len(self.files) < self.num_pipelines
 
   @property
@@ -87,11 +87,11 @@ class Segments:
 
     Args:
       start: The number of the record, from 0.
-      count: A function that returns the number of a file's records. It is
-        called only for files that come before the record.
+      count: Returns the number of records in a file. It is called only for
+        files of segments up to that of the record.
 
     Returns:
-      The segment of the record and its number there.
+      The record's segment, and its number within the segment.
     """
     index = passed = 0
     while True:

@@ -1,8 +1,8 @@
-"""Text files on the way in: found, checked, and cut into blocks of lines.
+"""Finds and checks text files, and splits them into blocks of lines.
 
-Reads UTF-8, plain or .gz, and TFRecords with a document each, here or in any
-place that TensorFlow can open. A block is what one shard is made of. Splitting
-lines into documents is `packing`.
+Reads UTF-8, plain or .gz, and TFRecords with one document per record, on this
+machine or anywhere that TensorFlow can open. One shard is made from one block.
+`packing` splits lines into documents.
 """
 
 import codecs
@@ -18,7 +18,7 @@ import zlib
 from swe_tf import errors
 from swe_tf import files
 
-# How much is looked at before training; `swe prepare` reads everything.
+# How much is checked before training; `swe prepare` reads everything.
 PEEK_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 22
 
@@ -29,9 +29,9 @@ class TextFile:
 
   Attributes:
     path: Its path.
-    size: The number of its bytes, decompressed.
-    lines: The number of its lines.
-    crc32: The checksum of these bytes: a file that changes has another.
+    size: The number of bytes, decompressed.
+    lines: The number of lines.
+    crc32: The checksum of these bytes, which shows if the file changes.
   """
 
   path: str
@@ -42,7 +42,7 @@ class TextFile:
 
 @contextlib.contextmanager
 def open_text(path: str) -> Iterator[IO[bytes]]:
-  """Opens a file for reading bytes; .gz is decompressed, records are lines."""
+  """Opens a file as bytes; .gz is decompressed, records become lines."""
   if "tfrecord" in os.path.basename(path):
     from swe_tf.data.text import text_records
 
@@ -76,7 +76,7 @@ def match(patterns: str) -> list[str]:
 
 
 def check(path: str, max_bytes: int | None = None) -> TextFile:
-  """Returns what is in a text file, or in its first `max_bytes`.
+  """Checks a text file, or its first `max_bytes`.
 
   Raises:
     UsageError: If the file cannot be read, is blank, binary or not UTF-8.
@@ -118,7 +118,7 @@ def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
   """Yields the text of the files in `count` blocks of about the same size.
 
   Block i has the lines that start in the i-th part of the text, so it depends
-  on the files and on `count` alone. A blank line stands between files.
+  only on the files and `count`. Files are separated by a blank line.
   """
   total = sum(text.size for text in texts)
   offset = index = 0
@@ -142,8 +142,8 @@ def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
 def read_block(texts: Sequence[TextFile], count: int, index: int) -> bytes:
   """Returns one of the blocks of `read_blocks`, without reading the others.
 
-  For a worker that makes a single shard. Plain files are opened where the
-  block begins; .gz and records are read from their beginning.
+  For a worker that makes a single shard. Plain files are read from where the
+  block begins, .gz and records from their beginning.
   """
   total = sum(text.size for text in texts)
   first, end = (-(-total * i // count) for i in (index, index + 1))

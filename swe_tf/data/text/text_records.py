@@ -1,9 +1,10 @@
-"""Documents in TFRecords, one a record, as Model Garden's text data has them.
+"""Documents in TFRecords, one per record, as in Model Garden's text data.
 
-A record is a `tf.train.Example` with a string feature, `text` by default; so
-are the files of text sets in TensorFlow Datasets, such as `wiki40b/en`. They
-become lines with a blank one after each document, which is how the rest of the
-package knows text: what follows is the same for both, bit for bit.
+A record is a `tf.train.Example` with a string feature, `text` by default. The
+text sets of TensorFlow Datasets, such as `wiki40b/en`, have such files too.
+Documents become lines, with a blank one after each document. This is what a
+text file looks like to the rest of the package, so what follows is the same for
+both, bit for bit.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ _MARK = "tfrecord"
 
 
 def are_records(paths: Sequence[str]) -> bool:
-  """Whether paths or patterns name TFRecords: by `tfrecord` in their names.
+  """Whether paths or patterns are TFRecords: have `tfrecord` in their names.
 
   Raises:
     UsageError: If some do and some do not.
@@ -50,7 +51,7 @@ def read_lines(path: tf.Tensor, feature: str) -> tf.data.Dataset:
 
 
 class _Text(io.RawIOBase):
-  """The lines of a file's documents, to be read like a text file."""
+  """The lines of a file's documents, readable like a text file."""
 
   def __init__(self, path: str, feature: str):
     super().__init__()
@@ -70,7 +71,7 @@ class _Text(io.RawIOBase):
 
 
 def open_text(path: str, feature: str = "text") -> IO[bytes]:
-  """Opens a file of records as the text file with the same lines."""
+  """Opens a file of records as a text file with the same lines."""
   check(path, feature)
   return io.BufferedReader(_Text(path, feature), 1 << 20)
 
@@ -81,7 +82,7 @@ def check(path: str, feature: str) -> None:
   try:
     record = next(iter(tf.data.TFRecordDataset(path, kind))).numpy()
     found = tf.train.Example.FromString(record).features.feature
-  except Exception as error:  # Whatever a broken file raises.
+  except Exception as error:  # A broken file can raise anything.
     raise errors.UsageError(
       f"cannot read a record of {path}; check that it is a TFRecord file and "
       "whole."
@@ -95,17 +96,17 @@ def check(path: str, feature: str) -> None:
 
 
 def files_of_tfds(name: str, split: str, data_dir: str = "") -> list[str]:
-  """Returns the files of a split of a set in TensorFlow Datasets.
+  """Returns the files of a split in TensorFlow Datasets.
 
-  TFDS downloads the set, unless it has done so before.
+  TFDS downloads the data unless it has done so before.
 
   Args:
-    name: The name of the set, such as `wiki40b/en`.
+    name: The name of the data set, such as `wiki40b/en`.
     split: The name of the split.
-    data_dir: Where TFDS keeps its data; its own default if empty.
+    data_dir: Where TFDS keeps its data; empty for its default.
 
   Raises:
-    UsageError: If it cannot, or has no such split.
+    UsageError: If TFDS cannot provide the data, or has no such split.
   """
   where = {"data_dir": data_dir} if data_dir else {}
   builder = tfds_files.prepare(name, "tfds_name", **where)

@@ -1,8 +1,8 @@
-"""Text lines to token ids, inside a TensorFlow graph.
+"""Converts lines of text to token ids, inside a TensorFlow graph.
 
 Two tokenizers with one interface: WordPiece, as BERT uses it, and single
-characters, for models that train on a laptop. Cutting the ids into sequences
-is `packing`.
+characters, for models that train on a laptop. `packing` makes sequences of the
+ids.
 """
 
 import numpy as np
@@ -27,19 +27,19 @@ _MAX_BYTES_PER_WORD = 400
 class WordPieceTokenizer:
   """BERT's tokenizer: the ids of Model Garden's `FullTokenizer`, but fast.
 
-  `FastBertTokenizer` could lower the case itself, but it also decomposes
+  `FastBertTokenizer` could lower-case the text itself, but it also decomposes
   compatibility characters (½, ², …), which `FullTokenizer` does not. So the
   normalisation is done here, by operations that cost a tenth of tokenizing.
 
   The ids differ from `FullTokenizer`'s only for words of more than 400 bytes
-  that have at most 400 characters, for code points that Python's Unicode tables
-  do not know, and, if the case is kept, for invalid UTF-8.
+  that have at most 400 characters, for code points that are not in Python's
+  Unicode tables, and, if the case is kept, for invalid UTF-8.
 
   Attributes:
     vocabulary: The `Vocabulary`.
-    joins_left: `bool[vocabulary size]`: the token continues the word of the
-      token before it.
-    joins_right: `bool[vocabulary size]`: the token can be continued.
+    joins_left: `bool[vocabulary size]`: whether the token continues the word of
+      the token before it.
+    joins_right: `bool[vocabulary size]`: whether the token can be continued.
   """
 
   def __init__(self, vocabulary: vocab_lib.Vocabulary, lower_case: bool = True):
@@ -74,12 +74,12 @@ class WordPieceTokenizer:
 
 
 class CharacterTokenizer:
-  """One id a character, lower-cased; white space becomes a single space.
+  """One id per character, lower-cased; white space becomes a single space.
 
   Attributes:
     vocabulary: The `Vocabulary`: special tokens and single characters.
-    joins_left: As in `WordPieceTokenizer`: letters and digits that follow each
-      other form a word, anything else is a word of its own.
+    joins_left: As in `WordPieceTokenizer`: consecutive letters and digits form
+      a word; anything else is a word of its own.
     joins_right: The same as `joins_left`.
   """
 
@@ -97,15 +97,15 @@ class CharacterTokenizer:
     self.joins_left = self.joins_right = vocabulary.is_text & np.array(
       [token.isalnum() for token in vocabulary.tokens]
     )
-    # Code points index a table directly; all beyond the last known one are
-    # unknown, and so is the last entry.
+    # Code points index a table directly; those beyond the last known one use
+    # the last entry, which is unknown.
     points = list(map(ord, characters))
     unknown = vocabulary.id_of("[UNK]")
     self._ids = np.full([max(points) + 2], unknown, np.int32)
     self._ids[points] = np.flatnonzero(vocabulary.is_text)
 
   def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the ids `[texts, (ids)]`, a space after every text included."""
+    """Returns the ids `[texts, (ids)]`, with a space after every text."""
     texts = tf.strings.lower(texts, encoding="utf-8")
     texts = tf.strings.regex_replace(tf.strings.strip(texts), r"\s+", " ") + " "
     points = tf.strings.unicode_decode(texts, "UTF-8")

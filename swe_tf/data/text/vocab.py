@@ -1,7 +1,6 @@
-"""Vocabularies: one token a line, with BERT's special tokens.
+"""Vocabularies: one token per line, with BERT's special tokens.
 
-For reading, checking and learning a vocabulary file. Splitting text into the
-tokens is `tokenizers`.
+Reads, checks and learns vocabularies. `tokenizers` splits text into tokens.
 """
 
 import collections
@@ -18,7 +17,7 @@ from swe_tf import files
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# BERT's own vocabularies keep room for tokens that occur in no text.
+# BERT's own vocabularies reserve tokens that occur in no text.
 _NOT_TEXT = re.compile(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]")
 
 
@@ -29,18 +28,18 @@ class Vocabulary:
   Attributes:
     tokens: All tokens, in the order of their ids.
     sha256: Hex digest of the tokens. Two files with the same tokens have the
-      same digest, whatever their line ends are.
+      same digest, whatever their line endings.
   """
 
   tokens: tuple[str, ...]
 
   @classmethod
   def load(cls, path: files.PathLike | None) -> "Vocabulary":
-    """Reads a file of one token a line.
+    """Reads a file with one token per line.
 
     Raises:
-      UsageError: If the file is missing, is not UTF-8, lacks a special token
-        or has a token twice.
+      UsageError: If the file is missing, is not UTF-8, lacks a special token,
+        or has an empty line or a token twice.
     """
     if not path:
       raise errors.UsageError("no vocabulary is given; name a vocab.txt.")
@@ -56,7 +55,7 @@ class Vocabulary:
   def from_tokens(
     cls, tokens: Sequence[str], name: files.PathLike = "vocabulary"
   ) -> "Vocabulary":
-    """Makes a vocabulary of `tokens`; `name` is how errors call it."""
+    """Makes a vocabulary from `tokens`; errors call it `name`."""
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
     if missing:
       raise errors.UsageError(
@@ -97,12 +96,12 @@ class Vocabulary:
 
   @functools.cached_property
   def is_lower_case(self) -> bool:
-    """Whether no text has an upper-case letter: text was lower-cased first."""
+    """Whether no text has an upper-case letter: the vocabulary is uncased."""
     return all(text == text.lower() for text in self.texts)
 
   @functools.cached_property
   def is_of_characters(self) -> bool:
-    """Whether all text is single characters, the space among them.
+    """Whether all text is single characters, including the space.
 
     WordPiece never makes a space, and would find no word in such a vocabulary.
     """
