@@ -111,8 +111,11 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
     console.print(f"{options.output_dir} is finished; there is nothing to do.")
     return finished
   _refuse_strangers(options, settings, vocabulary)
-  _write_vocabulary(vocabulary, options.path("vocab.txt"))
+  # First, since it refuses to go on with another job's files.
   journal = journal_lib.Journal(options.path(manifest.JOURNAL_NAME), job)
+  _write_vocabulary(vocabulary, options.path("vocab.txt"))
+  if options.vocab and not files.as_path(options.vocab).exists():
+    _write_vocabulary(vocabulary, options.vocab)
   _write_shards(options, texts, settings, vocabulary, journal, console)
   content = manifest.of_corpus(job, journal.done)
   manifest.write(options.output_dir, content)
@@ -142,15 +145,14 @@ def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
   learned = options.path("vocab.txt")
   known = (manifest.JOURNAL_NAME, manifest.FILE_NAME)
   if any(files.as_path(options.path(name)).exists() for name in known):
-    return vocab_lib.Vocabulary.load(learned)  # An earlier call learned it.
-  files.refuse_existing(filter(None, [learned, options.vocab]))
+    if files.as_path(learned).exists():
+      return vocab_lib.Vocabulary.load(learned)  # An earlier call learned it.
+  else:
+    files.refuse_existing(filter(None, [learned, options.vocab]))
   with console.status("learning the vocabulary"):
-    vocabulary = vocab_lib.learn_wordpieces(
+    return vocab_lib.learn_wordpieces(
       _sample_lines(texts), options.learn_vocab, options.lower_case
     )
-  if options.vocab:
-    _write_vocabulary(vocabulary, options.vocab)
-  return vocabulary
 
 
 def _sample_lines(texts: Sequence[text_files.TextFile]) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
@@ -250,6 +251,22 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(made["vocab_size"], len(learned))
     self.assertBetween(len(learned), 50, 150)
 
+  def test_an_unfinished_job_keeps_its_vocabulary(self):
+    given = self.options.pop("vocab")
+    learning = self.options | dict(learn_vocab=150)
+    with mock.patch.object(
+      prepare_job, "_write_shards", side_effect=KeyboardInterrupt
+    ):
+      self.assertRaises(KeyboardInterrupt, lambda: _prepare(**learning))
+    vocab = pathlib.Path(self.options["output_dir"]) / "vocab.txt"
+    learned = vocab.read_bytes()
+    with self.assertRaisesRegex(errors.UsageError, "an unfinished job"):
+      _prepare(**self.options, vocab=given)
+    self.assertEqual(vocab.read_bytes(), learned)
+    vocab.unlink()  # As if the job had been killed before it was written.
+    _prepare(**learning)
+    self.assertEqual(vocab.read_bytes(), learned)
+
   @parameterized.parameters(
     (dict(vocab="nowhere.txt"), "the vocabulary: cannot read"),
     (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
@@ -259,6 +276,10 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
     (dict(input="{folder}/broken.txt.gz"), "cannot read"),
     (dict(num_shards=10**6), "ask for fewer"),
+    (
+      dict(num_shards=10**6, learn_vocab=150, vocab="{folder}/new.txt"),
+      "ask for fewer",
+    ),
     (dict(max_predictions_per_seq=65), r"not be more than seq_length \(64\)"),
     (dict(output_dir="{folder}/taken"), "not overwritten"),
   )
