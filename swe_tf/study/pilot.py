@@ -41,6 +41,8 @@ _VALIDATIONS = budget.VALIDATIONS
 # An arm that is further behind gets no more seeds.
 _DROP_ABOVE = 0.05
 _TIMED_STEPS = 5
+# Fields of `task.sharing`, besides tau and stages.
+_COUNTS_OF_STEPS = ("check_interval", "untie_warmup_steps")
 
 
 def make_study(
@@ -57,7 +59,7 @@ def make_study(
   Raises:
     UsageError: If the plan cannot be cut down.
   """
-  arms, controls = _arms(config), {}
+  arms, controls = _arms(config, steps), {}
   overrides = _cut_down(config, steps)
   study = study_file.Study(
     experiment=experiment,
@@ -131,7 +133,9 @@ def _peak(config: cfg.ExperimentConfig) -> float:
   return float(rate.polynomial.initial_learning_rate)
 
 
-def _arms(config: cfg.ExperimentConfig) -> dict[str, dict[str, Any]]:
+def _arms(
+  config: cfg.ExperimentConfig, pilot_steps: int
+) -> dict[str, dict[str, Any]]:
   """Returns the overrides of each arm for an experiment that shares nothing."""
   sharing, steps = config.task.sharing, config.trainer.train_steps
   unit = {"unit_size": sharing.unit_size}
@@ -147,17 +151,19 @@ def _arms(config: cfg.ExperimentConfig) -> dict[str, dict[str, Any]]:
   if encoder is not None and isinstance(encoder.family, encoders.Bert):
     fields = recipes.RECIPES[RECIPE](encoder.num_layers or 1)
     arms[RECIPE] = {"mode": catalog.SWE, **fields}
-  planned = _planned(config)
+  planned = _planned(config, pilot_steps)
   if planned is not None and planned not in arms.values():
     arms[PLANNED] = planned
   return {arm: {"task": {"sharing": fields}} for arm, fields in arms.items()}
 
 
-def _planned(config: cfg.ExperimentConfig) -> dict[str, Any] | None:
+def _planned(
+  config: cfg.ExperimentConfig, pilot_steps: int
+) -> dict[str, Any] | None:
   """Returns the plan's sharing settings beyond Algorithm 1, if any.
 
-  Tau and the steps of stages become fractions of the run: in a shorter run the
-  same step would be another fraction.
+  Whatever counts steps keeps its fraction of the run: in a shorter run the same
+  step would be another fraction.
   """
   ours = config.task.sharing.as_dict()
   plain = config_lib.SharingConfig().as_dict()
@@ -180,6 +186,9 @@ def _planned(config: cfg.ExperimentConfig) -> dict[str, Any] | None:
       step = stage.pop(f"{name}_step", None)
       if step is not None:
         stage[f"{name}_fraction"] = step / steps
+  for name in _COUNTS_OF_STEPS:
+    if ours[name] and (name in extra or "rule" in extra):
+      extra[name] = max(1, round(ours[name] * pilot_steps / steps))
   return {
     "mode": config.task.sharing.mode,
     "unit_size": config.task.sharing.unit_size,

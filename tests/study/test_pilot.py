@@ -78,6 +78,18 @@ def test_what_is_planned_beyond_algorithm_1_is_an_arm_of_its_own(config):
   experiments.make_configs(study)
 
 
+def test_what_counts_steps_is_cut_down_too(config):
+  planned = exp_factory.get_exp_config("swe/bert_pretraining")
+  planned.override(config.as_dict())
+  fields = {"rule": "adaptive", "untie_warmup_steps": 50, "check_interval": 200}
+  planned.override({"task": {"sharing": fields}})
+  planned.validate()
+  study = pilot.make_study("swe/bert_pretraining", planned, 100, 2)
+  sharing = study.tuning.arms["planned"]["task"]["sharing"]
+  assert sharing["untie_warmup_steps"] == 5
+  assert sharing["check_interval"] == 20
+
+
 @pytest.mark.parametrize("steps", [10, 1001])
 def test_a_budget_that_makes_no_sense_is_refused(config, steps):
   with pytest.raises(errors.UsageError, match=f"a pilot of {steps} steps"):
