@@ -1,7 +1,7 @@
-"""The experiment that a `swe doctor` command is asked about.
+"""Reads the experiment that a `swe doctor` command examines.
 
-The flags are those of `swe train`, so that a command line can be checked by
-putting another word in the place of `train`. No data is read.
+The flags are those of `swe train`, so a command line can be checked by
+replacing the word `train`. No data is read.
 """
 
 from typing import Any
@@ -16,15 +16,15 @@ from swe_tf.configs import parsing
 
 
 def read_config(options: Any) -> cfg.ExperimentConfig:
-  """Returns the experiment of the options, validated.
+  """Returns the validated experiment of the options.
 
   Args:
-    options: Has the flags of the stock driver as attributes.
+    options: An object with the flags of the stock driver as attributes.
 
   Raises:
-    UsageError: If it is not one that shares weights.
+    UsageError: If the experiment cannot share weights.
   """
-  logging.set_verbosity(logging.ERROR)  # The commands say what matters.
+  logging.set_verbosity(logging.ERROR)  # The commands print what matters.
   parsing.parse_gin(options)
   config = parsing.parse_configuration(options, lock_return=False)
   if not isinstance(config, experiment.SharingExperimentConfig):
