@@ -1,4 +1,4 @@
-"""Predictions of a fine-tuned model for a split, scored and written to files."""
+"""Predicts a split with a fine-tuned model, and scores and writes the result."""
 
 import math
 from typing import Any, NamedTuple

@@ -133,7 +133,7 @@ def summarize(result: Mapping[str, Any], metric: str) -> str:
 def shown_metrics(
   task: str, scores: Mapping[str, Any], metric: str
 ) -> Sequence[str]:
-  """Returns the metrics of a split that the table shows.
+  """Returns the metrics that the table shows, the one that selects first.
 
   SQuAD has a dozen numbers; the others are in `result.json`.
   """
