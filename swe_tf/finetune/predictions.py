@@ -1,4 +1,4 @@
-"""Predicts a split with a fine-tuned model, and scores and writes the result."""
+"""Predicts splits with a fine-tuned model; scores and writes predictions."""
 
 import math
 from typing import Any, NamedTuple

@@ -40,7 +40,7 @@ _POWERS = {"m": 1, "momentum": 1, "v": 2, "vhat": 2}
 
 
 def halve_width(config: bert.PretrainerConfig) -> bert.PretrainerConfig:
-  """Returns the narrow model's config; classification heads stay as they are."""
+  """Returns the narrow model's config; classification heads are unchanged."""
   encoder = registry.require_encoder({"model": config.as_dict()})
   half = dataclasses.asdict(method_lib.halve_width(encoder.size, 1))
   if encoder.params["embedding_size"]:

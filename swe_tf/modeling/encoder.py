@@ -3,8 +3,8 @@
 Model Garden's `BertEncoderV2(norm_first=True)` lacks the last one; the paper
 (section 5.1) calls a Pre-LN without it incorrect. This is a thin subclass of
 Model Garden's encoder, with its embeddings, blocks and pooler. With `causal` a
-token sees only those before it, as in a language model that predicts the next
-token.
+token sees only itself and those before it, as in a language model that predicts
+the next token.
 """
 
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ class EncoderConfig(encoders.BertEncoderConfig):
 
   Attributes:
     norm_first: Pre-LN with the final layer norm, or the original Post-LN.
-    causal: Whether a token sees only those before it. For data with
+    causal: Whether a token sees only itself and those before it. For data with
       `masking=next_token`; Pre-LN only.
   """
 
