@@ -12,7 +12,7 @@ from swe_tf.data import checks
 from swe_tf.doctor import findings
 from swe_tf.modeling import registry
 
-# The most files to look into; if there are more, they are evenly spaced.
+# The most files to look into, evenly spaced if there are more.
 _SAMPLE = 64
 
 

@@ -33,7 +33,7 @@ def check_versions(config: cfg.ExperimentConfig) -> str:
 
 
 def check_precision(config: cfg.ExperimentConfig) -> str:
-  """Describes the precision and the loss scaling; raises on a bad pair."""
+  """Describes the precision and the loss scaling; raises if they are wrong."""
   runtime = config.runtime
   precision = runtime.mixed_precision_dtype or "float32"
   scale = runtime.loss_scale

@@ -88,7 +88,7 @@ def check(
   topology: topologies.Topology,
   depths: Sequence[int],
 ) -> None:
-  """Raises `UsageError` unless the experiment compiles for these depths."""
+  """Raises `UsageError` unless topology and depths suit the experiment."""
   batch = config.task.train_data.global_batch_size
   if batch % topology.replicas:
     raise errors.UsageError(

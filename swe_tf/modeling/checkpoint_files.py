@@ -1,7 +1,7 @@
 """Finds a checkpoint and checks that its files are whole, without TensorFlow.
 
 A checkpoint is a prefix, such as DIR/ckpt-1000, with an index and data files;
-DIR/checkpoint names the latest one. Only TensorFlow reads what they hold.
+DIR/checkpoint names the latest one. TensorFlow reads what they hold.
 """
 
 import re

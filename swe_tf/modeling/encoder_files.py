@@ -78,7 +78,7 @@ def read_into(path: str, what: str, **items: tf.Module) -> None:
     **items: The items, by their names in a `tf.train.Checkpoint`.
 
   Raises:
-    UsageError: If the checkpoint lacks a variable or has another shape of it.
+    UsageError: If the checkpoint lacks a variable or has it in another shape.
   """
   try:
     status = tf.train.Checkpoint(**items).read(path)

@@ -64,7 +64,7 @@ def method_cells(group: groups_lib.Group) -> tables.Row:
 
 
 def result_cells(group: groups_lib.Group) -> tables.Row:
-  """Adds the cells of `SEEDS`, `LEFT_OUT`, `LOSS` and `ACCURACY` to those."""
+  """Returns `method_cells`, and `SEEDS`, `LEFT_OUT`, `LOSS` and `ACCURACY`."""
   return method_cells(group) | {
     "n": len(group.runs),
     "left_out": group.reasons,
