@@ -1,7 +1,7 @@
 """What the demo trains: a small, deep Pre-LN BERT on characters.
 
-It is `swe/bert_pretraining_text` with other numbers, on the docstrings that are
-installed here. The second run is the same one without sharing.
+It is `swe/bert_pretraining_text` with other numbers, trained on the docstrings
+of the installed packages. The second run is the same without sharing.
 """
 
 from typing import Any
@@ -19,10 +19,10 @@ ENCODER = {
   "num_layers": 12,
   "num_attention_heads": 4,
   "intermediate_size": 128,
-  # More than it sees here: fine-tuning has longer texts, and pairs of them.
+  # More than the demo needs: fine-tuning has longer texts, and pairs of them.
   "max_position_embeddings": 128,
   "type_vocab_size": 2,
-  # 1/sqrt(width): BERT's 0.02 is made for a width of 1024.
+  # 1/sqrt(width): BERT's 0.02 is meant for a width of 1024.
   "initializer_range": 0.12,
   "dropout_rate": 0.0,
   "attention_dropout_rate": 0.0,
@@ -50,7 +50,7 @@ OVERRIDES = {
     },
   },
 }
-# What makes the second run the baseline, whatever else was asked for.
+# Makes the second run the baseline, whatever else is overridden.
 _BASELINE = {
   "task": {"sharing": {"mode": catalog.NONE, "recipe": "", "loops": []}}
 }
@@ -61,12 +61,12 @@ def make_config(
   params_override: str | None,
   is_baseline: bool = False,
 ):
-  """Returns the experiment config of one of the runs, locked.
+  """Returns the locked experiment config of one of the runs.
 
   Args:
     corpus: The text.
     params_override: As for `swe train`; may be empty.
-    is_baseline: Whether it never shares, whatever `params_override` says.
+    is_baseline: Whether to share nothing, whatever `params_override` says.
   """
   from official.core import exp_factory
   from swe_tf import registry  # noqa: F401 (registers)
@@ -106,7 +106,7 @@ def check(params_override: str | None) -> dict[str, Any]:
     The experiment as nested tables.
 
   Raises:
-    UsageError: If one of the two runs cannot be made of it.
+    UsageError: If either run is impossible with these overrides.
   """
   encoder = encoders.bert({}).overrides(**ENCODER)
   data = {"train_data": DATA, "validation_data": DATA}
@@ -117,5 +117,5 @@ def check(params_override: str | None) -> dict[str, Any]:
   ]
   values = early.check_layers(_EXPERIMENT, layers)
   early.check_layers(_EXPERIMENT, [*layers, ("the baseline", _BASELINE)])
-  assert values is not None  # It is one of ours.
+  assert values is not None  # The experiment is one of ours.
   return values

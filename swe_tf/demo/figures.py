@@ -1,4 +1,4 @@
-"""The figures of the demo's page, each narrow enough for a telephone."""
+"""The figures of the demo's page, each narrow enough for a phone."""
 
 import io
 from typing import Any, NamedTuple
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 from swe_tf.demo import story as story_lib
 
 _SIZE = (5.6, 3.7)
-# Of Okabe and Ito's palette, which colour-blind readers can tell apart.
+# From Okabe and Ito's palette, which colour-blind readers can tell apart.
 _MODEL, _BASELINE = "#0072B2", "#D55E00"
 
 
 class Figure(NamedTuple):
-  """A figure, drawn.
+  """A drawn figure.
 
   Attributes:
     svg: The SVG file.
@@ -23,7 +23,7 @@ class Figure(NamedTuple):
 
 
 def draw_losses(story: story_lib.Story) -> Figure:
-  """Draws training and validation loss of both runs (Figure 3)."""
+  """Draws the training and validation losses of both runs (Figure 3)."""
   drawing, axes = _panel()
   for (name, arm), colour in zip(story.arms().items(), (_MODEL, _BASELINE)):
     losses = arm.validation["validation_loss"]
@@ -58,7 +58,7 @@ def draw_gradient_cosine(story: story_lib.Story) -> Figure:
 
 
 def draw_drift(story: story_lib.Story) -> Figure:
-  """Draws how far the layers went apart."""
+  """Draws how far the layers drifted apart."""
   drawing, axes = _panel()
   axes.plot(*zip(*story.model.drift), color=_MODEL, linewidth=2)
   _mark_untying(axes, story)
@@ -72,7 +72,7 @@ def draw_drift(story: story_lib.Story) -> Figure:
 
 
 def draw_layer_cosines(name: str, arm: story_lib.Arm) -> Figure:
-  """Draws the cosine between the kernels of each two layers, at the end."""
+  """Draws the final cosine between the kernels of every two layers."""
   drawing, axes = _panel()
   rows = arm.result["layer_cosines"]
   end = len(rows) + 0.5

@@ -1,4 +1,4 @@
-"""What the worker does for the demo: one of the two runs."""
+"""The demo's job for the worker: one of the two runs."""
 
 import collections
 import math
@@ -13,8 +13,8 @@ from swe_tf.modeling import registry as encoders
 from swe_tf.runs import scalars
 from swe_tf.runs import worker
 
-# Filled in when the weights were untied; written then, for a run may be
-# interrupted later.
+# What the model filled in at untying. It is written at once, since the run may
+# be interrupted later.
 _AT_UNTYING = "filled_at_untying.json"
 
 
@@ -26,9 +26,9 @@ def character_entropy(path: str) -> float:
 
 
 def layer_cosines(model) -> list[list[float]]:
-  """Returns the cosine between the kernels of each two blocks of a model.
+  """Returns the cosine between the kernels of every two blocks of a model.
 
-  Of kernels alone: the norms of any two blocks are near 1, and alike.
+  Only kernels count: the layer norms of all blocks stay near 1, and so alike.
   """
   import numpy as np
 
@@ -56,7 +56,7 @@ def train(
     job: The job.
     corpus: The fields of `docstrings.CorpusPaths`.
     params_override: As for `swe train`; may be empty.
-    is_baseline: Whether it never shares.
+    is_baseline: Whether this is the run that never shares.
   """
   from swe_tf.configs import cost
   from swe_tf.sharing import optimizer
@@ -93,6 +93,6 @@ def train(
   tau = scalars.read_scalars(os.path.join(job.path, "train")).get(
     "sharing/untie_step"
   )
-  if tau:  # It is not there for a run that never shares.
+  if tau:  # A run that never shares has none.
     result["untie_step"] = int(tau[-1][1])
   return job.finish(result)

@@ -1,6 +1,6 @@
-"""The demo's page: one HTML file that needs nothing else.
+"""The demo's page: one self-contained HTML file.
 
-Whatever comes from outside, a directory or an override, is escaped.
+Everything that comes from the user, a directory or an override, is escaped.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,8 +44,8 @@ def make(
 
   Args:
     story: The runs.
-    output_dir: Where they are, for the commands to run next.
-    params_override: What was changed.
+    output_dir: The demo's directory, for the commands to run next.
+    params_override: The overrides of both runs; may be empty.
   """
   return html_page.page(
     TITLE,
@@ -154,7 +154,7 @@ def _apart(story: story_lib.Story) -> list[str]:
 
 
 def _filled(story: story_lib.Story) -> list[str]:
-  """Returns what was filled into the sentences, a column for each model."""
+  """Returns the filled-in sentences, with a column for each model."""
   columns = {}
   if story.model.result.get("filled_at_untying"):
     title = f"shared, at untying (step {story.model.untie_step:,})"
@@ -197,7 +197,7 @@ def _hidden(sentence: sentences.Sentence) -> str:
 
 
 def _marked(sentence: sentences.Sentence, filled: Sequence[str]) -> str:
-  """Returns a sentence as HTML, with what was filled in marked."""
+  """Returns a sentence as HTML, with the filled-in characters marked."""
   tokens = dict(zip(sentence.masked, filled))
   parts = []
   for place, character in enumerate(sentence.text):
@@ -222,7 +222,7 @@ def _right(
 
 
 def _next(story: story_lib.Story, output_dir: str) -> list[str]:
-  """Returns the commands that a reader may want to run now."""
+  """Returns the commands that a reader may want to run next."""
   other = shlex.quote(f"{output_dir.rstrip('/')}_one_loop")
   here = shlex.quote(output_dir)
   commands = {

@@ -25,8 +25,8 @@ class Sentence:
   """A sentence.
 
   Attributes:
-    text: All of it.
-    masked: The places of the masked characters.
+    text: The whole text, nothing masked.
+    masked: The indices of the masked characters.
   """
 
   text: str
@@ -53,7 +53,7 @@ class Sentence:
 
 
 def all_sentences(seq_length: int) -> list[Sentence]:
-  """Returns the sentences as sequences of `seq_length` tokens have them."""
+  """Returns the sentences, cut to fit into `seq_length` tokens."""
   return [Sentence.parse(text).cut(seq_length - 2) for text in SENTENCES]
 
 
@@ -62,15 +62,15 @@ def fill(
 ) -> list[list[str]] | None:
   """Returns what a model predicts for the masked characters of each sentence.
 
-  Runs eagerly, and changes nothing in the model.
+  Runs eagerly and does not change the model.
 
   Args:
     model: A masked language model of Model Garden.
     vocab_file: Its vocabulary.
-    seq_length: The length that it was trained on.
+    seq_length: The sequence length that it was trained with.
 
   Returns:
-    The most probable token for each; None for a model of words.
+    The most probable token for each; None if the tokens are not characters.
   """
   import numpy as np
 
@@ -92,7 +92,7 @@ def _inputs(
   vocabulary: vocab_lib.Vocabulary,
   seq_length: int,
 ):
-  """Returns the features of the task's input, with every masked character."""
+  """Returns the sentences as input features of the task."""
   import numpy as np
 
   cls, sep, mask, unknown = map(

@@ -1,4 +1,4 @@
-"""From the text to the page: what `swe demo` does, and how long it took."""
+"""Runs `swe demo` from the text to the page, and times each part."""
 
 from collections.abc import Iterator, Mapping
 import contextlib
@@ -17,7 +17,7 @@ from swe_tf.methods import catalog
 from swe_tf.runs import launcher
 from swe_tf.runs import sweep as sweep_lib
 
-# Others start from the checkpoint in this directory: docs/finetuning.md.
+# docs/finetuning.md starts from the checkpoint in the directory MODEL.
 MODEL, BASELINE = "model", "baseline"
 _PAGE = "index.html"
 
@@ -28,7 +28,7 @@ def _make_sweep(
   shares: bool,
   output_dir: str,
 ) -> sweep_lib.Sweep:
-  """Returns the two runs; only one if the model shares nothing either."""
+  """Returns the two runs, or just one if the model shares nothing either."""
   runs = [
     sweep_lib.Run(
       name=name,
@@ -46,11 +46,11 @@ def _make_sweep(
 
 
 def run(output_dir: str, params_override: str | None = None) -> None:
-  """Runs the demo; a second call resumes it, or shows it if it is done.
+  """Runs the demo, resumes it, or shows a finished one again.
 
   Args:
     output_dir: Directory for the corpus, the runs and the page.
-    params_override: As for `swe train`; for both runs.
+    params_override: As for `swe train`; applies to both runs.
   """
   files.check_output_dir(output_dir, "output_dir")
   values = experiment.check(params_override)
@@ -104,7 +104,7 @@ def _show_times(
   seconds: Mapping[str, float],
   results: Mapping[str, Mapping[str, Any]],
 ) -> None:
-  """Prints how long each part took, in all attempts."""
+  """Prints how long each part took; a run's time covers all its attempts."""
   runs = "; ".join(
     f"{name} {result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of the "
     "processor"

@@ -1,6 +1,6 @@
 """What the two runs of the demo show, read from their directories.
 
-Numbers and one sentence; how they look is `page` and `figures`. Imports no
+Only numbers and sentences; `page` and `figures` present them. Imports no
 TensorFlow.
 """
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from swe_tf.runs import scalars
 
-# Seeds of such models scatter by 0.03 to 0.08 nats (docs/map.md): one run each
-# cannot tell less apart.
+# Seeds of such models scatter by 0.03 to 0.08 nats (docs/map.md), so one run
+# each cannot resolve a smaller difference.
 TIE = 0.03
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Arm:
-  """One of the two runs, finished.
+  """One of the two finished runs.
 
   Attributes:
     result: Its `result.json`.
@@ -66,9 +66,9 @@ class Arm:
 
   @property
   def mean_layer_cosine(self) -> float:
-    """The mean cosine between the kernels of two layers, at the end, rounded.
+    """The final mean cosine between the kernels of two layers, rounded.
 
-    Without a negative zero, which confuses readers.
+    Never a negative zero, which confuses readers.
     """
     rows = self.result["layer_cosines"]
     pairs = [c for i, row in enumerate(rows) for c in row[:i]]
@@ -80,7 +80,7 @@ class Story:
   """Both runs.
 
   Attributes:
-    model: The run that shares; or the only one.
+    model: The run that shares, or the only run.
     baseline: The run that does not; None if the model does not share either.
   """
 
@@ -95,12 +95,12 @@ class Story:
 
   @property
   def is_tie(self) -> bool:
-    """Whether one run each cannot tell the two apart."""
+    """Whether the two are too close to call with one run each."""
     assert self.baseline is not None
     return abs(self.model.loss - self.baseline.loss) < TIE
 
   def verdict(self) -> str:
-    """Returns what came out, in one sentence."""
+    """Returns the outcome in one sentence."""
     model, baseline = self.model, self.baseline
     if baseline is None:
       return (
@@ -127,7 +127,7 @@ class Story:
     )
 
   def steps_text(self) -> str:
-    """Says what was saved or lost in steps."""
+    """Returns a sentence on how many steps sharing saved or lost."""
     model, baseline = self.model, self.baseline
     assert baseline is not None
     if not math.isfinite(model.loss - baseline.loss):
@@ -150,7 +150,7 @@ class Story:
     )
 
   def flops_text(self) -> str:
-    """Says what both runs cost."""
+    """Returns a sentence that compares the FLOPs of both runs."""
     assert self.baseline is not None
     ratio = self.model.result["flops"] / self.baseline.result["flops"]
     if abs(ratio - 1) < 0.005:

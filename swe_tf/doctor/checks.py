@@ -1,4 +1,4 @@
-"""What `swe doctor` checks: one line each about what a run would do."""
+"""The checks of `swe doctor`: each returns a line about what a run would do."""
 
 from collections.abc import Callable, Iterator
 import functools
@@ -20,7 +20,7 @@ from swe_tf.doctor import units_of_measure as show
 
 
 def check_devices(config: cfg.ExperimentConfig) -> str:
-  """Says where the run would run; raises if there are not as many devices."""
+  """Describes the devices of the run; raises if there are too few here."""
   runtime = config.runtime
   kind = runtime.distribution_strategy
   if kind == "tpu":
@@ -53,7 +53,7 @@ def _phases(config: cfg.ExperimentConfig) -> str:
 
 
 def _schedule(config: cfg.ExperimentConfig) -> str:
-  """Says when the learning rate is at its peak, and how it ends."""
+  """Describes the peak and the end of the learning rate schedule."""
   optimization = config.trainer.optimizer_config
   decay, warmup = optimization.learning_rate.get(), optimization.warmup.get()
   peak = getattr(decay, "initial_learning_rate", None)
@@ -83,7 +83,7 @@ def _schedule(config: cfg.ExperimentConfig) -> str:
 def _init_checkpoint(
   config: cfg.ExperimentConfig, directory: str | None
 ) -> str:
-  """Checks that every weight of `task.init_checkpoint` has its place."""
+  """Checks that `task.init_checkpoint` fits the model."""
   path = config.task.init_checkpoint
   if not path:
     return "none: the weights are drawn"
@@ -133,13 +133,13 @@ def run(
 
 
 def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
-  """Yields what `swe train` says before it starts: the cheap checks.
+  """Yields the warnings that `swe train` prints first, from the cheap checks.
 
-  What keeps a run from starting is raised by the commands' own checks.
+  The commands' own checks raise what would keep a run from starting.
 
   Args:
     config: An experiment of this package.
-    model_dir: The directory of the run.
+    model_dir: The run's directory.
   """
   cheap: list[Callable[[cfg.ExperimentConfig], str]] = [
     environment.check_versions,
@@ -148,7 +148,7 @@ def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
     functools.partial(model_dir_lib.check_model_dir, directory=model_dir),
   ]
   if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
-    # It makes an optimizer; workers and TPUs must be connected to before that.
+    # This makes an optimizer; workers and TPUs must be connected before that.
     cheap.append(
       functools.partial(model_dir_lib.check_room, directory=model_dir)
     )

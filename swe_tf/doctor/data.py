@@ -1,4 +1,4 @@
-"""Whether the data of a run can be read, file by file."""
+"""Checks that the data of a run can be read, file by file."""
 
 import json
 import os
@@ -13,12 +13,12 @@ from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
 from swe_tf.modeling import registry
 
-# Of more files than this, so many are looked into, evenly spaced.
+# The most files to look into, evenly spaced if there are more.
 _SAMPLE = 64
 
 
 def check_data(config: cfg.ExperimentConfig) -> str:
-  """Checks that the data is there, sound, and fits the model."""
+  """Checks that the data exists, is sound, and fits the model."""
   task = task_factory.get_task(config.task)
   if hasattr(task, "check_data"):
     task.check_data()
@@ -37,7 +37,7 @@ def check_data(config: cfg.ExperimentConfig) -> str:
 
 
 def check_hosts(config: cfg.ExperimentConfig) -> str:
-  """Says how many hosts read; there should be a file for each."""
+  """Counts the hosts that read data; warns if there are fewer files."""
   hosts = num_hosts(config)
   data = config.task.train_data
   if not data.input_path or data.input_path == "dummy":
@@ -45,7 +45,7 @@ def check_hosts(config: cfg.ExperimentConfig) -> str:
   try:
     shards = len(input_reader.match_files(data.input_path))
   except ValueError:
-    return f"{hosts} host(s)"  # `check_data` says that nothing matches.
+    return f"{hosts} host(s)"  # `check_data` reports that nothing matches.
   if shards < hosts:
     raise findings.Warned(
       f"task.train_data.input_path matches {shards} file(s), but {hosts} hosts "
@@ -56,7 +56,7 @@ def check_hosts(config: cfg.ExperimentConfig) -> str:
 
 
 def num_hosts(config: cfg.ExperimentConfig) -> int:
-  """Returns how many workers the run has, by TF_CONFIG or `worker_hosts`."""
+  """Returns the number of workers, from `worker_hosts` or TF_CONFIG."""
   hosts = config.runtime.worker_hosts
   if hosts:
     return len(hosts.split(","))
@@ -73,9 +73,9 @@ def num_hosts(config: cfg.ExperimentConfig) -> int:
 
 
 def _read_records(config, data, paths: list[str]) -> str:
-  """Checks a record of each file, or of some where there are many."""
+  """Checks one record of each file, or of some files if there are many."""
   if isinstance(data, pretrain_text.PretrainTextDataConfig):
-    return f"{len(paths)} file(s)"  # `check_data` has read their beginnings.
+    return f"{len(paths)} file(s)"  # The task has read their beginnings.
   encoder = registry.encoder_of(config.task.as_dict())
   some = paths
   if len(paths) > _SAMPLE:

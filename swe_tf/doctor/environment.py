@@ -1,4 +1,4 @@
-"""Whether the packages, the precision and the batch of a run go together."""
+"""Checks the packages, the precision and the batch of a run."""
 
 import importlib.metadata
 
@@ -7,13 +7,13 @@ from swe_tf import errors
 from swe_tf.doctor import findings
 from swe_tf.training import micro_batches
 
-# Each is made for one version of the first.
+# The others are each built for one version of the first.
 _PACKAGES = ("tensorflow", "tf-keras", "tf-models-official", "tensorflow-text")
 _SERIES = "2.20"
 
 
 def check_versions(config: cfg.ExperimentConfig) -> str:
-  """Says which versions are installed; raises if they do not go together."""
+  """Lists the installed versions; raises if they do not go together."""
   del config
   found = {}
   for package in _PACKAGES:
@@ -33,7 +33,7 @@ def check_versions(config: cfg.ExperimentConfig) -> str:
 
 
 def check_precision(config: cfg.ExperimentConfig) -> str:
-  """Says in what precision is computed, and how the loss is scaled."""
+  """Describes the precision and the loss scaling; raises if they are wrong."""
   runtime = config.runtime
   precision = runtime.mixed_precision_dtype or "float32"
   scale = runtime.loss_scale
@@ -64,7 +64,7 @@ def check_precision(config: cfg.ExperimentConfig) -> str:
 
 
 def check_batch(config: cfg.ExperimentConfig) -> str:
-  """Says how the batch is divided; raises if it cannot be."""
+  """Describes how the batch is divided; raises if it cannot be."""
   batch = config.task.train_data.global_batch_size
   parts = getattr(config.task, "micro_batches", 1)
   if config.runtime.distribution_strategy == "tpu":

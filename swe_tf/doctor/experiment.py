@@ -1,7 +1,7 @@
-"""The experiment that a `swe doctor` command is asked about.
+"""Reads the experiment that a `swe doctor` command examines.
 
-The flags are those of `swe train`, so that a command line can be checked by
-putting another word in the place of `train`. No data is read.
+The flags are those of `swe train`, so a command line can be checked by
+replacing the word `train`. No data is read.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ def read_config(options: Any, must_share: bool = True) -> cfg.ExperimentConfig:
   Raises:
     UsageError: If it is another experiment.
   """
-  logging.set_verbosity(logging.ERROR)  # The commands say what matters.
+  logging.set_verbosity(logging.ERROR)  # The commands print what matters.
   parsing.parse_gin(options)
   config = parsing.parse_configuration(options, lock_return=False)
   if not must_share and isinstance(config, experiment.CheckedExperimentConfig):

@@ -1,7 +1,8 @@
-"""What a check of `swe doctor` can come to: a line that says how it is.
+"""The possible outcomes of a check of `swe doctor`.
 
-A check returns the line. It raises `UsageError` for a fault, which keeps a run
-from starting or from being what was meant, and `Warned` for what may be meant.
+A check returns one line if all is well. It raises `UsageError` for a fault,
+which keeps a run from starting or from doing what was intended, and `Warned`
+for what may be intended.
 """
 
 from swe_tf import errors

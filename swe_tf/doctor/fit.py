@@ -1,8 +1,8 @@
 """The fewest micro-batches with which the steps of an experiment fit a TPU.
 
-Fewer are faster, since matrices are larger: the numbers are tried from 1 on,
-and the first that fits is the answer. The first step that does not fit ends the
-trial of a number, and the stock step, which needs most, comes first.
+Fewer are faster, since the matrices are larger. Numbers are tried from 1 up,
+and the first that fits is the answer. A number is rejected at the first step
+that does not fit; the stock step, which needs the most memory, comes first.
 """
 
 from collections.abc import Mapping
@@ -30,24 +30,26 @@ class CompileSteps(Protocol):
 def with_micro_batches(
   config: cfg.ExperimentConfig, count: int
 ) -> cfg.ExperimentConfig:
-  """Returns the experiment with another `task.micro_batches`, not locked."""
+  """Returns an unlocked copy with another `task.micro_batches`."""
   return config.replace(task={"micro_batches": count})
 
 
 def numbers(config: cfg.ExperimentConfig, replicas: int) -> list[int]:
-  """Returns all numbers of micro-batches into which the batch can be cut."""
+  """Returns every possible number of micro-batches on a replica."""
   sequences = config.task.train_data.global_batch_size // replicas
   return [n for n in range(1, sequences + 1) if sequences % n == 0]
 
 
 def peak(reports: Reports, layers: int) -> float | None:
-  """Returns the memory of the largest step; None if it is no line.
-
-  Infinite if the compiler gave up.
+  """Returns the memory of the largest step at the full depth.
 
   Args:
     reports: See `tpu.compile_steps`.
-    layers: The depth that is asked for.
+    layers: The full depth.
+
+  Returns:
+    The memory in bytes, infinite if a step was too large for the compiler; None
+    if the memory is not linear in the depth.
   """
   if any(
     "too_large" in each for by in reports.values() for each in by.values()
@@ -66,17 +68,17 @@ def fewest(
   compile_steps: CompileSteps,
   say: tpu.Say,
 ) -> tuple[int, Reports]:
-  """Returns the number and the reports of the steps with it.
+  """Returns the fewest micro-batches that fit, and the reports of their steps.
 
   Args:
-    config: The experiment; what it says of micro-batches does not matter.
+    config: The experiment; its `task.micro_batches` is ignored.
     topology: The TPU.
-    layers: The depth that is asked for.
+    layers: The full depth.
     compile_steps: Compiles steps of an experiment.
     say: Progress callback.
 
   Raises:
-    Failed: If no number fits, or if it cannot be told.
+    Failed: If no number fits, or the memory cannot be extrapolated.
   """
   hbm = topology.generation.hbm
   for count in numbers(config, topology.replicas):

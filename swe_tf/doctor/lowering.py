@@ -1,4 +1,4 @@
-"""A training step, or a loop of them, as the program of a TPU's compiler.
+"""Lowers a training step, or a loop of them, for a TPU's compiler.
 
 One replica of many is traced by TPUStrategy (`one_replica`) and lowered to
 XLA's HLO. No accelerator is needed, and nothing is run.
@@ -16,7 +16,7 @@ from swe_tf.doctor import steps
 from swe_tf.modeling import registry
 from swe_tf.training import micro_batches
 
-# In a loop: the batch in use, and the next.
+# A loop holds two: the batch in use and the next.
 _BATCHES = 2
 
 
@@ -31,8 +31,8 @@ def lower_step(
     num_replicas: The number of replicas.
 
   Returns:
-    A serialized `HloModuleProto`, with names and source lines taken out: two
-    equal programs are equal bytes.
+    A serialized `HloModuleProto` without names and source lines, so that equal
+    programs are equal bytes.
   """
   strategy = _strategy(config, num_replicas)
   with strategy.scope():
@@ -57,10 +57,10 @@ def lower_loop(
     kind: One of `steps.KINDS`.
     config: The experiment; its global batch is divided among the replicas.
     num_replicas: The number of replicas.
-    num_steps: How many steps the loop has.
+    num_steps: The number of steps in the loop.
 
   Returns:
-    A serialized `HloModuleProto`, as that of `lower_step`.
+    A serialized `HloModuleProto`, as from `lower_step`.
   """
   with _strategy(config, num_replicas).scope():
     loop = steps.build_loop(kind, config, num_steps)
@@ -79,7 +79,7 @@ def _strategy(
 
 
 def _lower(program, inputs: steps.Inputs) -> bytes:
-  """Lowers a compiled function, called with `inputs`."""
+  """Lowers a compiled function as called with `inputs`."""
   return _without_names(
     program.experimental_get_compiler_ir(inputs)(
       stage="hlo_serialized", platform_name="CPU"
@@ -90,13 +90,13 @@ def _lower(program, inputs: steps.Inputs) -> bytes:
 def at_depth(
   config: cfg.ExperimentConfig, num_layers: int
 ) -> cfg.ExperimentConfig:
-  """Returns the experiment with another number of layers, not locked."""
+  """Returns an unlocked copy with another number of layers."""
   encoder = registry.require_encoder(config.task.as_dict())
   return config.replace(task=encoder.overrides(num_layers=num_layers))
 
 
 def _without_names(lowered: bytes) -> bytes:
-  """Takes out what depends on how often something was traced before."""
+  """Removes what depends on earlier traces in the same process."""
   module = hlo_pb2.HloModuleProto.FromString(lowered)
   module.name = module.entry_computation_name = "step"
   module.id = 0
@@ -110,7 +110,7 @@ def _without_names(lowered: bytes) -> bytes:
 
 
 def all_reduce_bytes(lowered: bytes) -> int:
-  """Returns the payload of all all-reduces of one step of a program."""
+  """Returns the total all-reduce payload of one step of a program."""
   module = hlo_pb2.HloModuleProto.FromString(lowered)
   return sum(
     _bytes(instruction.shape)

@@ -1,6 +1,6 @@
-"""Whether a run can be written to its directory, and is the one that is there.
+"""Checks that a run fits its directory: writable, enough room, the same run.
 
-`swe train` says the same on a line of its own, and goes on.
+`swe train` prints the same findings as warnings and continues.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import units_of_measure as show
 
 _SHOWN = 3
-# What may change between two starts of one run: it does not change the updates.
+# Fields that may change when a run is resumed: they do not affect the updates.
 _HOW_ONLY = (
   "runtime.",
   "task.init_checkpoint",
@@ -41,7 +41,7 @@ _HOW_ONLY = (
 
 
 def check_model_dir(config: cfg.ExperimentConfig, directory: str | None) -> str:
-  """Says what is in the directory; raises if a run cannot be written there."""
+  """Describes the directory; raises if the run cannot be written there."""
   if not directory:
     return "none given"
   files.check_output_dir(directory, "model_dir")
@@ -62,7 +62,7 @@ def check_model_dir(config: cfg.ExperimentConfig, directory: str | None) -> str:
 
 
 def differences(config: cfg.ExperimentConfig, directory: str) -> Iterator[str]:
-  """Yields what differs from the `params.yaml` of the run that is there."""
+  """Yields the differences from the `params.yaml` in the directory."""
   path = files.as_path(directory) / "params.yaml"
   before = files.read_yaml(path) if path.exists() else None
   if not isinstance(before, dict):
@@ -83,7 +83,7 @@ def _flat(table: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_room(config: cfg.ExperimentConfig, directory: str | None) -> str:
-  """Says how much the checkpoints take; raises if the disk has less room."""
+  """Estimates the size of the checkpoints; raises if the disk is too full."""
   try:
     weights, slots = cost_lib.memory(config)
   except errors.UsageError as error:

@@ -1,16 +1,16 @@
 """TPUStrategy without a TPU: what it traces for one of its replicas.
 
-Everything that decides which operations a step consists of is TensorFlow's own
+Everything that decides which operations make up a step is TensorFlow's own
 TPUStrategy: its variables, its replica context, its reductions, and every
-branch that Keras and Model Garden take for it. Three things are not:
+branch that Keras and Model Garden take for it. Three things differ:
 
 * Variables live on the CPU, one copy of each, since there is no TPU.
-* `tpu.replicate` is left out. It gives every replica its copy of the inputs and
-  of the variables, which TensorFlow's TPU runtime takes out again before it
-  compiles the program of one replica; here that program is traced at once. The
-  number of a replica is not an input but XLA's own.
+* `tpu.replicate` is left out. It gives every replica its own copy of the inputs
+  and the variables, which TensorFlow's TPU runtime removes again before it
+  compiles the program of one replica; here that program is traced directly. The
+  replica's number is not an input but comes from XLA.
 * The all-reduce is the operation `CollectiveReduceV2`, not `CrossReplicaSum`,
-  which only TensorFlow's build for TPUs can lower. Both are XLA's all-reduce
+  which only TensorFlow's build for TPUs can lower. Both become XLA's all-reduce
   over all replicas.
 
 Keras computes the rates of an update once for each device name, which is once
@@ -33,7 +33,7 @@ _REPLICATE = "_tpu_replicate"  # Marks what TensorFlow would send to the TPU.
 
 
 class _Resolver:
-  """Describes TPUs that are not there, all on one host."""
+  """Describes TPUs that do not exist, all on one host."""
 
   def __init__(self, num_replicas: int):
     self._count = num_replicas
@@ -52,7 +52,7 @@ class _Resolver:
 
 
 class _OneReplicaContext(tpu_replication.TPUReplicateContext):
-  """Marks code as that of a TPU for TensorFlow, but for no rewriting."""
+  """Makes TensorFlow treat code as a TPU's, but not rewrite it."""
 
   def AddOp(self, op: tf.Operation) -> None:  # pylint: disable=invalid-name
     super().AddOp(op)
@@ -64,7 +64,7 @@ class _OneReplicaContext(tpu_replication.TPUReplicateContext):
 
 
 class _Extended(tpu_strategy.TPUExtended):
-  """As the base class, but with the devices and the program of one replica."""
+  """The base class with the devices and the program of one replica."""
 
   def __init__(self, strategy: tf.distribute.Strategy, num_replicas: int):
     super().__init__(strategy, _Resolver(num_replicas))
@@ -73,7 +73,7 @@ class _Extended(tpu_strategy.TPUExtended):
 
   def tpu_run(self, fn, args, kwargs, options=None) -> Any:
     """Traces `fn` as one replica's part of a TPU program."""
-    del options  # About dynamic shapes, which there are none of.
+    del options  # For dynamic shapes only; there are none.
     context = _OneReplicaContext(
       name="step", num_replicas=self._num_replicas_in_sync, pivot=tf.no_op()
     )
@@ -113,7 +113,7 @@ class OneReplicaOfTPUStrategy(tf.distribute.TPUStrategy):
   """The program of one replica of a TPUStrategy; for tracing only."""
 
   def __init__(self, num_replicas: int):
-    # Not the constructor of TPUStrategy, which makes an extension of its own.
+    # Skip TPUStrategy's constructor, which makes an extension of its own.
     tf.distribute.Strategy.__init__(self, _Extended(self, num_replicas))
-    # There is but one copy of a variable to pack.
+    # There is only one copy of each variable, so there is nothing to pack.
     self._enable_packed_variable_in_eager_mode = False

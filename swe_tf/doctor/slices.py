@@ -11,8 +11,8 @@ def advice(
 ) -> list[str]:
   """Returns a line for each number of slices that saves micro-batches.
 
-  A replica of twice as many slices has half the sequences, so half as many
-  micro-batches are as large as those that fit.
+  With twice as many slices a replica has half the sequences, so half as many
+  micro-batches have the size that fits.
 
   Args:
     config: The experiment, with the micro-batches that fit one slice.

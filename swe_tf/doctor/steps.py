@@ -1,7 +1,7 @@
-"""The three programs that there are: the stock, a shared, an unshared step.
+"""The three kinds of training step: stock, shared and unshared.
 
-The real step of an experiment with its model, loss, metrics and optimizer, for
-whoever compiles, counts or times it. Training itself does not come by here.
+Builds the real step of an experiment, with its model, loss, metrics and
+optimizer, to compile, count or time it. Training itself does not use this.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,12 +25,12 @@ from swe_tf.tasks import masked_lm
 STOCK, SHARED, UNSHARED = KINDS = ("stock", "shared", "unshared")
 
 Inputs = Mapping[str, tf.Tensor]
-_NO_DATASET = object()  # The trainer would make one of None.
+_NO_DATASET = object()  # For None the trainer would build one.
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-  """A training step, not compiled yet, and what it works on.
+  """A training step, not yet compiled, and what it works on.
 
   Attributes:
     run: Makes one update from a batch, in a replica context.
@@ -52,7 +52,7 @@ class _WithoutData(masked_lm.SharedMaskedLMTask):
     pass
 
   def require_method(self, optimizer) -> None:
-    """Takes the bare optimizer of a stock step too."""
+    """Accepts the bare optimizer of a stock step too."""
 
 
 def make_inputs(
@@ -87,16 +87,16 @@ def build_step(
   """Builds the model, the optimizer and the step of one kind.
 
   Args:
-    kind: `stock` has nothing of ours but the encoder: Model Garden's task and
-      the bare optimizer of the config. Model Garden has no micro-batches: with
-      them it is the step of `task.sharing.mode=none`. `shared` and `unshared`
-      are the phases of SWE with the units of `config.task.sharing`.
+    kind: `stock` is Model Garden's task with the bare optimizer of the config;
+      only the encoder is ours. Model Garden has no micro-batches: with them it
+      is the step of `task.sharing.mode=none`. `shared` and `unshared` are the
+      phases of SWE with the units of `config.task.sharing`.
     config: The experiment.
     cosine_interval: How often a shared step measures the cosine of the
       gradients; by default as in training.
 
   Returns:
-    The step, its weights tied if it is a shared one.
+    The step; a shared one has its weights tied.
   """
   task, model, optimizer, plan = _ingredients(kind, config, cosine_interval)
   metrics = task.build_metrics(training=True)
@@ -112,9 +112,9 @@ def build_step(
 def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
   """Builds Model Garden's own loop around the step of one kind.
 
-  It is the function that the trainer of a run calls, with the step's metrics
-  and the counter of steps. The iterator of the data, which is the host's, is
-  replaced by batches that are there from the beginning.
+  It is the function that the trainer of a run calls, with the metrics and the
+  step counter. Batches given up front replace the data iterator, which belongs
+  to the host.
 
   Args:
     kind: See `build_step`.
@@ -122,7 +122,7 @@ def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
     num_steps: The number of steps in a loop.
 
   Returns:
-    What `build_step` does, but `run` is compiled, is called in the
+    As `build_step`, except that `run` is compiled, is called in the
     cross-replica context, and takes several batches, [batches, ...], which the
     steps use in turn.
   """
@@ -145,7 +145,7 @@ def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
 
 
 class _BatchOfStep:
-  """Stands for the iterator of the data: takes batches in turn, by the step."""
+  """Stands in for the data iterator: cycles through batches by the step."""
 
   def __init__(self, batches: Inputs, step: tf.Variable):
     self._batches = batches

@@ -14,11 +14,11 @@ class Generation:
   """A generation of TPUs.
 
   Attributes:
-    replicas_per_chip: 2 where TensorFlow sees every core by itself.
-    hbm: Bytes of memory a replica has, by Google's documentation of the
+    replicas_per_chip: 2 where TensorFlow sees each core as a device.
+    hbm: Bytes of memory per replica, from Google's documentation of the
       generation; the compiler keeps a little of it for itself.
     dimensions: The number of dimensions of its topologies.
-    options: What the compiler wants to be told besides the name.
+    options: What the compiler needs besides the name.
   """
 
   replicas_per_chip: int
@@ -42,9 +42,9 @@ class Topology:
   """A slice, such as `v5e:2x2`.
 
   Attributes:
-    name: As the compiler knows it.
-    generation: What it is made of.
-    chips: How many.
+    name: The compiler's name for it.
+    generation: The generation of its chips.
+    chips: The number of chips.
   """
 
   name: str
@@ -57,7 +57,7 @@ class Topology:
 
 
 def parse(name: str) -> Topology:
-  """Returns the topology of a name, or raises `UsageError`.
+  """Returns the named topology, or raises `UsageError`.
 
   >>> parse("v5e:4x4").replicas
   16

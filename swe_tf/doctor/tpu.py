@@ -1,9 +1,9 @@
-"""The steps of an experiment, compiled for a TPU that need not be there.
+"""Compiles the steps of an experiment for a TPU, without a TPU.
 
-Compiling all layers takes long, and all layers are alike: the steps are
-compiled at three small depths. The first and the last give the line on which
-the full depth lies; the one between tells how far it is from being a line. Two
-depths are a third cheaper, and nothing tells.
+Compiling all layers takes long, and all layers are alike, so the steps are
+compiled at three small depths. The first and the last give a line, which is
+extrapolated to the full depth; the one between shows how straight the line is.
+Two depths are a third cheaper but leave the line unchecked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ from swe_tf.training import micro_batches
 
 _EXTRA = "pip install 'swe-tf[tpu-check]'"
 _MEMORY = ("arguments", "outputs", "temporaries", "code")
-# "peak" is the memory in all.
+# "peak" is the total memory.
 QUANTITIES = (*_MEMORY, "peak", "flops", "bytes", "all_reduce")
 _TOLERANCE = 0.05
 Say = Callable[[str], Any]
@@ -41,9 +41,9 @@ class Estimate:
   """A quantity at the full depth.
 
   Attributes:
-    value: What the compiler reports, or the line through two depths.
-    deviation: How far the depth between them is off the line, relative; None
-      if there is none: the value was compiled, or there are two depths only.
+    value: What the compiler reports, or what the line through two depths gives.
+    deviation: How far the depth between them is off the line, relatively; None
+      if the value was compiled, or there are only two depths.
   """
 
   value: float
@@ -51,12 +51,12 @@ class Estimate:
 
   @property
   def holds(self) -> bool:
-    """Whether no depth between denies that the quantity grows on a line."""
+    """Whether the depth between, if there is one, lies on the line."""
     return self.deviation is None or abs(self.deviation) <= _TOLERANCE
 
 
 def require_compiler() -> str:
-  """Returns the versions in use, or raises `UsageError` if there is none."""
+  """Returns the compiler's versions, or raises `UsageError` without one."""
   for package in ("jax", "libtpu"):
     if importlib.util.find_spec(package) is None:
       raise errors.UsageError(
@@ -77,7 +77,7 @@ def num_layers(config: cfg.ExperimentConfig) -> int:
 def depths_of(config: cfg.ExperimentConfig) -> list[int]:
   """Returns the depths to compile: 3, 4 and 5 units, or all layers if fewer.
 
-  With 2 units the compiler finds short cuts that it does not find with more.
+  With 2 units the compiler finds shortcuts that it does not find with more.
   """
   unit, layers = config.task.sharing.unit_size, num_layers(config)
   return [3 * unit, 4 * unit, 5 * unit] if layers > 5 * unit else [layers]
@@ -88,7 +88,7 @@ def check(
   topology: topologies.Topology,
   depths: Sequence[int],
 ) -> None:
-  """Raises `UsageError` unless the experiment can be compiled so."""
+  """Raises `UsageError` unless topology and depths suit the experiment."""
   batch = config.task.train_data.global_batch_size
   if batch % topology.replicas:
     raise errors.UsageError(
@@ -124,12 +124,12 @@ def compile_steps(
     config: The experiment.
     topology: The TPU.
     depths: Numbers of layers.
-    directory: Where programs and reports are kept. What is there already is
-      not compiled again.
+    directory: Where programs and reports are kept. A program that already has a
+      report is not compiled again.
     jobs: How many compilers run at a time.
     say: Progress callback.
-    lower: Makes the program: of one step, or of a loop.
-    kinds: Which steps.
+    lower: Lowers one step, or a loop.
+    kinds: Which kinds of step.
 
   Returns:
     The compiler's reports, by kind and depth.
@@ -163,7 +163,7 @@ def _keep(module: bytes, directory: files.Path) -> files.Path:
 
 
 def _compile(path: files.Path, topology: topologies.Topology, say: Say):
-  """Runs the compiler in a process of its own, unless it has run before."""
+  """Runs the compiler in its own process, unless there is a report."""
   versions = require_compiler().replace(", ", "_").replace(" ", "-")
   slug = topology.name.replace(":", "-")
   report = path.with_suffix(f".{slug}.{versions}.json")

@@ -4,8 +4,8 @@ r"""Compiles an HLO module for a TPU, without a TPU; prints JSON.
       MODULE TOPOLOGY REPLICAS [OPTION=VALUE ...]
 
 The compiler is the one in libtpu, reached through jax's compile-only client, a
-private interface: the versions are pinned in the extra `tpu-check`. Run it in a
-process of its own, which imports no TensorFlow.
+private interface: the versions are pinned in the extra `tpu-check`. Run it in
+its own process, which imports no TensorFlow.
 """
 
 import json
@@ -15,10 +15,10 @@ import sys
 import time
 from typing import Any
 
-# libtpu would look for the machine that it is on.
+# Otherwise libtpu would look for the TPU machine that it runs on.
 _ENVIRONMENT = {
   "TPU_SKIP_MDS_QUERY": "1",
-  "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # There is no TPU to quarrel over.
+  "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # There is no TPU to contend for.
   "JAX_PLATFORMS": "cpu",
   "TPU_ACCELERATOR_TYPE": "v5litepod-4",
   "TPU_WORKER_HOSTNAMES": "localhost",
@@ -68,7 +68,7 @@ def compile_module(hlo: bytes, topology: str, replicas: int, options):
 
 
 def _drop_copies(module, ir) -> None:
-  """Takes out `mhlo.copy` of donated variables, which StableHLO lacks."""
+  """Removes `mhlo.copy` of donated variables, which StableHLO lacks."""
   copies = []
 
   def visit(operation):
@@ -83,7 +83,7 @@ def _drop_copies(module, ir) -> None:
 
 
 def collectives(hlo_text: str) -> dict[str, dict[str, int]]:
-  """Returns count and payload in bytes of each kind of collective.
+  """Returns the count and the payload in bytes of each kind of collective.
 
   >>> collectives("%a = (f32[2,3]{1,0}, /*index=1*/ bf16[4]) all-reduce(%b)")
   {'all-reduce': {'count': 1, 'bytes': 32}}
@@ -105,12 +105,12 @@ def collectives(hlo_text: str) -> dict[str, dict[str, int]]:
 
 
 def report(executable) -> dict[str, Any]:
-  """Returns what the compiler says about the program."""
+  """Returns the compiler's memory and cost statistics of a program."""
   memory = executable.get_compiled_memory_stats()
   costs = executable.cost_analysis()
   return {
     "arguments": memory.argument_size_in_bytes,
-    # Outputs that do not take the place of an argument.
+    # Only outputs that do not reuse the memory of an argument.
     "outputs": memory.output_size_in_bytes - memory.alias_size_in_bytes,
     "temporaries": memory.temp_size_in_bytes,
     "code": memory.generated_code_size_in_bytes,

@@ -1,4 +1,4 @@
-"""What the TPU compiler reported, as a table and sentences."""
+"""The TPU compiler's reports as a table and sentences."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +26,7 @@ def make_table(
   topology: topologies.Topology,
   title: str,
 ) -> rich_table.Table:
-  """Returns the table; what cannot be extrapolated is a question mark."""
+  """Returns the table, with a question mark for what cannot be extrapolated."""
   table = rich_table.Table("each replica", *found, "shared/stock", title=title)
 
   def fits(peak):
@@ -38,7 +38,7 @@ def make_table(
   for name, (label, render) in _ROWS.items():
     row = {kind: found[kind][name] for kind in found}
     stock, shared = row[steps.STOCK], row[steps.SHARED]
-    # A small model may need no temporaries outside of the chip's caches.
+    # A small model may need no temporaries outside the chip's caches.
     ratio = (
       f"{shared.value / stock.value:.4f}"
       if stock.value and stock.holds and shared.holds
@@ -53,7 +53,7 @@ def make_table(
 
 
 def how_far_from_a_line(found, depths: Sequence[int]) -> str:
-  """Says how good the extrapolation is, and what to do if it is not."""
+  """Describes how good the extrapolation is, and what to do if it is bad."""
   if len(depths) == 2:
     return "the full depth is on the line through both, which nothing checks"
   deviations = [
@@ -80,7 +80,7 @@ def how_far_from_a_line(found, depths: Sequence[int]) -> str:
 
 
 def against_cost_model(config, found, replicas: int) -> str:
-  """Says how far `swe doctor cost` is from what the compiler counts."""
+  """Describes how far the compiler's counts are from `swe doctor cost`."""
   cost = cost_lib.estimate(config)
   counted = found[steps.STOCK]["flops"].value
   payloads = {

@@ -1,8 +1,8 @@
-"""Figures as people read them."""
+"""Formats quantities in readable units."""
 
 
 def size(count: float) -> str:
-  """Returns a number of bytes.
+  """Formats a number of bytes.
 
   >>> size(1_345_000_000)
   '1.34 GB'
@@ -15,5 +15,5 @@ def size(count: float) -> str:
 
 
 def flops(count: float) -> str:
-  """Returns a number of floating point operations."""
+  """Formats a number of floating-point operations."""
   return f"{count / 1e12:.4g} TFLOP"

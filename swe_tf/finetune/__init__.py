@@ -1,5 +1,5 @@
 """`swe finetune`: a checkpoint to the numbers of the paper's tables.
 
-Read `protocol` for what is run, `execution` for how it is, `jobs` for one run,
-`table` for what comes out. `docs/finetuning.md` shows it at work.
+Read `protocol` for what is run, `execution` for how, `jobs` for a single run,
+`table` for the outcome. `docs/finetuning.md` shows how to use it.
 """

@@ -1,8 +1,8 @@
-"""How the protocol is run: checked, trained, and the test sets predicted.
+"""Executes the protocol: checks, trains, and predicts the test sets.
 
     DIR/sweep.json      what the runs have in common
-    DIR/lr_*_seed_*/    a run; see `swe_tf.runs.directory`. The selected one has
-                        a `test_result.json` when it has predicted
+    DIR/lr_*_seed_*/    a run; see `swe_tf.runs.directory`. The selected one
+                        gets a `test_result.json` once it has predicted
     DIR/table.txt       what was printed
     DIR/selection.json  what was selected
 
@@ -42,21 +42,21 @@ class FineTuning:
     Args:
       settings: What the runs have in common.
       runs: The runs, in order.
-      output_dir: The directory. It may hold runs of the same settings.
+      output_dir: The directory. It may hold runs with the same settings.
       data: What is in `settings.data_dir`.
       ax_data_dir: The data of AX, for MNLI; may be empty.
 
     Raises:
-      UsageError: If it holds runs of other settings.
+      UsageError: If `output_dir` holds runs with other settings.
     """
     self.runs = runs
     self.output_dir = files.as_path(output_dir)
     self.data = data
     self.settings = settings
-    # Whether `run` selected one.
+    # Whether `run` has selected a run.
     self.has_selected = False
     self._ax_data_dir = ax_data_dir
-    # What `sweep.json` will have, if it is not there.
+    # The content of `sweep.json`, until it is written.
     self._begin: dict[str, Any] | None = None
     self._file = self.output_dir / "sweep.json"
     if self._file.exists():
@@ -67,7 +67,7 @@ class FineTuning:
       self._keep_to(checkpoint)
 
   def _keep_to(self, checkpoint: str) -> None:
-    # The latest checkpoint of a directory may become another one.
+    # The latest checkpoint of a directory may change between two calls.
     self.settings = dataclasses.replace(self.settings, checkpoint=checkpoint)
 
   def _arguments(self, run: protocol.Run) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class FineTuning:
     return sweep_lib.Sweep(runs, self.output_dir)
 
   def check(self, worker: launcher.Worker) -> None:
-    """Checks the input and keeps to the checkpoint; writes nothing."""
+    """Checks the input and fixes the checkpoint; writes nothing."""
     try:
       checkpoint = worker.run(f"{JOBS}:check", self._arguments(self.runs[0]))
     except launcher.JobFailed as error:
@@ -100,25 +100,25 @@ class FineTuning:
 
   @property
   def checkpoint(self) -> str:
-    """What is fine-tuned."""
+    """The checkpoint that is fine-tuned."""
     return self.settings.checkpoint
 
   @property
   def is_trained(self) -> bool:
-    """Whether every run came to an end before."""
+    """Whether every run has a result."""
     return len(self.sweep().results()) == len(self.runs)
 
   def run(self, worker: launcher.Worker, console) -> bool:
-    """Trains what is not trained, selects, predicts the test sets.
+    """Trains the runs without a result, selects one, predicts the test sets.
 
-    Prints the table and leaves `table.txt` and `selection.json`.
+    Prints the table, and writes `table.txt` and `selection.json`.
 
     Args:
-      worker: Does it.
+      worker: Does the work.
       console: Where to print.
 
     Returns:
-      Whether all of it succeeded.
+      Whether everything succeeded.
     """
     if self._begin is not None:
       files.write_json(self._file, self._begin)

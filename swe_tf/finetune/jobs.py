@@ -1,8 +1,8 @@
-"""What the worker does for `swe finetune`: checks, trains, predicts.
+"""The jobs of `swe finetune` for the worker: check, train, predict.
 
-Besides Model Garden's checkpoints, `params.yaml` and summaries the directory
-of a run gets predictions for the dev set and, last of all, `result.json`.
-Called again, a run goes on from its checkpoint.
+Besides Model Garden's checkpoints, `params.yaml` and summaries, the directory
+of a run gets predictions for the dev set and, last of all, `result.json`. A run
+that is started again resumes from its checkpoint.
 
 `settings` and `run` are the fields of `protocol.Settings` and `protocol.Run`.
 """
@@ -37,7 +37,7 @@ _Fields = Mapping[str, Any]
 def build_config(
   settings: protocol.Settings, run: protocol.Run
 ) -> cfg.ExperimentConfig:
-  """Returns the complete config of a run, locked.
+  """Returns the complete, locked config of a run.
 
   Raises:
     UsageError: If data, checkpoint and settings do not go together.
@@ -73,7 +73,7 @@ def build_config(
 
 def make_runner(config: cfg.ExperimentConfig, job: worker.Job):
   """Returns Model Garden's runner, restored or initialised."""
-  tf_keras.backend.clear_session()  # There may have been runs before.
+  tf_keras.backend.clear_session()  # This process may have done other runs.
   return runner_lib.make_runner(
     config,
     job.path,
@@ -83,7 +83,7 @@ def make_runner(config: cfg.ExperimentConfig, job: worker.Job):
 
 
 def check(job: worker.Job, settings: _Fields, run: _Fields) -> str:
-  """Checks that a run can start; returns the checkpoint that is meant."""
+  """Checks that a run can start; returns the checkpoint that it starts from."""
   del job  # It has no directory: nothing is written.
   config = build_config(protocol.Settings(**settings), protocol.Run(**run))
   task = task_factory.get_task(config.task)
@@ -92,7 +92,7 @@ def check(job: worker.Job, settings: _Fields, run: _Fields) -> str:
 
 
 def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
-  """Trains, evaluates on the dev set; returns what is in `result.json`."""
+  """Trains, evaluates on the dev set, and returns the new `result.json`."""
   config = build_config(protocol.Settings(**settings), protocol.Run(**run))
   data = prepared_data.read_prepared_data(settings["data_dir"])
   steps = config.trainer.train_steps
@@ -120,7 +120,7 @@ def train(job: worker.Job, settings: _Fields, run: _Fields) -> dict[str, Any]:
 
 
 def _evaluate(trainer, data, directory: files.Path):
-  """Returns the scores by split, the split that selects first."""
+  """Returns the scores by split, starting with the split that selects."""
   task, model = trainer.task, trainer.model
   if data.is_squad:
     return {"eval": predictions.evaluate_squad(task, model, directory)}
@@ -142,8 +142,8 @@ def predict(
 
   Args:
     job: The job, in the directory of the run with its checkpoint.
-    settings: See above.
-    run: See above.
+    settings: See the module's docstring.
+    run: See the module's docstring.
     ax_data_dir: What `swe prepare glue --task=AX` wrote, for MNLI; may be
       empty.
 

@@ -1,4 +1,4 @@
-"""What a fine-tuned model says about a split, scored and written to files."""
+"""Predicts splits with a fine-tuned model; scores and writes predictions."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,14 +19,14 @@ Scores = dict[str, float | None]
 
 
 class Diverged(Exception):
-  """A run whose loss is no longer a number: a result, not a fault."""
+  """A model's outputs are no longer finite: a result, not a fault."""
 
 
 class GlueOutputs(NamedTuple):
-  """Arrays with a row an example.
+  """Arrays with one row per example.
 
   Attributes:
-    rows: Where the examples stand in the GLUE file.
+    rows: The positions of the examples in the GLUE file.
     labels: The labels in the records.
     values: What the model predicts: class ids, or scores for STS-B.
   """
@@ -45,7 +45,7 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
     split: The split.
 
   Raises:
-    Diverged: If an output is no number.
+    Diverged: If an output is not finite.
   """
   params = task.task_config.validation_data.replace(
     input_path=split.path, include_example_id=True
@@ -75,19 +75,18 @@ def evaluate_glue(
   definition: glue_tasks.GlueTask,
   path: files.Path,
 ) -> Scores | None:
-  """Predicts a split, writes a prediction file, and scores if it can be.
+  """Predicts a split, writes a prediction file, and scores it if possible.
 
   Args:
     task: A `GlueTask`.
     model: Its model.
     split: The split.
-    definition: The task's facts: that of the split, which for AX is not that
-      of the model.
+    definition: The task of the split, which for AX is not the model's.
     path: The prediction file.
 
   Returns:
-    The official scores in percent, None for one that does not exist; None if
-    the split has no labels.
+    The official scores in percent, with None for an undefined one; None if the
+    split has no labels.
   """
   outputs = predict_glue(task, model, split)
   predictions = dict(zip(outputs.rows.tolist(), outputs.values.tolist()))
@@ -101,10 +100,10 @@ def evaluate_glue(
 
 
 def evaluate_squad(task, model, directory: files.Path) -> Scores:
-  """Answers the questions of the evaluation split, writes and scores them.
+  """Answers the evaluation split, and writes and scores the answers.
 
-  For v2.0 `predictions.json` has the threshold of `best_f1` applied, so that
-  its F1 is that; `answers.json` and `null_odds.json` are from before.
+  For v2.0 the threshold of `best_f1` is applied to `predictions.json`, so its
+  F1 is `best_f1`; `answers.json` and `null_odds.json` are from before that.
 
   Args:
     task: A `SquadTask`.

@@ -1,7 +1,7 @@
-"""What is run: the paper's protocol of fine-tuning (section 5.1).
+"""The paper's fine-tuning protocol (section 5.1).
 
-Nine peak learning rates; for SQuAD five runs of each, for GLUE one. Imports no
-TensorFlow.
+Nine peak learning rates, with five runs of each for SQuAD and one for GLUE.
+Imports no TensorFlow.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Run:
   """One run of a sweep.
 
   Attributes:
-    learning_rate: The peak.
+    learning_rate: The peak learning rate.
     seed: Seeds the head, dropout and the order of the data.
   """
 
@@ -40,11 +40,11 @@ class Settings:
   """What the runs of a sweep have in common.
 
   Attributes:
-    data_dir: What `swe prepare` wrote.
+    data_dir: The output directory of `swe prepare`.
     checkpoint: Where the encoder, or at least its architecture, comes from.
     init: `checkpoint`, or `random` for the same architecture untrained.
-    epochs: How often the training data is gone through.
-    max_train_examples: Train on the first so many records only; 0 for all.
+    epochs: The number of passes over the training data.
+    max_train_examples: How many records to train on, from the first; 0 for all.
     params_override: As for Model Garden's drivers.
   """
 
@@ -61,15 +61,15 @@ def plan_runs(
   learning_rates: Sequence[float] = (),
   seeds: int | None = None,
 ) -> list[Run]:
-  """Returns the runs of a sweep, in the order in which they are run.
+  """Returns the runs of a sweep, in order of execution.
 
   Args:
-    data: What is fine-tuned on.
-    learning_rates: The peaks to try; those of the paper if there are none.
-    seeds: How many runs for each; as in the paper if None.
+    data: The data to fine-tune on.
+    learning_rates: The peaks to try; the paper's if empty.
+    seeds: How many runs per peak; as in the paper if None.
 
   Raises:
-    UsageError: If a rate is not positive or comes twice.
+    UsageError: If a rate is not positive or occurs twice.
   """
   rates = tuple(learning_rates) or LEARNING_RATES
   if min(rates) <= 0 or len(set(rates)) < len(rates):
@@ -84,7 +84,7 @@ def plan_runs(
 
 
 def check_task(name: str, data: prepared_data.PreparedData) -> None:
-  """Raises `UsageError` unless the data is of the task that was asked for."""
+  """Raises `UsageError` unless the named task can be trained on the data."""
   if name.lower().startswith("squad"):
     wanted = name.lower()
   else:

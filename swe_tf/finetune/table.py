@@ -1,7 +1,7 @@
-"""Results of runs to a table and a choice.
+"""Turns the results of runs into a table and a choice.
 
-Imports no TensorFlow. The table holds no times and no dates: a sweep that was
-interrupted ends in the same one.
+Imports no TensorFlow. The table has no times or dates, so an interrupted sweep
+ends with the same table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class Row:
   """The runs with one learning rate.
 
   Attributes:
-    learning_rate: The peak.
+    learning_rate: The peak learning rate.
     results: The `result.json` of the runs that finished, by run.
     problems: Why the others did not.
   """
@@ -33,7 +33,7 @@ class Row:
   problems: Sequence[str]
 
   def values(self, split: str, metric: str) -> list[float]:
-    """Returns the values of a metric that exist, one a run at most."""
+    """Returns the defined values of a metric, at most one per run."""
     found = [
       result["scores"][split][metric] for result in self.results.values()
     ]
@@ -66,8 +66,8 @@ def make_rows(
 
   Args:
     runs: All runs of the sweep.
-    results: The `result.json` of those that came to an end, by name.
-    failures: The reasons of those that did not.
+    results: The `result.json` of the runs that have one, by name.
+    failures: Why the others failed, by name.
   """
   rows = []
   for rate in dict.fromkeys(run.learning_rate for run in runs):
@@ -91,8 +91,9 @@ def make_rows(
 def choose(rows: Sequence[Row], metric: str) -> Choice | None:
   """Selects a learning rate and a run; None if no run has a score.
 
-  Rates of which a run is missing are taken only if all are such: the mean of
-  those that happened to survive says little.
+  An incomplete rate is chosen only if every rate is incomplete, and then from
+  those with the most runs: the mean of the runs that happened to survive says
+  little.
 
   Args:
     rows: The runs.
@@ -117,12 +118,12 @@ def choose(rows: Sequence[Row], metric: str) -> Choice | None:
 
 
 def show_score(value: float | None) -> str:
-  """Returns a score with two digits, or a dash for one that does not exist."""
+  """Returns a score with two decimals, or a dash for an undefined one."""
   return "-" if value is None else f"{value:.2f}"
 
 
 def summarize(result: Mapping[str, Any], metric: str) -> str:
-  """Says in a few words what a `result.json` says."""
+  """Summarizes a `result.json` in a few words."""
   if result["status"] != "finished":
     return f"diverged: {result['reason']}"
   scores = next(iter(result["scores"].values()))
@@ -132,7 +133,7 @@ def summarize(result: Mapping[str, Any], metric: str) -> str:
 def shown_metrics(
   task: str, scores: Mapping[str, Any], metric: str
 ) -> Sequence[str]:
-  """Returns the metrics of a split that the table shows, the selecting first.
+  """Returns the metrics that the table shows, the one that selects first.
 
   SQuAD has a dozen numbers; the others are in `result.json`.
   """
@@ -142,7 +143,7 @@ def shown_metrics(
 
 
 def selection(choice: Choice, metric: str) -> dict[str, Any]:
-  """Returns the content of `selection.json`, `best` being what is read."""
+  """Returns the content of `selection.json`; `best` names the chosen run."""
   result = choice.row.results[choice.run]
   scores = {}
   for split, found in result["scores"].items():
@@ -165,7 +166,7 @@ def selection(choice: Choice, metric: str) -> dict[str, Any]:
 def render(
   rows: Sequence[Row], choice: Choice | None, metric: str, title: str
 ) -> rich_table.Table:
-  """Returns the table: a row a learning rate, mean and deviation over seeds."""
+  """Returns the table: mean and deviation over seeds per learning rate."""
   table = rich_table.Table(title=title)
   table.add_column("peak rate", justify="right")
   columns = []
@@ -212,7 +213,7 @@ def render_column(scores: Mapping[str, float], title: str) -> rich_table.Table:
 
 
 def as_text(table: rich_table.Table) -> str:
-  """Returns a table as it is printed, 100 characters wide."""
+  """Returns a table as printed text, 100 characters wide."""
   text = io.StringIO()
   rich_console.Console(file=text, width=100).print(table)
   return text.getvalue()

@@ -1,15 +1,15 @@
 """ALBERT-like: the weights of all blocks are shared to the end.
 
 What: SWE whose untie step is the last one. Every layer keeps its own copy of
-the weights, so that the checkpoint is an ordinary BERT.
+the weights, so the checkpoint is an ordinary BERT.
 
 Use: `task.sharing.mode=swe`, `task.sharing.untie_fraction=1.0`.
 
-Cost: as many FLOPs as the baseline; the smaller all-reduce and the fewer slots
-of the shared phase, for the whole run.
+Cost: as many FLOPs as the baseline; the shared phase's smaller all-reduce and
+fewer slots last for the whole run.
 
-Where it does not help: in the final loss, at equal depth and width: Figure 4 of
-the paper has it as the worst untie step.
+Where it does not help: the final loss, at equal depth and width. It is the
+worst untie step in Figure 4 of the paper.
 """
 
 from swe_tf.methods import swe

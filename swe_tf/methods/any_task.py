@@ -1,14 +1,14 @@
-"""A method for a task that knows none: any experiment of stock Model Garden.
+"""Applies a method to any experiment of stock Model Garden.
 
-A stock experiment has no `task.sharing`, so gin has it (`gin/vit.gin`):
+A stock experiment has no `task.sharing`, so gin describes it (`gin/vit.gin`):
 
     SharedWeightsTrainer.method = @share_blocks
     find_repeated_blocks.finder = @layers_by_name
     layers_by_name.pattern = 'transformer_encoder_block(_[0-9]+)?'
     sharing.untie_fraction = 0.1
 
-The config of the experiment stays as it is: `params.yaml` does not have the
-method, the `operative_config.*.gin` beside it does.
+The config of the experiment stays as it is: the method is not in `params.yaml`
+but in the `operative_config.*.gin` beside it.
 """
 
 import copy
@@ -35,12 +35,12 @@ def layers_by_name(
   """Returns the layers of a model by name, in the order of their numbers.
 
   Args:
-    model: The model; layers inside of layers are found too.
-    pattern: A regular expression for all of a layer's name, such as Keras
-      gives: `block`, `block_1`, `block_2`, ...
+    model: The model; layers inside layers are found too.
+    pattern: A regular expression for the whole name of a layer. Keras names
+      layers `block`, `block_1`, `block_2`, ...
 
   Raises:
-    UsageError: If no layer has such a name, or two have the same.
+    UsageError: If no layer has such a name, or two have the same one.
   """
   every = [
     layer
@@ -59,7 +59,7 @@ def layers_by_name(
       f"layers_by_name.pattern ({pattern!r}) is the name of no layer; layers "
       f"that come more than once are {', '.join(sorted(set(numbered)))}."
     )
-  # Keras leaves out the first number.
+  # The first layer has no number: Keras leaves it out.
   found.sort(key=lambda layer: [int(n) for n in re.findall(r"\d+", layer.name)])
   for one, other in zip(found, found[1:]):
     if one.name == other.name:
@@ -76,7 +76,7 @@ def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
   """Returns the training of a stock task by the method that gin describes.
 
   Raises:
-    UsageError: If what gin binds of `sharing` and `growth` cannot be trained.
+    UsageError: If the task cannot be trained with gin's `sharing` and `growth`.
   """
   config = copy.deepcopy(ingredients.config)
   if (

@@ -7,9 +7,8 @@ Use: `task.sharing.mode=none`.
 
 Cost: none; it is what the others are compared with.
 
-Where it does not help: it is the control. Compare at the same steps, with a
-schedule that is fully decayed, at a peak learning rate tuned for it as for the
-others.
+Where it does not help: it is the control. Compare at the same number of steps,
+with a fully decayed schedule, at a peak learning rate tuned as for the others.
 """
 
 from swe_tf.methods import plans

@@ -1,13 +1,13 @@
-"""What gin binds of the method, written into the config.
+"""Writes gin's bindings of the method into the config.
 
-Any field of `task.sharing` and `task.growth` can be bound, so that a method is
-a gin file on the stock driver's command line (`gin/`):
+Any field of `task.sharing` and `task.growth` can be bound, so a method can be a
+gin file on the stock driver's command line (`gin/`):
 
     sharing.unit_size = 2
     growth.method = 'stacking'
 
-A rule or a plan that is bound as code is recorded too: without this a report
-would label a run by what the config says, and not by what was trained.
+A rule or a plan that is bound as code is recorded too. Otherwise a report would
+label a run by its config and not by what was trained.
 """
 
 import dataclasses
@@ -25,13 +25,13 @@ _PLAN, _BLOCKS = "make_sharing_plan", "find_repeated_blocks"
 
 @gin.configurable("sharing", module="swe_tf.methods")
 def _sharing(**fields):
-  """Stands for `task.sharing` in gin; it is never called."""
+  """Stands for `task.sharing` in gin; never called."""
   del fields
 
 
 @gin.configurable("growth", module="swe_tf.methods")
 def _growth(**fields):
-  """Stands for `task.growth` in gin; it is never called."""
+  """Stands for `task.growth` in gin; never called."""
   del fields
 
 
@@ -57,7 +57,7 @@ def set_fields(task: Any) -> None:
 
 
 def record(sharing: config_lib.SharingConfig) -> None:
-  """Writes into `task.sharing` what gin binds; changes it in place."""
+  """Records rules and plans that gin binds in `sharing`, in place."""
   unit_size = _bound(_PLAN).get("unit_size")
   if unit_size is not None:
     sharing.unit_size = unit_size
@@ -78,7 +78,7 @@ def record(sharing: config_lib.SharingConfig) -> None:
 def _bound(configurable: str) -> dict[str, Any]:
   try:
     return gin.get_bindings(configurable, resolve_references=False)
-  except ValueError:  # Nobody imported it.
+  except ValueError:  # Its module is not imported.
     return {}
 
 
@@ -90,13 +90,13 @@ def _lines(configurable: str) -> list[str]:
 
 
 def _not_from_config(sharing: config_lib.SharingConfig, train_steps: int):
-  """Stands for a rule that the trainer gets from gin: it is never asked."""
+  """Stands for a rule that the trainer gets from gin; never consulted."""
   del sharing, train_steps
 
 
 def _fixed(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
   sharing.rule = catalog.FIXED
-  # Unbound, the rule itself raises.
+  # If it is unbound, the rule itself raises.
   sharing.untie_step = bound.get("untie_step", sharing.untie_step)
 
 

@@ -1,9 +1,9 @@
-"""What a method is: its name, how a config chooses it, its tau, its phases.
+"""The catalog of methods: names, how a config chooses them, tau, phases.
 
-The only place that tells methods and untie rules apart. Tasks train what it
-names, studies take their values from it, reports label runs by it, the cost
-model asks it for phases. Register a method or a rule of your own, and all of
-them know it:
+The only place that tells methods and untie rules apart. Tasks find the method
+to train here, studies take their values from it, reports label runs by it, and
+the cost model gets phases from it. All of them know a method or a rule of your
+own once you register it:
 
     catalog.register(catalog.Method(
       name="frozen", task={"sharing": {"mode": "frozen"}},
@@ -36,12 +36,12 @@ _RULES: dict[str, Rule] = {}
 
 
 def register(method: Method) -> None:
-  """Makes a method known; its name must be new."""
+  """Registers a method; its name must be new."""
   _add(_METHODS, "method", method)
 
 
 def register_rule(rule: Rule) -> None:
-  """Makes an untie rule known; its name must be new."""
+  """Registers an untie rule; its name must be new."""
   _add(_RULES, "untie rule", rule)
 
 
@@ -62,7 +62,7 @@ def rules() -> Mapping[str, Rule]:
 
 
 def load(function: str | Callable[..., Any]) -> Callable[..., Any]:
-  """Returns a function, imported if it is a name, `module:function`."""
+  """Returns the function, imported if given as `module:function`."""
   if not isinstance(function, str):
     return function
   module, name = function.split(":")
@@ -75,10 +75,10 @@ def read(
   """Reads what a config says about the method.
 
   Args:
-    task: The config of a task as nested tables. One without `sharing` is of
-      stock Model Garden.
+    task: The config of a task as nested tables. Without `sharing` it is a task
+      of stock Model Garden.
     train_steps: `trainer.train_steps`.
-    num_layers: The layers of the model, None if they are not known.
+    num_layers: The number of layers in the model; None if unknown.
   """
   sharing, growth = task.get("sharing") or {}, task.get("growth") or {}
   mode, rule = sharing.get("mode", NONE), sharing.get("rule") or FIXED
@@ -108,7 +108,7 @@ def find(choice: Choice) -> Method:
   """Returns the method that a config chooses.
 
   Raises:
-    UsageError: If nobody registered it.
+    UsageError: If no such method is registered.
   """
   for method in _METHODS.values():
     if method.is_chosen(choice):
@@ -134,7 +134,7 @@ def growth_steps(choice: Choice) -> list[int]:
 def _growth_phases(
   shrink: Callable[[sizes.Size, int], sizes.Size],
 ) -> Callable[[Choice, sizes.Size], list[Phase]]:
-  """Returns the phases of a model that grows."""
+  """Returns a function that computes the phases of a model that grows."""
 
   def phases(choice: Choice, size: sizes.Size) -> list[Phase]:
     ends = growth_steps(choice)
@@ -156,8 +156,8 @@ def _grown(name: str) -> Callable[[Choice], bool]:
 _IGNORES_ALL = frozenset({"tau", "units"})
 _NO_SHARING = {"sharing": {"mode": NONE}}
 
-# The order matters: the first that is chosen is it. Sharing nothing at all is
-# the baseline whatever the mode, sharing to the end is ALBERT's way.
+# The order matters: the first method that matches is chosen. Sharing nothing at
+# all is the baseline whatever the mode; sharing to the end is ALBERT-like.
 for _method in (
   Method(
     name=BASELINE,

@@ -1,8 +1,8 @@
-"""Whether a method can be applied as a config says. Imports no TensorFlow.
+"""Checks that a method can be applied as configured. Imports no TensorFlow.
 
 Reads the config as nested tables, so that a wrong one is refused before
-TensorFlow is imported, and again when the experiment is complete. What a
-method of a plug-in wants is in its own `catalog.Method.check`.
+TensorFlow is imported, and again when the experiment is complete. A plug-in's
+method has its own requirements in `catalog.Method.check`.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def check(values: Table) -> None:
   """Raises unless an experiment can be trained by the method it chooses.
 
   Args:
-    values: The experiment as nested tables, complete.
+    values: The complete experiment as nested tables.
 
   Raises:
     UsageError: If it cannot.
@@ -72,7 +72,7 @@ def check(values: Table) -> None:
 
 
 def check_rule(sharing: Table) -> None:
-  """Raises unless there is such an untie rule, with such stages."""
+  """Raises unless the untie rule exists and its fields suit it."""
   rule, known = sharing["rule"], catalog.rules()
   if rule not in known:
     one_of = f"one of {', '.join(known)}"
@@ -92,7 +92,7 @@ def check_rule(sharing: Table) -> None:
 
 
 def stages_of(sharing: Table, train_steps: int) -> list[tuple[int, int]]:
-  """Returns when stages begin, and how many units form one from then on."""
+  """Returns when each stage begins, and how many units then form one."""
   stages = []
   for stage in sharing["stages"]:
     stage = {"unit_size": 1, "from_fraction": 0.0} | stage

@@ -1,4 +1,4 @@
-"""The method of an experiment: chosen, checked, applied."""
+"""Chooses, checks and applies the method of an experiment."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ def check(config: cfg.ExperimentConfig) -> None:
 
 
 def apply(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns how a run is trained by the method of its experiment."""
+  """Returns the training of a run by the method of its experiment."""
   choice = choice_of(ingredients.config)
   if ingredients.untie_rule is not None:
     choice = dataclasses.replace(choice, untie_step=None)

@@ -44,7 +44,7 @@ class SharingConfig(base_config.Config):
 
   Attributes:
     mode: `swe` shares, then unties. `none` is the baseline: the stock update.
-      `equal_init` starts as `swe` does and ties nothing.
+      `equal_init` starts as `swe` does but ties nothing.
       `reparameterize` gives each layer (mean gradient + own gradient) / 2 for
       the whole run (appendix B.1 of the paper). `stem_branch` trains the stem
       and the branches of the paper's Equation 1 for the whole run.
@@ -62,21 +62,22 @@ class SharingConfig(base_config.Config):
     patience: How many times in a row they must disagree.
     loops: How often the unit is applied while shared: fewer applications make
       a shared step cheaper. Empty applies all units, as Algorithm 1 does.
-    share: `all` weights of a block are tied, or `kernels`: then each layer has
-      its own biases and norms from the first step on.
+    share: `all` ties all weights of a block; with `kernels` each layer has its
+      own biases and norms from the first step on.
     own_layers: How many layers at either end of the stack are never tied.
     shared_learning_rate_scale: Multiplies the steps of tied weights while they
       are shared, on top of the schedule; 1 is Algorithm 1.
-    untie_warmup_steps: The number N of updates after untying in which the steps
-      of the weights that were tied grow from 1/N to all of the schedule's.
+    untie_warmup_steps: The number N of updates after untying over which the
+      steps of the weights that were tied grow from 1/N of the schedule's to all
+      of it.
     second_moments: At the switch, `copy` gives each layer the second moments
       of the stem, which are those of the mean gradient; `own` measures each
       layer's.
-    second_moment_passes: For `own`, how many batches they are measured on. No
-      weight changes in these passes, and they are the next batches of the run.
+    second_moment_passes: For `own`, the number of batches to measure on. They
+      are the next batches of the run, and no weight changes meanwhile.
     recipe: The name of a set of the fields above (`recipes.py`) that was tried
       and measured; the fields themselves must then be left alone.
-    bindings: What gin binds of the method that no field above expresses; filled
+    bindings: Gin's bindings of the method that no field above expresses; filled
       in automatically.
   """
 

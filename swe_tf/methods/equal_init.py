@@ -1,14 +1,14 @@
 """Equal initial weights: the control for what the shared start alone does.
 
-What: the blocks start as copies of the first unit, as in SWE, and are never
-tied: from the first update on each layer trains by itself.
+What: the blocks start as copies of the first unit, as in SWE, but are never
+tied: each layer trains on its own from the first update.
 
 Use: `task.sharing.mode=equal_init`, with `unit_size`.
 
 Cost: none; the step is the baseline's.
 
-Where it does not help: it is a control. What SWE has over it comes from
-sharing, and not from the initial weights.
+Where it does not help: it is a control. What SWE gains over it comes from
+sharing, not from the initial weights.
 """
 
 from swe_tf.methods import plans

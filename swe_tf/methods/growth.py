@@ -1,8 +1,8 @@
 """Methods that train a smaller model first and let it grow.
 
-`net2net.py` doubles the width, `stacking.py` the depth. This file is what they
-have in common: the config, and when a model grows. The weights and the slots of
-the optimizer are carried over, the schedule of the learning rate goes on.
+`net2net.py` doubles the width, `stacking.py` the depth. This file has what they
+have in common: the config, and when a model grows. Weights and optimizer slots
+are carried over; the learning rate schedule continues.
 """
 
 import abc
@@ -28,12 +28,12 @@ class GrowthConfig(base_config.Config):
   Attributes:
     method: `none`; `net2net` trains a model of half the width and then doubles
       it; `stacking` trains a quarter of the layers, then half, then all. Both
-      want `task.sharing.mode=none`.
+      need `task.sharing.mode=none`.
     fractions: The fractions of `trainer.train_steps` after which it grows: one
       for `net2net` (0.1 if unset), two for `stacking` (0.125 and 0.3).
-    noise: For `net2net`, what is added to widened weights so that the copies of
-      a unit go apart: normal, its standard deviation relative to that of each
-      weight. 0 adds none; then only dropout tells the copies apart.
+    noise: For `net2net`, the standard deviation of the normal noise that is
+      added to widened weights so that the copies of a unit diverge, relative to
+      that of each weight. 0 adds none; then only dropout separates the copies.
   """
 
   method: str = catalog.NONE
@@ -52,7 +52,7 @@ class GrowthPhases(phases.Phases):
     """Initializes the phases.
 
     Args:
-      optimizer: The bare optimizer of the task: it updates all the models.
+      optimizer: The bare optimizer of the task; it updates all the models.
       steps: The updates after which the model grows, in order.
       sizes: The size in each phase, one more than `steps`.
     """
@@ -65,7 +65,7 @@ class GrowthPhases(phases.Phases):
     self._optimizer = optimizer
     self._steps = tuple(steps)
     self._sizes = tuple(sizes)
-    # A module, so that a subclass can have more in the checkpoint, for a time.
+    # A module, so that a subclass can keep more in the checkpoint for a while.
     self._saved = tf.Module()
     self._saved.stage = tf.Variable(
       _NOT_BEGUN,
@@ -87,7 +87,7 @@ class GrowthPhases(phases.Phases):
 
   @abc.abstractmethod
   def grow(self, stage: int) -> str:
-    """Carries weights and slots over from `stage` to the next; says so."""
+    """Carries weights and slots over to the next stage; returns a message."""
 
   @property
   def _saved_stage(self) -> int:

@@ -1,6 +1,6 @@
-"""The shape of a method and of an untie rule. Imports no TensorFlow.
+"""What a method and an untie rule consist of. Imports no TensorFlow.
 
-`catalog.py` has those that there are.
+`catalog.py` lists the existing ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,8 @@ BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
 NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
 FIXED, STAGED = "fixed", "staged"
 COPY, OWN = "copy", "own"  # Of `task.sharing.second_moments`.
-# Fields of `task.sharing` that make it another method than Algorithm 1 as
-# printed, and what they are if they are left alone.
+# Fields of `task.sharing` that, when changed, depart from Algorithm 1 as
+# printed; with their defaults.
 KNOBS = {
   "share": units_lib.ALL,
   "own_layers": 0,
@@ -34,9 +34,9 @@ class Phase:
 
   Attributes:
     name: Its name.
-    steps: How many steps it has.
-    size: The model that is trained in it.
-    own_layers: How many layers have weights of their own.
+    steps: The number of steps.
+    size: The size of the model that is trained in it.
+    own_layers: How many layers have distinct weights.
   """
 
   name: str
@@ -47,16 +47,16 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-  """What a config says about the method, read.
+  """What a config says about the method.
 
   Attributes:
     mode: `task.sharing.mode`.
     rule: `task.sharing.rule`.
     growth: `task.growth.method`.
-    unit_size: The layers of a unit.
+    unit_size: The number of layers in a unit.
     untie_step: Tau; None if the config does not fix it.
-    train_steps: The steps of the run.
-    num_layers: The layers of the model, None if they are not known.
+    train_steps: The number of steps in the run.
+    num_layers: The number of layers in the model; None if unknown.
     sharing: All of `task.sharing`.
     growth_config: All of `task.growth`.
   """
@@ -83,7 +83,7 @@ class Choice:
 
   @property
   def knobs(self) -> dict[str, Any]:
-    """What departs from Algorithm 1, without loops."""
+    """The fields that depart from Algorithm 1, except `loops`."""
     return {
       name: self.sharing[name]
       for name, default in KNOBS.items()
@@ -131,7 +131,7 @@ def _looped(choice: Choice, size: sizes.Size, tau: int) -> list[Phase]:
 
 
 def _staged(choice: Choice, size: sizes.Size, tau: int) -> list[Phase]:
-  """Returns the shared phases of units that become larger."""
+  """Returns the shared phases of units that grow."""
   units = {0: choice.unit_size}
   for stage in choice.sharing.get("stages") or ():
     begin = untie_step_lib.resolve_untie_step(
@@ -168,16 +168,18 @@ class Method:
 
   Attributes:
     name: Its name in studies and reports.
-    task: What chooses it, below `task`.
-    build: Makes a `training.phases.Training` of `Ingredients`. A function, or
+    task: The overrides of `task` that choose it.
+    build: Makes a `training.phases.Training` from `Ingredients`. A function, or
       the name of one, `module:function`.
     ignores: The axes of a study that do not matter to it.
     matches: Whether a config chooses it; by default, whether the config has the
       `sharing.mode` of `task`.
-    phases: What it costs when: its phases.
-    alias_of: The method that it is, with another rule: its name in reports.
-    fractions: For a model that grows, after which parts of the steps.
-    check: Raises unless an experiment can be trained so. As `build`.
+    phases: Returns its phases, for the cost model.
+    alias_of: The method that this is with another rule; reports use that name.
+    fractions: For a model that grows, the default fractions of the steps after
+      which it does.
+    check: Raises unless the method can train an experiment. A function or a
+      name, like `build`.
   """
 
   name: str
@@ -204,9 +206,9 @@ class Rule:
 
   Attributes:
     name: `task.sharing.rule`.
-    make: Makes the `UntieRule` of a `task.sharing` and a number of steps. A
+    make: Makes an `UntieRule` from `task.sharing` and the number of steps. A
       function, or the name of one, `module:function`.
-    fixes_tau: Whether tau is `untie_step` or `untie_fraction` of the config.
+    fixes_tau: Whether `untie_step` or `untie_fraction` of the config sets tau.
   """
 
   name: str
@@ -215,7 +217,7 @@ class Rule:
 
 
 def halve_width(size: sizes.Size, times: int) -> sizes.Size:
-  """Returns a size with half the width, `times` times."""
+  """Returns a size with the width halved `times` times."""
   names = ("hidden_size", "num_attention_heads", "intermediate_size")
   return dataclasses.replace(
     size, **{name: getattr(size, name) // 2**times for name in names}
@@ -223,5 +225,5 @@ def halve_width(size: sizes.Size, times: int) -> sizes.Size:
 
 
 def halve_depth(size: sizes.Size, times: int) -> sizes.Size:
-  """Returns a size with half the layers, `times` times."""
+  """Returns a size with the depth halved `times` times."""
   return dataclasses.replace(size, num_layers=size.num_layers // 2**times)

@@ -1,12 +1,12 @@
 """Net2Net: train a model of half the width, then double every unit.
 
-What: Chen et al. 2015; appendix B.1 of the paper. Hidden units, heads and the
-units of the feed-forward blocks are each duplicated, those of an embedding too;
-the size of a head stays. What reads a duplicated unit halves its weights, so
-that the wide model computes what the narrow one did: layer norms see the same
-mean and variance, each head attends as its copy does. The last layer norm
-before the logits is halved also: the embedding table, which is tied to the
-logits and cannot be halved, reads it with every unit twice.
+What: Chen et al. 2015; appendix B.1 of the paper. Hidden units, heads, and the
+units of feed-forward blocks and embeddings are each duplicated; the size of a
+head stays. Whatever reads a duplicated unit halves its weights, so the wide
+model computes what the narrow one did: layer norms see the same mean and
+variance, and each head attends as its copy does. The last layer norm before the
+logits is halved too: the embedding table, which is tied to the logits and
+cannot be halved, reads each of its units twice.
 
 Use: `task.growth.method=net2net`, `task.sharing.mode=none`; `fractions` and
 `noise` of `task.growth`.
@@ -34,13 +34,13 @@ from swe_tf.sharing import plan
 from swe_tf.sharing import slots
 from swe_tf.training import phases
 
-# With which power of a gradient's factor each slot goes. Any other slot of an
-# optimizer starts from scratch, as that of a new variable.
+# Each slot scales with this power of the gradient. Any other slot of an
+# optimizer starts from scratch, as for a new variable.
 _POWERS = {"m": 1, "momentum": 1, "v": 2, "vhat": 2}
 
 
 def halve_width(config: bert.PretrainerConfig) -> bert.PretrainerConfig:
-  """Returns the config of the narrow model. Classification heads stay."""
+  """Returns the narrow model's config; classification heads are unchanged."""
   encoder = registry.require_encoder({"model": config.as_dict()})
   half = dataclasses.asdict(method_lib.halve_width(encoder.size, 1))
   if encoder.params["embedding_size"]:
@@ -60,7 +60,7 @@ def _tile(value: tf.Tensor, axes: tuple[int, ...]) -> tf.Tensor:
 
 
 def _is_kernel(variable: tf.Variable) -> bool:
-  """Returns whether it reads units along its first axis.
+  """Returns whether a variable reads units along its first axis.
 
   All kernels of BERT do: [units, units] in dense layers, [units, heads, size]
   for queries, keys and values, [heads, size, units] after attention.
@@ -69,12 +69,12 @@ def _is_kernel(variable: tf.Variable) -> bool:
 
 
 def weight_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
-  """Returns what a duplicated weight is multiplied with.
+  """Returns the factor to multiply a duplicated weight by.
 
   Args:
     wide: The variable of the wide model.
     axes: Its doubled axes.
-    before_logits: Whether it is of the layer norm before the logits.
+    before_logits: Whether it belongs to the layer norm before the logits.
   """
   reads_twice = _is_kernel(wide) and 0 in axes
   return 0.5 if reads_twice or before_logits else 1.0
@@ -83,14 +83,14 @@ def weight_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
 def gradient_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
   """Returns the ratio of a duplicated weight's gradient to the narrow model's.
 
-  The two copies of a unit share the gradient that the unit had, so whatever
-  makes duplicated units has half of it. Before the logits each copy has the
-  whole, which its halved weights then pass on as half.
+  The two copies of a unit split the gradient that the unit had, so whatever
+  makes duplicated units gets half of it. Before the logits each copy gets all
+  of it, which its halved weights then pass on as half.
 
   Args:
     wide: The variable of the wide model.
     axes: Its doubled axes.
-    before_logits: Whether it is of the layer norm before the logits.
+    before_logits: Whether it belongs to the layer norm before the logits.
   """
   makes_twice = any(axis or not _is_kernel(wide) for axis in axes)
   return 0.5 if makes_twice and not before_logits else 1.0
@@ -106,12 +106,12 @@ def widen(
 ) -> None:
   """Makes `wide` compute what `narrow` computes. Runs eagerly.
 
-  Moments of the optimizer become those of the gradients that the wide model
+  The optimizer's moments become those of the gradients that the wide model
   would have had.
 
   Args:
     narrow: A `BertPretrainerV2`.
-    wide: One of twice the width.
+    wide: Another with twice the width.
     optimizer: The legacy optimizer that trained `narrow` and will train `wide`.
     noise: See `growth.GrowthConfig`.
     seed: Seeds the noise.
@@ -153,7 +153,7 @@ class WideningPhases(growth.GrowthPhases):
 
     Args:
       model: The model of the task: a `BertPretrainerV2`.
-      narrow: One of half the width.
+      narrow: Another with half the width.
       optimizer: See the base class.
       steps: See the base class.
       noise: See `growth.GrowthConfig`.
@@ -188,7 +188,7 @@ class WideningPhases(growth.GrowthPhases):
     return f"widened {self._sizes[stage]} to {self._sizes[stage + 1]}"
 
   def change_if_due(self, step: int) -> str | None:
-    """See base class; frees the narrow model once it is not trained."""
+    """See base class; frees the narrow model once it is no longer trained."""
     done = super().change_if_due(step)
     if self.stage and hasattr(self._saved, "narrow"):
       slots.drop_slots(self._optimizer, self._saved.narrow.variables)

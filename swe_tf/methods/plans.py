@@ -57,14 +57,14 @@ def make_sharing_plan(
 def plan_of(
   model: tf_keras.Model, config: config_lib.SharingConfig
 ) -> plan_lib.SharingPlan:
-  """Returns the ties of a model.
+  """Returns the sharing plan of a model.
 
   Args:
     model: The model that the task built.
     config: `task.sharing`.
 
   Raises:
-    UsageError: If it has no blocks.
+    UsageError: If the model has no repeated blocks.
   """
   blocks = find_repeated_blocks(model)
   if blocks:

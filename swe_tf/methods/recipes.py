@@ -1,7 +1,7 @@
 """Recipes: sets of fields of `task.sharing` that were tried and measured.
 
-`task.sharing.recipe=NAME` sets them. docs/map.md has the measurements; none is
-the default, which is Algorithm 1 as printed. Imports no TensorFlow.
+`task.sharing.recipe=NAME` sets them. docs/map.md has the measurements. None of
+them is the default, which is Algorithm 1 as printed. Imports no TensorFlow.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +13,11 @@ Fields = Mapping[str, Any]
 
 
 def _few_loops(num_layers: int) -> Fields:
-  """A unit of a quarter of the layers, once, for 30% of the steps.
+  """A unit of a quarter of the layers, applied once, for 30% of the steps.
 
-  Four units are then untied from it. These are the updates of progressive
-  stacking from a quarter of the layers to all (`stacking.py`), in the paper's
-  terms.
+  Four units are then untied from it. In the paper's terms, these are the
+  updates of progressive stacking from a quarter of the layers to all
+  (`stacking.py`).
   """
   if num_layers % 4:
     raise errors.UsageError(
@@ -32,12 +32,12 @@ def _few_loops(num_layers: int) -> Fields:
 
 
 def _one_loop(num_layers: int) -> Fields:
-  """One layer, once, for half of the steps; then all are untied from it."""
-  del num_layers  # For any.
+  """One layer, applied once, for half of the steps; then all are untied."""
+  del num_layers  # Any number will do.
   return {"unit_size": 1, "untie_fraction": 0.5, "loops": [{"loops": 1}]}
 
 
-# The fields of each recipe, by the number of layers.
+# The fields of each recipe as a function of the number of layers.
 RECIPES: dict[str, Callable[[int], Fields]] = {
   "few_loops": _few_loops,
   "one_loop": _one_loop,
@@ -48,11 +48,11 @@ def fields_of(recipe: str, num_layers: int | None) -> Fields:
   """Returns the fields that a recipe sets; none if there is no recipe.
 
   Args:
-    recipe: Its name, may be empty.
-    num_layers: The layers of the model, None if they are not known.
+    recipe: Its name; may be empty.
+    num_layers: The number of layers in the model; None if unknown.
 
   Raises:
-    UsageError: If there is no such recipe, or none for such a model.
+    UsageError: If there is no such recipe, or it does not fit the model.
   """
   if not recipe:
     return {}
@@ -75,7 +75,7 @@ def apply(sharing: Any, num_layers: int | None) -> None:
 
   Args:
     sharing: `task.sharing`, a `SharingConfig`.
-    num_layers: The layers of the model, None if they are not known.
+    num_layers: The number of layers in the model; None if unknown.
 
   Raises:
     UsageError: If there is no such recipe, or a field was set to another value.

@@ -5,11 +5,11 @@ replaced by (g_0 + g_i) / 2, where g_0 is the mean gradient over the tie.
 
 Use: `task.sharing.mode=reparameterize`, with `unit_size`.
 
-Cost: one mean over the ties a step, on each replica; slots and all-reduce are
+Cost: one mean over the ties per step, on each replica; slots and all-reduce are
 the baseline's.
 
 Where it does not help: in the paper's Table 5 its averages on SQuAD and GLUE
-are between the baseline's and SWE's, its MLM accuracy is below both. See
+are between the baseline's and SWE's, and its MLM accuracy is below both. See
 `stem_branch.py` for the parameterization that it stands for.
 """
 

@@ -1,4 +1,4 @@
-"""Untie rules from `task.sharing`: the `make` of the catalog's rules."""
+"""Makes untie rules from `task.sharing`: the `make` of the catalog's rules."""
 
 from swe_tf.methods import catalog
 from swe_tf.methods import checks
@@ -18,7 +18,7 @@ def make_rule(
     train_steps: `trainer.train_steps`.
 
   Raises:
-    UsageError: If the config is at fault.
+    UsageError: If the config is wrong.
   """
   checks.check_rule(config.as_dict())
   return catalog.load(catalog.rules()[config.rule].make)(config, train_steps)
@@ -42,7 +42,7 @@ def make_staged(
 def make_adaptive(
   config: config_lib.SharingConfig, train_steps: int, split: bool = False
 ) -> schedule.UntieRule:
-  """Makes the rule that looks at the gradients, and unties all at once."""
+  """Makes the rule that watches the gradients and unties all at once."""
   del train_steps
   return adaptive.UntieByCorrelation(
     config.check_interval, config.rho, config.patience, split=split
@@ -57,7 +57,7 @@ def make_split(
 
 
 def tau_of(config: config_lib.SharingConfig, train_steps: int) -> int:
-  """Returns tau of a config, for a rule that fixes it."""
+  """Returns the tau of a config, for a rule that fixes it."""
   return untie_step_lib.resolve_untie_step(
     train_steps,
     untie_step=config.untie_step,

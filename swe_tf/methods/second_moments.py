@@ -1,11 +1,11 @@
-"""Each layer's own second moments when it is untied, by gradients alone.
+"""Measures each layer's own second moments when it is untied.
 
-While layers are tied, the optimizer's mean of the squared gradient is that of
-the mean gradient, which is smaller than that of a single layer: up to L times.
-The first 1 / (1 - beta_2) steps after untying are then too long. Keeping every
-layer's while shared would cost what sharing saves, so they are measured at the
-switch: some batches go forward and backward, and no weight changes. They are
-the next batches of the run, which sees them again.
+While layers are tied, the optimizer keeps the second moments of the mean
+gradient, which are up to L times smaller than those of a single layer. The
+first 1 / (1 - beta_2) steps after untying are then too large. Keeping every
+layer's own while shared would cost what sharing saves, so they are measured at
+the switch: some batches run forward and backward, and no weight changes. They
+are the next batches of the run, which sees them again.
 """
 
 import functools
@@ -21,9 +21,10 @@ from swe_tf.training import phases
 
 
 class GradientProbe(wrapper.WrappedOptimizer):
-  """Takes the gradients of a step as its inner optimizer would, and keeps them.
+  """Keeps the gradients of a step instead of applying them.
 
-  Clipped and reduced over the replicas as for an update; nothing is updated.
+  They are clipped and reduced over the replicas as for an update of the inner
+  optimizer; nothing is updated.
   """
 
   def __init__(self, inner_optimizer, name: str = "GradientProbe"):
@@ -34,7 +35,7 @@ class GradientProbe(wrapper.WrappedOptimizer):
     del name, aggregate
     variables = [v for g, v in grads_and_vars if g is not None]
     reduced = self.aggregate_gradients(grads_and_vars)
-    # A legacy optimizer returns the gradients alone.
+    # A legacy optimizer returns only the gradients.
     grads = [each[0] if isinstance(each, tuple) else each for each in reduced]
     self._taken[_replica()] = {
       plan_lib.variable_key(v): tf.convert_to_tensor(g)
@@ -61,12 +62,12 @@ class SecondMoments:
     plan: plan_lib.SharingPlan,
     passes: int,
   ):
-    """Initializes what measures; runs in the scope of the strategy.
+    """Prepares the measurement; runs in the scope of the strategy.
 
     Args:
       ingredients: What the method is applied to.
       plan: The ties.
-      passes: The number of batches.
+      passes: The number of batches to measure on.
 
     Raises:
       UsageError: If the optimizer keeps no second moments.
@@ -78,10 +79,10 @@ class SecondMoments:
     self._strategy = tf.distribute.get_strategy()
 
   def measure(self, step: int) -> None:
-    """Measures and assigns them, after update `step`. Runs eagerly."""
+    """Measures and assigns the moments after update `step`. Runs eagerly."""
     optimizer = self._ingredients.optimizer
     squares = self._mean_squares(step)
-    # What the optimizer keeps is an average that started from 0.
+    # The optimizer keeps a moving average that started from 0.
     weight = 1.0 - slots.second_moment_decay(optimizer) ** step
     slots.create_slots(optimizer, self._variables)
     for variable in self._variables:

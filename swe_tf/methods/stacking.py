@@ -1,9 +1,9 @@
 """Progressive stacking: train few layers, copy them on top, train on.
 
 What: Gong et al., Efficient Training of BERT by Progressively Stacking (ICML
-2019): a quarter of the layers at first, then half, then all. Each time the
-trained blocks are copied on top of themselves, weights and slots. A shallow
-phase trains a view of the model (`views.py`).
+2019): a quarter of the layers at first, then half, then all. Each time, the
+trained blocks are copied on top of themselves, with their weights and slots. A
+shallow phase trains a view of the model (`views.py`).
 
 Use: `task.growth.method=stacking`, `task.sharing.mode=none`; `fractions` of
 `task.growth`.
@@ -29,12 +29,12 @@ from swe_tf.training import phases
 def stack_blocks(
   blocks: Sequence[tf_keras.layers.Layer], optimizer, depth: int
 ) -> None:
-  """Copies the first `depth` blocks to the next. Runs eagerly.
+  """Copies the first `depth` blocks to the next `depth`. Runs eagerly.
 
   Args:
     blocks: The blocks of the whole model.
     optimizer: The legacy optimizer that trains them.
-    depth: How many are trained so far.
+    depth: How many have been trained so far.
   """
   pairs = [
     pair

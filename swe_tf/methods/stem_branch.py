@@ -7,13 +7,13 @@ plain gradient descent then moves w_i by eta (mean_j g_j + g_i).
 
 Use: `task.sharing.mode=stem_branch`, with `unit_size`.
 
-Cost: a stem more in weights and slots, and an assignment of all tied weights
+Cost: the weights and slots of the stem, and an assignment of all tied weights
 after each update.
 
 Where it does not help: it is here to be compared with `reparameterize.py`,
 which feeds (mean_j g_j + g_i) / 2 to the optimizer in place of g_i. For
-gradient descent the two are one up to the learning rate; for Adam and the like,
-whose update is not linear, they are not.
+gradient descent the two are the same up to the learning rate; for Adam and the
+like, whose update is not linear, they are not.
 """
 
 from collections.abc import Sequence
@@ -40,17 +40,17 @@ def stem_gradient(grads: Sequence[tf.Tensor], scale: float):
 
 
 class StemBranchOptimizer(wrapper.WrappedOptimizer):
-  """Has the inner optimizer update stem and branches instead of the weights.
+  """Lets the inner optimizer update stem and branches instead of the weights.
 
-  Slots, weight decay and clipping are those of the stem and the branches; the
-  tied variables of the model have none. Their names contain the name of the
-  model's variable (a stem's that of unit 0), so that whatever is excluded from
-  weight decay by name still is.
+  Slots, weight decay and clipping apply to the stems and the branches, and not
+  to the tied variables of the model. The name of a branch contains that of its
+  variable, and the name of a stem that of unit 0's, so whatever is excluded
+  from weight decay by name still is.
 
   Attributes:
     plan: The ties.
-    stems: w_0 of each tie, in the order of `plan.ties`.
-    branches: For each tie the v_i of its variables.
+    stems: The w_0 of each tie, in the order of `plan.ties`.
+    branches: The v_i of the variables of each tie.
   """
 
   def __init__(
@@ -67,7 +67,7 @@ class StemBranchOptimizer(wrapper.WrappedOptimizer):
     self.begin()
 
   def begin(self) -> None:
-    """Starts the stems at 0 and the branches as the model is. Runs eagerly."""
+    """Starts stems at 0 and branches at the model's weights. Runs eagerly."""
     for stem, branches, tie in self._rows():
       stem.assign(tf.zeros_like(stem))
       for branch, variable in zip(branches, tie):
@@ -98,7 +98,7 @@ class StemBranchOptimizer(wrapper.WrappedOptimizer):
     return untied + pairs
 
   def _assign_weights(self) -> None:
-    """Assigns every tied variable its stem and branch, on each replica."""
+    """Sets every tied variable from its stem and branch, on each replica."""
     scale = stem_scale(self.plan.num_units)
 
     def assign(variable, stem, branch):
@@ -122,7 +122,7 @@ class StemBranchOptimizer(wrapper.WrappedOptimizer):
 
 
 def _like(variable: tf.Variable, what: str) -> tf.Variable:
-  """Makes a variable of the same shape whose name contains that of another."""
+  """Makes a variable of the same shape, whose name contains `variable`'s."""
   return tf.Variable(
     tf.zeros(variable.shape, variable.dtype),
     name=f"{what}/{variable.name.split(':')[0]}",

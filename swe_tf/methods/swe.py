@@ -2,20 +2,21 @@
 
 What: Algorithm 1 of the paper. While shared, the gradients of a tie are
 averaged and all its layers get the same update; at the untie step the optimizer
-slots are copied, and each layer trains by itself.
+slots are copied, and from then on each layer trains on its own.
 
 Use: `task.sharing.mode=swe`, `untie_fraction` (or `untie_step`) and
-`unit_size`; `rule` for another rule than a fixed step. With `loops` the unit is
-applied fewer times while it is shared; the whole stack is untied from it. What
-else departs from Algorithm 1 is off unless it is set: `share`, `own_layers`,
-`shared_learning_rate_scale`, `untie_warmup_steps`, `second_moments`.
+`unit_size`; `rule` for a rule other than a fixed step. With `loops` the unit is
+applied fewer times while it is shared; the whole stack is untied from it. The
+other departures from Algorithm 1 are off unless they are set: `share`,
+`own_layers`, `shared_learning_rate_scale`, `untie_warmup_steps`,
+`second_moments`.
 
 Cost: as many FLOPs as the baseline, fewer with `loops` (`swe doctor cost`); a
 smaller all-reduce and fewer slots while shared, one more compile at each
 switch: docs/performance.md.
 
-Where it does not help: at small width with a tuned learning rate and few steps
-the baseline ends ahead: docs/studies.md.
+Where it does not help: at a small width, with a tuned learning rate and few
+steps, the baseline ends ahead: docs/studies.md.
 """
 
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ from swe_tf.training import phases
 
 
 class SharingPhases(phases.Phases):
-  """Shared, perhaps in smaller groups, then unshared."""
+  """Shared, possibly in ever smaller groups, then unshared."""
 
   def __init__(
     self,
@@ -56,9 +57,10 @@ class SharingPhases(phases.Phases):
       optimizer: The optimizer.
       rule: When to untie.
       loops: How often the unit is applied while shared.
-      views: The model that applies it so often, where that is not all units.
-      second_moments: Measures those of each layer when it is untied; None
-        leaves it at those of the stem.
+      views: By number of loops, the model that applies the unit that often;
+        none for the whole stack.
+      second_moments: Measures each layer's second moments at untying; if None,
+        each layer keeps those of the stem.
     """
     self.optimizer = optimizer
     self.rule = rule
@@ -105,10 +107,10 @@ class SharingPhases(phases.Phases):
     return f"{before} became {self.name} after step {step}"
 
   def _copy_own_roles(self, step: int) -> None:
-    """Gives units that are applied from now on what no unit shares.
+    """Sets the unshared weights of units that are applied from now on.
 
-    Biases and norms of their own are not trained in units that are not applied:
-    they start as copies, with their slots.
+    A unit's own biases and norms are not trained while it is not applied, so
+    they start as copies of an applied unit's, with their slots.
     """
     before, now = self._loops.loops_at(step - 1), self._loops.loops_at(step)
     pairs = [
@@ -158,7 +160,7 @@ class SharingPhases(phases.Phases):
     return logs
 
   def eval_logs(self) -> Mapping[str, Any]:
-    """See base class: few loops are not the function of the whole stack."""
+    """See base class; fewer loops compute another function than the stack."""
     if not self._views:
       return {}
     return {"sharing/loops": float(self.optimizer.loops)}
@@ -188,7 +190,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     )
   views = {}
   if sharing.loops:
-    # A new optimizer keeps its slots in the order in which it sees variables.
+    # Keras's new optimizers order their slots as they first see the variables.
     optimizer.build(ingredients.model.trainable_variables)
     views = _views(ingredients, plan, loops)
   return phases.Training(
@@ -201,7 +203,7 @@ def _views(
   plan: plan_lib.SharingPlan,
   loops: loops_lib.LoopSchedule,
 ) -> dict[int, tf_keras.Model]:
-  """Returns the model that applies the unit so often, by how often that is."""
+  """Returns the models that apply fewer units, by number of loops."""
   model, own = ingredients.model, ingredients.config.task.sharing.own_layers
   blocks = range(len(registry.blocks_of(model)))
   build_encoder = views_lib.encoder_builder(ingredients.task)

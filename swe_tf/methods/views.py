@@ -1,4 +1,4 @@
-"""Shallow views of a BERT: some of its blocks, and all the rest as it is.
+"""Shallow views of a BERT: some of its blocks, and everything else as it is.
 
 There is one model. A view computes with some of its blocks; the others get
 neither gradients nor weight decay nor slots while it is trained.
@@ -16,7 +16,7 @@ BuildEncoder = Callable[[int], Any]
 
 
 def encoder_builder(task) -> BuildEncoder:
-  """Returns what builds an encoder of the task with a number of layers."""
+  """Returns a function that builds the task's encoder at a given depth."""
   model = task.task_config.model
   encoder = registry.require_encoder({"model": model.as_dict()})
 
@@ -35,8 +35,8 @@ def of_blocks(
   Args:
     model: A built `BertPretrainerV2`.
     blocks: Which blocks, in the order in which they are applied.
-    build_encoder: See `encoder_builder`. What it builds gets the layers of the
-      model in place of its own.
+    build_encoder: See `encoder_builder`. The encoder that it builds gets the
+      layers of the model in place of its own.
   """
   encoder, shallow = model.encoder_network, build_encoder(len(blocks))
   for name, value in list(vars(encoder).items()):

@@ -1,8 +1,8 @@
-"""The exact GELU, under a name that Model Garden's configs can say.
+"""The exact GELU, under a name that Model Garden's configs can use.
 
 Model Garden's `gelu` is the tanh approximation; Hugging Face's is the exact
-one. They differ by up to 5e-4 an activation, which shows in hidden states.
-Importing this module is what makes the name known.
+one. They differ by up to 5e-4 per activation, which shows in hidden states.
+Importing this module registers the name.
 """
 
 import tf_keras

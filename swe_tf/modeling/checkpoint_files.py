@@ -1,7 +1,7 @@
-"""Where a checkpoint is, and whether its files are whole. No TensorFlow.
+"""Finds a checkpoint and checks that its files are whole, without TensorFlow.
 
 A checkpoint is a prefix, such as DIR/ckpt-1000, with an index and data files;
-DIR/checkpoint names the latest one. What they hold is read by TensorFlow.
+DIR/checkpoint names the latest one. TensorFlow reads what they hold.
 """
 
 import re
@@ -18,17 +18,17 @@ _LATEST = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
 
 
 def find(checkpoint: files.PathLike, name: str = "") -> str:
-  """Returns the prefix of a checkpoint whose files are there.
+  """Returns the prefix of a checkpoint whose files exist.
 
   Args:
-    checkpoint: A prefix, or a directory, of which the latest one is taken.
+    checkpoint: A prefix, or a directory, whose latest checkpoint is taken.
     name: The flag or the parameter that names it, for errors.
 
   Raises:
-    UsageError: If there is none, or its index is no index of a checkpoint.
+    UsageError: If there is none, its index is broken, or its data is missing.
   """
   path = files.as_path(checkpoint)
-  # First of all: in ram:// TensorFlow takes a prefix for a directory.
+  # Must come first: in ram:// TensorFlow takes a prefix for a directory.
   is_prefix = files.as_path(f"{checkpoint}.index").exists()
   is_directory = not is_prefix and path.is_dir()
   prefix = _latest(path) if is_directory else str(checkpoint)
@@ -62,9 +62,9 @@ def reader(prefix: str) -> Any:
 
 
 def for_model_garden(prefix: str) -> str:
-  """Returns what Model Garden's `init_checkpoint` takes for a checkpoint.
+  """Returns the value of Model Garden's `init_checkpoint` for a checkpoint.
 
-  It looks for a directory first; see `find`.
+  Model Garden looks for a directory first; see `find`.
 
   Raises:
     UsageError: If the checkpoint is in ram:// and not the latest one there.
@@ -83,7 +83,7 @@ def for_model_garden(prefix: str) -> str:
 def find_with_config(
   checkpoint: files.PathLike, config_file: files.PathLike | None = None
 ) -> tuple[str, files.Path]:
-  """Returns the prefix of a checkpoint, and the config of its encoder.
+  """Returns the prefix of a checkpoint and the config file of its encoder.
 
   Args:
     checkpoint: See `find`.

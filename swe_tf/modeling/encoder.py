@@ -1,9 +1,10 @@
 """BERT with the layer norms before the blocks (Pre-LN) and one after the last.
 
 Model Garden's `BertEncoderV2(norm_first=True)` lacks the last one; the paper
-(section 5.1) calls a Pre-LN without it incorrect. Thin over Model Garden's
-encoder: its embeddings, its blocks, its pooler. With `causal` a token sees only
-those before it, as in a language model that predicts the next token.
+(section 5.1) calls a Pre-LN without it incorrect. This is a thin subclass of
+Model Garden's encoder, with its embeddings, blocks and pooler. With `causal` a
+token sees only itself and those before it, as in a language model that predicts
+the next token.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from swe_tf.modeling import activations  # noqa: F401 (makes its name known)
 
 @tf_keras.utils.register_keras_serializable(package="swe_tf")
 class CausalAttentionMask(layers.SelfAttentionMask):
-  """Model Garden's mask, without the tokens after the one that looks."""
+  """Model Garden's mask, with the tokens after each token hidden too."""
 
   def call(self, inputs, to_mask=None):
     mask = super().call(inputs, to_mask)
@@ -35,9 +36,9 @@ class CausalAttentionMask(layers.SelfAttentionMask):
 class PreLnBertEncoder(networks.BertEncoderV2):
   """Model Garden's encoder with Pre-LN blocks and the final layer norm.
 
-  The final norm stands before the pooler and before whatever reads
+  The final norm comes before the pooler and before whatever reads
   `sequence_output`. `encoder_outputs` holds the blocks' outputs as they are,
-  but for the last, which is normalised.
+  except for the last, which is normalised.
   """
 
   def __init__(
@@ -52,8 +53,8 @@ class PreLnBertEncoder(networks.BertEncoderV2):
 
     Args:
       vocab_size: The size of the token vocabulary.
-      norm_first: Must be True; it is here since a saved config holds it.
-      causal: Whether a token sees only those before it, and itself.
+      norm_first: Must be True; accepted because a saved config has it.
+      causal: Whether a token sees only itself and those before it.
       **kwargs: As for `BertEncoderV2`.
     """
     if not norm_first:
@@ -78,7 +79,7 @@ class PreLnBertEncoder(networks.BertEncoderV2):
     sequence = self._final_layer_norm(outputs["sequence_output"])
     outputs["sequence_output"] = sequence
     outputs["encoder_outputs"] = outputs["encoder_outputs"][:-1] + [sequence]
-    # The base class pooled what was not normalised yet; that op is pruned.
+    # The base class pooled the output before the norm; that op is pruned.
     outputs["pooled_output"] = self._pooler_layer(sequence[:, 0, :])
     return outputs
 
@@ -89,7 +90,7 @@ class EncoderConfig(encoders.BertEncoderConfig):
 
   Attributes:
     norm_first: Pre-LN with the final layer norm, or the original Post-LN.
-    causal: Whether a token sees only those before it. For data with
+    causal: Whether a token sees only itself and those before it. For data with
       `masking=next_token`; Pre-LN only.
   """
 
@@ -136,8 +137,8 @@ def make_config(kind: str, params: Mapping[str, Any]) -> encoders.EncoderConfig:
 
   Args:
     kind: `any` for an encoder of this file, `bert` or `bert_v2` for one of
-      Model Garden. These two read each other's checkpoints.
-    params: The fields of the config that are not the defaults.
+      Model Garden's. These two read each other's checkpoints.
+    params: The fields of the config that differ from the defaults.
   """
   if kind == "any":
     return encoders.EncoderConfig(type=kind, any=EncoderConfig(**params))

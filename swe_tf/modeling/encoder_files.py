@@ -1,8 +1,8 @@
 """An encoder on disk: a checkpoint with the key `encoder`, and its config.
 
-What Model Garden's tasks take as `init_checkpoint`, beside an `encoder.yaml`
-that they take as a config file. Read and written here for fine-tuning and for
-all conversions.
+Model Garden's tasks take the checkpoint as `init_checkpoint`, and the
+`encoder.yaml` beside it as a config file. Both are read and written here, for
+fine-tuning and for all conversions.
 """
 
 import pathlib
@@ -35,9 +35,9 @@ class LoadedEncoder(NamedTuple):
 
   Attributes:
     network: A `BertEncoderV2` or a subclass.
-    encoder: What its config says.
+    encoder: Its family and parameters, from the config.
     vocab_file: The vocabulary beside the checkpoint, if there is one.
-    head: The head that it was pre-trained with, if it was asked for.
+    head: The head that it was pre-trained with, if it was requested.
   """
 
   network: tf_keras.layers.Layer
@@ -52,13 +52,13 @@ def load_encoder(
   """Reads the encoder of a checkpoint.
 
   Args:
-    checkpoint: A checkpoint, or a directory, of which the latest one is taken:
-      of a pre-training or fine-tuning run, or what `swe import` wrote.
+    checkpoint: A checkpoint, or a directory, whose latest checkpoint is taken.
+      It comes from pre-training, fine-tuning or `swe import`.
     config_file: A YAML file with `task.model.encoder`. By default
       `encoder.yaml` or `params.yaml` beside the checkpoint.
 
   Raises:
-    UsageError: If there is no checkpoint, no config, or they do not agree.
+    UsageError: If there is no checkpoint or no config, or they do not agree.
   """
   path, config_path = checkpoint_files.find_with_config(checkpoint, config_file)
   encoder = read_config(config_path)
@@ -75,10 +75,10 @@ def read_into(path: str, what: str, **items: tf.Module) -> None:
   Args:
     path: The checkpoint.
     what: What the items are, for the error.
-    **items: By the names under which a `tf.train.Checkpoint` holds them.
+    **items: The items, by their names in a `tf.train.Checkpoint`.
 
   Raises:
-    UsageError: If the checkpoint lacks one, or has it in another shape.
+    UsageError: If the checkpoint lacks a variable or has it in another shape.
   """
   try:
     status = tf.train.Checkpoint(**items).read(path)
@@ -90,7 +90,7 @@ def read_into(path: str, what: str, **items: tf.Module) -> None:
 
 
 def read_config(path: files.PathLike) -> registry.Encoder:
-  """Returns the encoder in a config file; `UsageError` if there is none."""
+  """Returns the encoder in a config file, or raises `UsageError`."""
   content = files.read_yaml(path)
   task = content.get("task") if isinstance(content, dict) else None
   encoder = registry.encoder_of(task) if isinstance(task, dict) else None

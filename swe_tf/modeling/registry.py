@@ -1,8 +1,8 @@
-"""Encoders through one interface: blocks, size, positions, vocabulary.
+"""One interface to all encoders: blocks, size, positions, vocabulary.
 
-Whoever has to know one of these asks here, and does not look into a config by
-itself. A family is a kind of encoder that keeps them in its own places.
-Register one of yours, and its experiments can share weights.
+Other modules get these here instead of looking into a config themselves. A
+family is a kind of encoder that keeps them in its own places. Register a family
+of your own, and its experiments can share weights.
 
 Reads configs as nested tables, so that a report can read a `params.yaml`.
 Imports no TensorFlow until an encoder is built.
@@ -18,7 +18,7 @@ from swe_tf.modeling import sizes
 
 Params = Mapping[str, Any]
 
-# The parameters of a BERT that are the shapes of its weights.
+# The parameters of a BERT that determine the shapes of its weights.
 SIZES = (
   "num_layers",
   "hidden_size",
@@ -35,7 +35,7 @@ class Family(abc.ABC):
 
   @abc.abstractmethod
   def find(self, task: Params) -> Params | None:
-    """Returns the encoder's parameters in `task`; None if it is another's."""
+    """Returns the encoder's parameters in `task`; None for another family."""
 
   @abc.abstractmethod
   def size(self, params: Params) -> sizes.Size:
@@ -43,7 +43,7 @@ class Family(abc.ABC):
 
   @abc.abstractmethod
   def overrides(self, task: Params, fields: Params) -> Params:
-    """Returns what changes parameters of the encoder, below `task`."""
+    """Returns the overrides of `task` that set `fields` of the encoder."""
 
   @abc.abstractmethod
   def blocks(self, model) -> Sequence[Any]:
@@ -78,7 +78,7 @@ class Family(abc.ABC):
 
 
 class ModelGarden(Family):
-  """Whatever is at `task.model.encoder`."""
+  """Any encoder at `task.model.encoder`."""
 
   @staticmethod
   def kind(task: Params) -> str | None:
@@ -116,7 +116,7 @@ def _encoder_table(task: Params) -> Params:
 
 
 class Bert(ModelGarden):
-  """BERT, Model Garden's own and that of `swe_tf.modeling.encoder`."""
+  """BERT: Model Garden's own, and that of `swe_tf.modeling.encoder`."""
 
   KINDS = ("bert", "bert_v2", "any")
 
@@ -149,7 +149,7 @@ _FAMILIES: list[Family] = [_BERT, ModelGarden()]
 
 
 def register(family: Family) -> None:
-  """Makes a family known; it is asked before those that are known so far."""
+  """Registers a family; it takes precedence over earlier ones."""
   _FAMILIES.insert(0, family)
 
 
@@ -163,7 +163,7 @@ class Encoder:
   """The encoder of a task.
 
   Attributes:
-    family: What kind it is.
+    family: The family that it belongs to.
     task: The config of the task, as nested tables.
     params: The encoder's own part of it.
   """
@@ -194,7 +194,7 @@ class Encoder:
     return self.family.config(self.task)
 
   def overrides(self, **fields) -> Params:
-    """Returns what changes `fields` of the encoder, below `task`."""
+    """Returns the overrides of `task` that set `fields` of the encoder."""
     return self.family.overrides(self.task, fields)
 
   def build(self) -> Any:
@@ -206,19 +206,19 @@ def bert(params: Params, kind: str = "any") -> Encoder:
   """Returns a BERT.
 
   Args:
-    params: The fields of its config that are not the defaults.
-    kind: `any` is Pre-LN with the final layer norm, `bert` Model Garden's.
+    params: The fields of its config that differ from the defaults.
+    kind: `any` is Pre-LN with the final layer norm, `bert` is Model Garden's.
   """
   encoder = {"type": kind, kind: dict(params)}
   return Encoder(_BERT, {"model": {"encoder": encoder}}, params)
 
 
 def encoder_of(task: Params) -> Encoder | None:
-  """Returns the encoder of a task, None if no family knows it.
+  """Returns the encoder of a task; None if no family knows it.
 
   Args:
     task: The config of a task as nested tables: `config.task.as_dict()`, or
-      `task` of a `params.yaml`.
+      `task` in a `params.yaml`.
   """
   for family in _FAMILIES:
     params = family.find(task)

@@ -1,4 +1,4 @@
-"""The model sizes of the paper, and their cost in closed formulas.
+"""The model sizes of the paper, and their cost in closed form.
 
 Section 5.3.1 scales BERT-large to other widths: the feed-forward part and the
 head size grow with the width, the number of heads stays. The formulas count
@@ -41,7 +41,7 @@ SIZES: dict[str, Size] = {
 def parameter_count(
   size: Size, vocab_size: int = 30522, positions: int = 512, types: int = 2
 ) -> int:
-  """Returns the number of parameters of the model that is pre-trained.
+  """Returns the number of parameters of the pre-training model.
 
   With width d, feed-forward width f, L blocks and V tokens:
 
@@ -87,7 +87,7 @@ def training_flops(
 ) -> int:
   """Returns the FLOPs of the matrix products of a training run.
 
-  A multiplication with its addition counts as 2, the backward pass as twice
+  A multiplication with its addition counts as 2, and the backward pass as twice
   the forward pass. For a sequence of n tokens with m predictions, forward:
 
       2 n L (4 d^2 + 2 d f)    projections and feed-forward

@@ -1,4 +1,4 @@
-"""From run directories to the sections and the files of a report."""
+"""Makes the sections and the files of a report from run directories."""
 
 from collections.abc import Sequence
 
@@ -20,14 +20,14 @@ from swe_tf.scoring import column
 def make_sections(
   roots: Sequence[files.PathLike], site_scores: str = ""
 ) -> tuple[list[tables.Section], tables.Opening]:
-  """Reads runs and makes a report of them.
+  """Reads runs and makes the sections of a report.
 
   Args:
     roots: The directories to look in.
-    site_scores: A file of scores that the benchmark's site gave; may be empty.
+    site_scores: A file of scores from the benchmark's site; may be empty.
 
   Returns:
-    The sections, and what the report opens with.
+    The sections, and the opening of the report.
 
   Raises:
     UsageError: If there are no runs.

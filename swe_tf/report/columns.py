@@ -1,4 +1,4 @@
-"""What `swe finetune --tasks` left, of any checkpoint, as a section.
+"""The results of `swe finetune --tasks` on any checkpoint, as a section.
 
 The rows are those of the paper's tables. Imports no TensorFlow.
 """
@@ -23,9 +23,9 @@ class Column:
   """A directory of `swe finetune --tasks`.
 
   Attributes:
-    name: The directory, relative to where it was looked for.
-    checkpoint: What was fine-tuned.
-    init: Whether its weights were taken, or random ones.
+    name: Its name for readers; see `found_runs.directories_with`.
+    checkpoint: The checkpoint that was fine-tuned.
+    init: `checkpoint` if its weights were used, or `random`.
     dev: The scores on the dev sets by row, with the averages.
   """
 
@@ -36,7 +36,7 @@ class Column:
 
 
 def read_columns(roots: Sequence[files.PathLike]) -> list[Column]:
-  """Reads all directories of `swe finetune --tasks` that came to an end."""
+  """Reads all directories of `swe finetune --tasks` that finished."""
   found = []
   for name, directory in found_runs.directories_with(
     roots, column_lib.FILE_NAME
@@ -56,7 +56,7 @@ def read_columns(roots: Sequence[files.PathLike]) -> list[Column]:
 def section(
   columns: Sequence[Column], site: Mapping[str, Mapping[str, float]]
 ) -> tables.Section:
-  """The columns of `swe finetune --tasks`, with the rows of the paper."""
+  """The columns of `swe finetune --tasks`, in the rows of the paper."""
   made = []
   for each in columns:
     test = dict(site.get(each.name, {}))

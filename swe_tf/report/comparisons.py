@@ -17,7 +17,7 @@ class Comparison:
 
   Attributes:
     title: The setting in words.
-    groups: One group for each method: that of its best learning rate.
+    groups: The group of each method's best learning rate, by title.
     rates: All groups, by the title of the method.
   """
 
@@ -37,7 +37,7 @@ class Comparison:
 
   @property
   def main_groups(self) -> dict[str, groups_lib.Group]:
-    """The methods, SWE once if it can be.
+    """The methods, with SWE only once if possible.
 
     Algorithm 1 is represented by full sharing with the paper's choice of tau,
     if that was run. Its other units and untie steps have tables of their own.
@@ -81,7 +81,7 @@ class Comparison:
 
   @property
   def entropies(self) -> list[float]:
-    """The entropies of single tokens that the studies of the runs state."""
+    """The entropies of single tokens that the runs' studies recorded."""
     return sorted({run.entropy for run in self.runs if run.entropy is not None})
 
 
@@ -115,7 +115,7 @@ def method_title(config: run_config.RunConfig) -> str:
 
 
 def _setting_title(config: run_config.RunConfig) -> str:
-  """Returns model, budget and data in words."""
+  """Returns the model, the budget and the data in words."""
   parts = pathlib.PurePath(config.data.split(",")[0]).parts[-2:]
   return (
     f"{config.num_layers} layers of width {config.width}, "
@@ -125,7 +125,7 @@ def _setting_title(config: run_config.RunConfig) -> str:
 
 
 def _groups(runs: Iterable[found_runs.Run]) -> list[groups_lib.Group]:
-  """Returns a group for each learning rate, the least first."""
+  """Returns a group for each learning rate, the lowest first."""
   by_rate: dict[float | None, list[found_runs.Run]] = {}
   for run in runs:
     by_rate.setdefault(run.config.learning_rate, []).append(run)
@@ -140,7 +140,7 @@ def _groups(runs: Iterable[found_runs.Run]) -> list[groups_lib.Group]:
 
 
 def _rank(group: groups_lib.Group) -> tuple[Any, ...]:
-  """The least loss first, of the rates with the most seeds.
+  """Sorts the rates with the most seeds first, by loss.
 
   The mean of the one seed that happened to survive says little.
   """
@@ -149,14 +149,14 @@ def _rank(group: groups_lib.Group) -> tuple[Any, ...]:
 
 
 def _order(config: run_config.RunConfig) -> tuple[Any, ...]:
-  """The baseline first, then by method, unit and untie step."""
+  """Sorts the baseline first, then by method, unit and untie step."""
   names = (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
   return (
     names.index(config.method) if config.method in names else len(names),
     config.label,
     config.unit_size or 0,
     config.untie_step or 0,
-    len(config.variant),  # What gin has not changed is the baseline.
+    len(config.variant),  # The baseline is the one that gin did not change.
   )
 
 
@@ -165,9 +165,9 @@ def _partition(
   leaves_of: Callable[[run_config.RunConfig], Mapping[str, str]],
   title_of: Callable[[run_config.RunConfig], str],
 ) -> dict[str, list[found_runs.Run]]:
-  """Returns the runs that have the same leaves, by a title.
+  """Groups the runs that have the same leaves, by title.
 
-  Titles that would be the same say where they differ.
+  Where two titles would be the same, the leaves that differ are added.
   """
   parts: dict[str, list[found_runs.Run]] = {}
   for run in found:

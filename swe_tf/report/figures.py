@@ -2,8 +2,8 @@
 
 Loss curves are the paper's Figure 3, untie steps its Figure 4.
 
-Drawn without pyplot, into memory, and the same bytes every time. Matplotlib
-takes a second: it is imported only to draw.
+They are drawn in memory, without pyplot, and come out as the same bytes every
+time. Matplotlib takes a second to import, so it is imported only to draw.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -97,7 +97,7 @@ def draw_losses(
   comparison: comparisons.Comparison,
   chosen: Mapping[str, groups_lib.Group],
 ) -> tables.Figure:
-  """Draws training and validation loss of methods, mean and range over seeds.
+  """Draws the mean and range over seeds of training and validation losses.
 
   Args:
     name: The name of the figure.
@@ -133,7 +133,7 @@ def draw_losses(
 
 
 def _draw_curves(panel, title: str, curves, marker: str, look) -> None:
-  """Draws mean and range at the steps that all curves have."""
+  """Draws the mean and range at the steps that all curves have."""
   found = [dict(curve) for curve in curves]
   steps = sorted(set.intersection(*map(set, found))) if found else []
   if not steps:
@@ -151,7 +151,7 @@ def draw_untie_steps(
   comparison: comparisons.Comparison,
   chosen: Collection[groups_lib.Group],
 ) -> tables.Figure:
-  """Draws the final accuracy and loss against tau, a line for each unit.
+  """Draws the final accuracy and loss against tau, with a line for each unit.
 
   Args:
     name: The name of the figure.

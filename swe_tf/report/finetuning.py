@@ -1,8 +1,9 @@
-"""The fine-tuning scores of pre-trained runs: what `swe finetune` left.
+"""Adds the fine-tuning scores of `swe finetune` to pre-training runs.
 
 A score belongs to the run whose last checkpoint was fine-tuned. The paper has
-the test sets of GLUE: a score of a dev set has a name of its own, and the name
-of the paper's row is for what the benchmark's site gave. Imports no TensorFlow.
+GLUE's test sets, so a score on a dev set has a name of its own, and the name of
+the paper's row is reserved for scores from the benchmark's site. Imports no
+TensorFlow.
 """
 
 import collections
@@ -25,11 +26,11 @@ class FineTuning:
   """A directory of `swe finetune`.
 
   Attributes:
-    name: The directory, relative to where it was looked for.
+    name: Its name for readers; see `found_runs.directories_with`.
     task: The task.
-    checkpoint: What was fine-tuned.
+    checkpoint: The checkpoint that was fine-tuned.
     protocol: The settings that scores must have in common to be compared.
-    scores: In percent, by the rows of the paper's tables; on the dev sets.
+    scores: Dev set scores in percent, by row of the paper's tables.
   """
 
   name: str
@@ -51,7 +52,7 @@ def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
       continue
     settings = dict(sweep["settings"])
     if settings.get("init") == "random":
-      continue  # Says nothing of the checkpoint.
+      continue  # Says nothing about the checkpoint.
     settings.pop("checkpoint", None)
     selection = files.read_json(directory / "selection.json")
     found.append(
@@ -76,15 +77,15 @@ def attach(
 
   Args:
     found: The runs.
-    finetunings: What was fine-tuned.
-    site: Scores of test sets by the name of a run or of a column.
-    columns: What was fine-tuned by `--tasks`.
+    finetunings: The fine-tunings of single tasks.
+    site: Test set scores by the name of a run or of a column.
+    columns: The fine-tunings of `--tasks`.
 
   Returns:
     The runs, and a line for every fine-tuning that is left out.
 
   Raises:
-    UsageError: If a name in `site` is of no run and of no column.
+    UsageError: If a name in `site` is neither a run nor a column.
   """
   known = [*(run.name for run in found), *(each.name for each in columns)]
   for name in site:
@@ -142,7 +143,7 @@ def _with_scores(
     column_lib.dev_name(row): value
     for row, value in column_lib.with_averages(dev).items()
   }
-  # AX and SQuAD have one set, which stands beside the paper's.
+  # AX and SQuAD have only one set, which is comparable with the paper's.
   rest = {row: value for row, value in scores.items() if row in dev}
   scores |= column_lib.with_averages(rest | dict(test))
   return dataclasses.replace(run, scores={**run.scores, **scores})

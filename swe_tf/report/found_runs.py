@@ -19,21 +19,21 @@ LOSS, ACCURACY = "validation loss", "MLM"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-  """A run of pre-training, as its directory tells it.
+  """A pre-training run, as read from its directory.
 
   Attributes:
-    name: The directory, relative to where it was looked for.
+    name: Its name for readers; see `directories_with`.
     directory: The directory.
     config: Its config.
     step: The last step that was logged.
     status: `finished` if it counts. `not evaluated` has no validation at its
-      last step; `repeated seed` is a second run of the same config and seed.
+      last step; `repeated seed` is a second run with the same config and seed.
     train: Training curves by tag.
     validation: Validation curves by tag.
-    seconds: The wall time, if it was written down.
-    entropy: The entropy of single tokens, if the study wrote it down.
-    scores: What it came to, by name: `LOSS`, the MLM accuracy in percent, and
-      what the fine-tuning of its last checkpoint gave.
+    seconds: The wall time, if it was recorded.
+    entropy: The entropy of single tokens, if the study recorded it.
+    scores: Its scores by name: `LOSS`, the MLM accuracy in percent, and the
+      fine-tuning scores of its last checkpoint.
   """
 
   name: str
@@ -49,7 +49,7 @@ class Run:
 
   @property
   def untie_step(self) -> float | None:
-    """The step after which it was untied; measured where no config fixes it."""
+    """The untie step; the measured one if the config does not fix it."""
     measured = self.train.get("sharing/untie_step")
     if self.config.untie_step is not None or not measured:
       return self.config.untie_step
@@ -64,9 +64,10 @@ class Run:
 def directories_with(
   roots: Sequence[files.PathLike], name: str
 ) -> Iterator[tuple[str, files.Path]]:
-  """Yields each directory that holds a file once, after its name for readers.
+  """Yields the name for readers and the path of each directory with a file.
 
-  The name is relative to the root, which it begins with.
+  The name is the path from the root, preceded by the root's own name. Every
+  directory is yielded once, even if several roots contain it.
   """
   seen = set()
   for root in map(files.as_path, roots):
@@ -83,13 +84,13 @@ def read_runs(
 
   Args:
     roots: The directories.
-    may_be_none: Whether there need not be any.
+    may_be_none: Whether to accept that there are none.
 
   Returns:
     The runs, sorted by root and path.
 
   Raises:
-    UsageError: If a directory is not there, or there is no run.
+    UsageError: If a directory does not exist, or there is no run.
   """
   for root in roots:
     if not files.as_path(root).is_dir():
@@ -100,7 +101,7 @@ def read_runs(
   for name, directory in directories_with(roots, "params.yaml"):
     content = files.read_yaml(directory / "params.yaml")
     if not run_config.is_pretraining(content):
-      continue  # Fine-tuning, or of something else.
+      continue  # Fine-tuning, or something else.
     try:
       config = run_config.read(content)
     except errors.UsageError as error:

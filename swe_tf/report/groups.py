@@ -1,6 +1,6 @@
-"""Runs that may be averaged: they differ in their seeds only.
+"""Runs that may be averaged: they differ only in their seeds.
 
-Differences to the baseline are taken seed by seed. Imports no TensorFlow.
+Differences from the baseline are taken seed by seed. Imports no TensorFlow.
 """
 
 import collections
@@ -29,7 +29,7 @@ class Statistic:
 
 
 def summarize(values: Iterable[float | None]) -> Statistic | None:
-  """Returns mean and deviation of what is not None; None if nothing is left.
+  """Returns the mean and deviation of the numbers; None if all are None.
 
   >>> summarize([1.0, 3.0, None])
   Statistic(mean=2.0, std=1.4142135623730951, n=2)
@@ -46,12 +46,12 @@ def summarize(values: Iterable[float | None]) -> Statistic | None:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-  """Runs that differ in their seeds only.
+  """Runs that differ only in their seeds.
 
   Attributes:
-    config: That of the first run.
-    runs: Those that finished.
-    left_out: Those that do not count; see `Run.status`.
+    config: The config of the first run.
+    runs: The runs that finished.
+    left_out: The runs that do not count; see `Run.status`.
   """
 
   config: run_config.RunConfig
@@ -59,7 +59,7 @@ class Group:
   left_out: Sequence[found_runs.Run]
 
   def values(self, name: str) -> dict[tuple[int | None, ...], float]:
-    """Returns the scores of a name that exist, by seed."""
+    """Returns the named score of the runs that have it, by seed."""
     return {
       run.config.seed: run.scores[name]
       for run in self.runs
@@ -70,7 +70,7 @@ class Group:
     return summarize(self.values(name).values())
 
   def differences(self, baseline: Optional["Group"], name: str) -> list[float]:
-    """Returns the differences to the baseline, one for each seed of both."""
+    """Returns the differences from the baseline, one per common seed."""
     if baseline is None or baseline is self:
       return []
     theirs = baseline.values(name)
@@ -83,12 +83,12 @@ class Group:
   def difference(
     self, baseline: Optional["Group"], name: str
   ) -> Statistic | None:
-    """Returns the mean difference to the baseline, over the seeds of both."""
+    """Returns the mean difference from the baseline, over common seeds."""
     return summarize(self.differences(baseline, name))
 
   @property
   def untie_step(self) -> float | None:
-    """Tau; the mean of what was measured, where the config does not fix it."""
+    """Tau; the mean measured one if the config does not fix it."""
     if self.config.untie_step is not None:
       return self.config.untie_step
     measured = summarize(run.untie_step for run in self.runs)

@@ -1,4 +1,4 @@
-"""HTML pages that need nothing else: their figures are inside."""
+"""Self-contained HTML pages: their figures are embedded."""
 
 import base64
 from collections.abc import Iterable

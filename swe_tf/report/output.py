@@ -1,11 +1,11 @@
-"""The directory of a report: it overwrites its own files, and no others."""
+"""The directory of a report, in which only a report's files are overwritten."""
 
 from collections.abc import Iterable, Mapping
 
 from swe_tf import errors
 from swe_tf import files
 
-# Names the files of the report, so that the next one may replace them.
+# Lists the files of the report, so that the next one may replace them.
 MANIFEST = "report.json"
 
 
@@ -16,10 +16,10 @@ def check(output_dir: files.PathLike) -> list[str]:
     output_dir: The directory. It may be absent, empty, or hold a report.
 
   Returns:
-    The files of the report that is there.
+    The files of an earlier report in it.
 
   Raises:
-    UsageError: If it is no directory, or holds what no report wrote.
+    UsageError: If it is not a directory, or holds files that no report wrote.
   """
   path = files.as_path(output_dir)
   if path.exists() and not path.is_dir():
@@ -43,7 +43,7 @@ def check(output_dir: files.PathLike) -> list[str]:
 
 
 def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
-  """Writes a report in place of the one that is there.
+  """Writes a report, in place of an earlier one if there is one.
 
   Args:
     output_dir: The directory.
@@ -51,7 +51,7 @@ def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
   """
   path = files.as_path(output_dir)
   earlier = check(path)
-  # Before all others: what is interrupted can still be replaced.
+  # Written first, so that an interrupted report can still be replaced.
   _write_manifest(path, {*contents, *earlier} - {MANIFEST})
   for name in earlier:
     if name != MANIFEST and name not in contents:

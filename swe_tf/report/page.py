@@ -1,7 +1,7 @@
-"""A report as one HTML page that needs nothing else.
+"""A report as one self-contained HTML page.
 
-For desktops and phones: wide tables and figures are scrolled by themselves, and
-the first columns of a table stay in sight.
+For desktops and phones: wide tables and figures scroll on their own, and the
+first columns of a table stay in view.
 """
 
 from collections.abc import Sequence
@@ -43,15 +43,15 @@ figcaption { font-size: 13px; color: #444; position: sticky; left: 0; }
     max-width: 9rem; overflow-wrap: anywhere; border-right: 2px solid #999; }
 }
 """
-# The columns that stay in sight while a table is scrolled: the first ones, as
-# long as they are few, and few letters wide.
+# The columns that stay in view while a table scrolls: at most this many of the
+# first ones, and at most this many letters wide together.
 _FIRST_COLUMNS, _FIRST_LENGTH = 4, 40
-# In em, as those of a heading in bold are the same.
+# In em, which is the same for a bold heading.
 _LETTER, _PADDING = 0.6, 1.4
 
 
 def to_html(sections: Sequence[tables.Section], opening: tables.Opening) -> str:
-  """Returns the report as a page with its figures in it."""
+  """Returns the report as a page with its figures embedded."""
   lines = [html_page.tag("h1", render.TITLE)]
   for name, blocks in render.parts(sections, opening):
     lines.append(f'<section id="{name}">')
@@ -94,10 +94,10 @@ def _html_row(cells: Sequence[str], kinds: Sequence[str]) -> str:
 
 
 def _kinds(table: tables.Table, rows: Sequence[Sequence[str]]) -> list[str]:
-  """Returns the class of each column, and the place of those that stay.
+  """Returns the class of each column, and the position of those that stay.
 
-  A column that stays has to know how wide those before it are, so that all but
-  the last of them are given a width: that of their longest word.
+  A column that stays has to know how wide those before it are, so each of them
+  is given a width: that of its longest cell or word in the title.
   """
   kinds = [
     ' class="paper"' if "paper" in column.key else ""

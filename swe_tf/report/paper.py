@@ -1,7 +1,7 @@
-"""Every number of the paper's Tables 1 to 5; they are in paper_tables.csv.
+"""Every number of the paper's Tables 1 to 5, from paper_tables.csv.
 
-A test reads them off the paper's source. Scores are in percent; what they mean
-and how the averages are formed is in `swe_tf.scoring`. Imports no TensorFlow.
+A test compares them with the paper's source. Scores are in percent;
+`swe_tf.scoring` defines them and their averages. Imports no TensorFlow.
 """
 
 import csv
@@ -14,11 +14,11 @@ class Run:
   """A run of the paper: a column of its tables.
 
   Attributes:
-    model: `base`, `large`, or layers and width of another.
+    model: `base`, `large`, or layers and width, such as `24x768`.
     data: `wikibooks` or `xlnet`.
-    steps: The steps of pre-training.
+    steps: The number of pre-training steps.
     method: `baseline`, `swe`, `net2net` or `reparameterize`.
-    unit_size: The layers of a unit, for `swe`.
+    unit_size: The number of layers in a unit, for `swe`.
   """
 
   model: str
@@ -31,7 +31,7 @@ class Run:
 _HEAD, *_LINES = csv.reader(
   (resources.files(__package__) / "paper_tables.csv").read_text().splitlines()
 )
-# What stands behind the number of the table and the fields of the run.
+# The scores follow the number of the table and the fields of the run.
 _FIRST = 1 + len(dataclasses.fields(Run))
 
 METRICS: tuple[str, ...] = tuple(_HEAD[_FIRST:])

@@ -1,7 +1,7 @@
-"""The sections of a report beside the paper's Tables 1 to 5 and Figures 3, 4.
+"""The sections of a report that match the paper's Tables 1-5 and Figures 3-4.
 
-Each takes all comparisons and returns a `Section`. What has no counterpart in
-the paper is in `run_sections`.
+Each function takes all comparisons and returns a `Section`. Sections without a
+counterpart in the paper are in `run_sections`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _SIZE_COLUMNS = (
   tables.Column("layers", "layers", "d"),
   tables.Column("width", "width", "d"),
 )
-# What grows with the width, and what is scaled with it.
+# The parameters that grow with the width, or are scaled with it.
 _WIDTH_LEAVES = (
   "hidden_size",
   "intermediate_size",
@@ -57,7 +57,7 @@ def methods(found: Comparisons) -> tables.Section:
 
 
 def widths(found: Comparisons) -> tables.Section:
-  """Table 2: settings that are the same but for the width."""
+  """Table 2: settings that differ only in the width."""
   families: dict[str, list[comparisons.Comparison]] = {}
   for comparison in found:
     key = [
@@ -163,7 +163,7 @@ def losses(found: Comparisons) -> tables.Section:
 
 
 def untie_steps(found: Comparisons) -> tables.Section:
-  """Figure 4: the untie step from 0, the baseline, to the end."""
+  """Figure 4: untie steps from 0, the baseline, to the last step."""
   made: list[tables.Table] = []
   figures: list[tables.Figure] = []
   for comparison in found:

@@ -1,10 +1,10 @@
-"""Which of the paper's numbers may stand beside a measured one.
+"""Decides which of the paper's numbers may be shown beside a measured one.
 
-A score of the paper is on the scale of its model, data and steps: it stands
-only beside a run of the same. Its gain over its own baseline stands beside the
-gain of a run that is the same in kind: the same method and unit, untied after
-the same fraction of the steps. What the paper shows in figures alone is no
-number here.
+A score of the paper depends on its model, data and steps, so it is shown only
+beside a run with the same ones. The paper's gain over its own baseline is shown
+beside the gain of a run of the same kind: the same method and unit, untied
+after the same fraction of the steps. What the paper shows only in figures is
+not included.
 """
 
 from swe_tf.methods import catalog
@@ -40,11 +40,11 @@ def gain(config: run_config.RunConfig, metric: str) -> float | None:
   """Returns the paper's gain over its own baseline, in points.
 
   Args:
-    config: That of a measured run.
+    config: The config of a measured run.
     metric: One of `paper.METRICS`.
 
   Returns:
-    The gain at `scale(config)`; None if the paper has no run of this kind, and
+    The gain at `scale(config)`; None if the paper has no run of this kind, or
     for the baseline itself.
   """
   kind = _kind(config)
@@ -56,7 +56,7 @@ def gain(config: run_config.RunConfig, metric: str) -> float | None:
 def gain_at(
   where: tuple[str, str, int], method: str, unit_size: int, metric: str
 ) -> float | None:
-  """Returns the gain of a method of the paper; None if it has none there."""
+  """Returns the paper's gain of a method at a scale; None if it has none."""
   scores = _SCORES.get(paper.Run(*where, method, unit_size))
   if scores is None:
     return None
@@ -72,10 +72,11 @@ def score(config: run_config.RunConfig, metric: str) -> float | None:
 
 
 def scale(config: run_config.RunConfig) -> tuple[str, str, int]:
-  """Returns model, data and steps of the paper that are nearest to a run.
+  """Returns the model, data and steps of the paper that are nearest to a run.
 
-  The run's own, if the paper has this kind of run there; otherwise BERT-large
-  on Wikipedia and BookCorpus for 0.5M steps, where it has every kind.
+  These are the run's own, if the paper has this kind of run there; otherwise
+  BERT-large on Wikipedia and BookCorpus for 0.5M steps, where it has every
+  kind.
   """
   kind, own = _kind(config), _own(config)
   return own if kind and paper.Run(*own, *kind) in _SCORES else DEFAULT_SCALE
@@ -87,9 +88,9 @@ def scale_title(where: tuple[str, str, int]) -> str:
 
 
 def _is_papers(config: run_config.RunConfig) -> bool:
-  """Whether model, data and budget are the paper's.
+  """Whether the model, the data and the budget are the paper's.
 
-  The data is taken for the paper's if its path has the name in it.
+  The data counts as the paper's if its path contains the name.
   """
   return (
     config.encoder is not None
@@ -105,7 +106,7 @@ def _is_papers(config: run_config.RunConfig) -> bool:
 def _own(config: run_config.RunConfig) -> tuple[str, str, int]:
   """Returns the scale of a run, with the default where it is not the paper's.
 
-  Of the model, depth and width count.
+  Only the depth and the width of the model count.
   """
   model, data, steps = DEFAULT_SCALE
   for name, size in sizes.SIZES.items():
@@ -122,7 +123,7 @@ def _own(config: run_config.RunConfig) -> tuple[str, str, int]:
 
 
 def _kind(config: run_config.RunConfig) -> tuple[str, int] | None:
-  """Returns method and unit size as the paper has them; None if it does not."""
+  """Returns the method and unit size if the paper has them, otherwise None."""
   if config.method not in METHODS or config.rule != catalog.FIXED:
     return None
   if config.method == catalog.BASELINE or config.unit_size is None:

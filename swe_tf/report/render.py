@@ -1,6 +1,6 @@
-"""What a report consists of, in order; as Markdown, and its tables as CSV.
+"""The parts of a report in order; the report as Markdown, its tables as CSV.
 
-As a page it is made by `page`.
+`page` makes the HTML page.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,8 +41,8 @@ _MARKS = {"h2": "## ", "h3": "### ", "p": ""}
 def to_csv(section: tables.Section) -> str:
   """Returns all tables of a section as one CSV, at full precision.
 
-  A statistic is three columns: mean, std and n. The first column is the
-  setting, where tables have one.
+  A statistic takes three columns: mean, std and n. The first column is the
+  setting, if the table has one.
   """
   text = io.StringIO()
   writer = csv.writer(text, lineterminator="\n")
@@ -68,7 +68,7 @@ def to_csv(section: tables.Section) -> str:
 def parts(
   sections: Sequence[tables.Section], opening: tables.Opening
 ) -> Iterator[tuple[str, Iterable[tuple[str, Any]]]]:
-  """Yields the parts of a report in order, the blocks of each after its name.
+  """Yields the name and the blocks of each part of a report, in order.
 
   A block is a tag with its content.
   """
@@ -92,7 +92,7 @@ def parts(
 
 
 def _blocks(section: tables.Section) -> Iterator[tuple[str, Any]]:
-  """Yields what a section with runs consists of, each after its tag."""
+  """Yields the blocks of a section that is not empty."""
   yield "h2", section.title
   for line in section.text:
     yield "p", line
@@ -148,7 +148,7 @@ def to_markdown(
 
 
 def _markdown_text(text: str) -> str:
-  return text.replace("<", "&lt;")  # Markdown may have HTML in it.
+  return text.replace("<", "&lt;")  # Markdown may contain HTML.
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -64,7 +64,7 @@ def method_cells(group: groups_lib.Group) -> tables.Row:
 
 
 def result_cells(group: groups_lib.Group) -> tables.Row:
-  """Returns also those of `SEEDS`, `LEFT_OUT`, `LOSS` and `ACCURACY`."""
+  """Returns `method_cells`, and `SEEDS`, `LEFT_OUT`, `LOSS` and `ACCURACY`."""
   return method_cells(group) | {
     "n": len(group.runs),
     "left_out": group.reasons,
@@ -76,7 +76,7 @@ def result_cells(group: groups_lib.Group) -> tables.Row:
 def row(
   name: str, group: groups_lib.Group, comparison: comparisons.Comparison
 ) -> tables.Row:
-  """Returns the cells of `COLUMNS` of a method that was run.
+  """Returns the cells of `COLUMNS` for a method that was run.
 
   Args:
     name: The title of the method in the comparison.
@@ -109,9 +109,9 @@ def absent_row(
   """Returns the row of a method of the paper that was not run.
 
   Args:
-    config: That of a run of the setting.
+    config: The config of a run in the setting.
     method: The method.
-    unit_size: The layers of a unit.
+    unit_size: The number of layers in a unit.
   """
   wanted = dataclasses.replace(
     config,
@@ -134,12 +134,12 @@ def paper_cells(
   measured: groups_lib.Statistic | None = None,
   gain: groups_lib.Statistic | None = None,
 ) -> tables.Row:
-  """Returns what the paper has beside a measured score.
+  """Returns the cells that compare a measured score with the paper's.
 
   Args:
-    config: That of the run.
+    config: The config of the run.
     metric: One of `paper.METRICS`.
-    key: What the columns call it: `paper_KEY` and `KEY_minus_paper`.
+    key: Its name in the columns `paper_KEY` and `KEY_minus_paper`.
     measured: The score.
     gain: The gain over the baseline.
   """

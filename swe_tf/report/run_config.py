@@ -1,9 +1,9 @@
 """The config of a run as a report sees it: its method, setting and budget.
 
 A setting is everything that two runs must have in common to be compared: model,
-data, budget, optimizer. What is left of a config is the method, the peak
-learning rate and the seed. What a method is says `methods.catalog`, what an
-encoder is `modeling.registry`. Imports no TensorFlow.
+data, budget, optimizer. The rest of a config is the method, the peak learning
+rate and the seed. `methods.catalog` defines the methods, `modeling.registry`
+the encoders. Imports no TensorFlow.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import untie_step as untie_step_lib
 
-# How the names begin of what is no part of the setting.
+# Prefixes of the fields that are not part of the setting.
 _NO_SETTING = (
   "task.seed",
   "task.train_data.seed",
@@ -24,7 +24,7 @@ _NO_SETTING = (
   "task.growth.",
   # Makes the same update, in less memory.
   "task.micro_batches",
-  # They decide what is kept and shown of a run, not what is computed.
+  # These decide what is kept and shown of a run, not what is computed.
   "trainer.steps_per_loop",
   "trainer.summary_interval",
   "trainer.checkpoint_interval",
@@ -40,23 +40,24 @@ _TAU_NAMES = ("untie_step", "untie_fraction")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunConfig:
-  """The config of a pre-training run, read.
+  """The config of a pre-training run.
 
   Attributes:
-    method: Its name in the catalog; the mode, if nobody registered that.
+    method: Its name in the catalog; the mode, if the method is not registered.
     rule: When it unties: `fixed`, `staged`, `adaptive`, `split`, ..., or what
       departs from Algorithm 1, such as `3-6 loops` or `share=kernels`.
-    unit_size: The layers of a unit; None for a method without units.
+    unit_size: The number of layers in a unit; None for a method without units.
     untie_step: Tau; None if the config does not fix it.
-    train_steps: The steps of the run.
-    learning_rate: The peak.
-    seed: Of the weights and of the data.
-    batch_size: Sequences a step.
-    seq_length: Tokens a sequence.
+    train_steps: The number of steps in the run.
+    learning_rate: The peak learning rate.
+    seed: The seeds of the weights and of the data.
+    batch_size: Sequences per step.
+    seq_length: Tokens per sequence.
     data: The name of the training data: a path or a TFDS name.
     encoder: The encoder; None if no family knows it.
-    variant: All that is the method's own, flat and sorted.
-    setting: All that the runs of a comparison have in common, flat and sorted.
+    variant: All fields that are specific to the method, flat and sorted.
+    setting: All fields that the runs of a comparison have in common, flat and
+      sorted.
   """
 
   method: str
@@ -115,13 +116,13 @@ class RunConfig:
 
   @property
   def has_papers_tau(self) -> bool:
-    """Whether all is untied after the paper's fraction of the steps."""
+    """Whether everything is untied after the paper's fraction of the steps."""
     tau = untie_step_lib.resolve_untie_step(self.train_steps)
     return self.rule == catalog.FIXED and self.untie_step == tau
 
 
 def is_pretraining(content: Any) -> bool:
-  """Whether this is a config of a run that a report compares."""
+  """Whether this is the config of a run that a report compares."""
   return (
     isinstance(content, dict)
     and bool((content.get("trainer") or {}).get("train_steps"))
@@ -134,7 +135,7 @@ def read(content: Mapping[str, Any]) -> RunConfig:
   """Reads the content of a `params.yaml` for which `is_pretraining` holds.
 
   Raises:
-    UsageError: If there cannot be such a run.
+    UsageError: If no run can have this config.
   """
   task = content["task"]
   train_data = task.get("train_data") or {}
@@ -178,14 +179,14 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
 
 
 def _method(choice: catalog.Choice) -> dict[str, Any]:
-  """Returns the fields of `RunConfig` that tell the method."""
+  """Returns the fields of `RunConfig` that describe the method."""
   names = [n for n in (choice.growth, choice.mode) if n != catalog.NONE]
   name, rule = " + ".join(map(str, names)), catalog.FIXED
   unit_size, tau, own = None, None, _without_defaults(choice)
   try:
     method = catalog.find(choice)
   except errors.UsageError:
-    pass  # Its plug-in is not loaded: nobody knows what does not matter to it.
+    pass  # Its plug-in is not loaded, so what it ignores is not known.
   else:
     name = method.name
     unit_size, tau, rule = _unit_tau_rule(choice, method)
@@ -193,7 +194,7 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
     own = {key: own[key] for key in own if key not in known}
     loops = [str(stage["loops"]) for stage in own.get("loops") or ()]
     if name in (catalog.SWE, catalog.ALBERT) and (loops or choice.knobs):
-      # Not Algorithm 1 as printed: it stands beside no number of the paper.
+      # Not Algorithm 1 as printed: no number of the paper compares with it.
       changes = [f"{'-'.join(loops)} loops"] if loops else []
       changes += [f"{key}={value}" for key, value in choice.knobs.items()]
       rule = " ".join([rule] * (rule != catalog.FIXED) + changes)
@@ -217,7 +218,7 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
 def _without_defaults(choice: catalog.Choice) -> dict[str, Any]:
   """Returns `task.sharing` without knobs that are off.
 
-  A run from before there was a knob is the same as one that leaves it alone.
+  A run from before a knob existed is the same as one that leaves it off.
   """
   off = {"recipe", *catalog.KNOBS} - choice.knobs.keys()
   if "second_moments" in off:
@@ -228,7 +229,7 @@ def _without_defaults(choice: catalog.Choice) -> dict[str, Any]:
 def _unit_tau_rule(
   choice: catalog.Choice, method: catalog.Method
 ) -> tuple[int | None, int | None, str]:
-  """Returns what matters to a method of unit size, tau and rule."""
+  """Returns the unit size, tau and rule, if they matter to the method."""
   is_baseline = method.name == catalog.BASELINE
   unit_size: int | None = choice.unit_size
   if "units" in method.ignores:
@@ -236,7 +237,7 @@ def _unit_tau_rule(
   if "tau" in method.ignores:
     ends = {catalog.BASELINE: 0, catalog.ALBERT: choice.train_steps}
     return unit_size, ends.get(method.name), catalog.FIXED
-  # Fields of the same names say the same to every method.
+  # Fields of the same name mean the same for every method.
   sharing = {**choice.sharing, "mode": catalog.SWE}
   tau = catalog.read({"sharing": sharing}, choice.train_steps, None).untie_step
   return unit_size, tau, choice.rule

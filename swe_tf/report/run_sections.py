@@ -1,4 +1,4 @@
-"""The sections of a report that have no table in the paper beside them."""
+"""The sections of a report that have no counterpart in the paper's tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -199,7 +199,7 @@ def _score_rows(comparison: comparisons.Comparison) -> Iterator[tables.Row]:
 
 
 def _score_names() -> Iterator[str]:
-  """Yields the rows of the paper, and each after its own dev set."""
+  """Yields the rows of the paper, each after that of its dev set, if any."""
   for metric in paper.METRICS[1:]:
     if column.dev_name(metric) != metric:
       yield column.dev_name(metric)

@@ -1,9 +1,9 @@
-"""How many steps a method needs to get to the baseline's final loss.
+"""How many steps a method needs to reach the baseline's final loss.
 
-Read off the validation curve of each run, beside the baseline's run of the
-same seed. The learning rate of both reaches 0 at the same last step, so that
-this is a reading in the middle of a schedule: a run that was scheduled to end
-there would do better. Imports no TensorFlow.
+Each run's validation curve is compared with the baseline's run of the same
+seed. The learning rate of both reaches 0 at the same last step, so the reading
+is in the middle of a schedule: a run that was scheduled to end there would do
+better. Imports no TensorFlow.
 """
 
 import dataclasses
@@ -18,13 +18,13 @@ class Speed:
   """The steps that a method needs, relative to the baseline's.
 
   Attributes:
-    steps_ratio: Mean and deviation over seeds; None unless all of them got
-      there: the mean of those that did would flatter.
+    steps_ratio: Mean and deviation over seeds; None unless all of them reach
+      the loss: the mean of those that do would flatter the method.
     reverse_ratio: The same with the roles exchanged: the steps that the
-      baseline needs to get to the method's final loss, relative to its own.
-    reached: The number of seeds that got there.
+      baseline needs to reach the method's final loss, relative to its own.
+    reached: The number of seeds that reach the loss.
     pairs: The number of seeds that the baseline has too.
-    validation_points: The fewest validations that a run has.
+    validation_points: The smallest number of validations in a run.
   """
 
   steps_ratio: groups_lib.Statistic | None
@@ -58,7 +58,7 @@ def measure(
 
 
 def _ratio(run: found_runs.Run, other: found_runs.Run) -> float | None:
-  """Returns the part of its steps that `run` needs to where `other` ends."""
+  """Returns the fraction of `run`'s steps that reach `other`'s final loss."""
   step = scalars.steps_to_reach(
     run.losses("validation"), other.scores[found_runs.LOSS]
   )

@@ -1,7 +1,7 @@
-"""Tables as data: columns, rows, and the notes that they need to be read.
+"""Tables as data: columns, rows, and the notes needed to read them.
 
-A cell is None where nothing was measured. How tables are written is in
-`render`; what they hold is in `rows`, `paper_sections` and `run_sections`.
+A cell is None where nothing was measured. `render` writes tables; `rows`,
+`paper_sections` and `run_sections` fill them.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Table:
     title: The setting.
     columns: The columns.
     rows: The rows.
-    notes: What has to be said of this table.
+    notes: What a reader needs to know about this table.
   """
 
   title: str
@@ -61,10 +61,10 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-  """A figure, drawn.
+  """A drawn figure.
 
   Attributes:
-    name: The name of its files, without the ending.
+    name: The name of its files, without the extension.
     caption: What it shows.
     png: The PNG file.
     svg: The SVG file.
@@ -81,10 +81,10 @@ class Section:
   """A part of the report. One without tables and figures says why.
 
   Attributes:
-    name: The name of its CSV file, without the ending.
+    name: The name of its CSV file, without the extension.
     title: Its title.
-    text: What it shows, and what one needs to know to read it.
-    absent: What is said if there is nothing to show.
+    text: What it shows, and what a reader needs to know about it.
+    absent: The text to show instead if there is nothing to show.
     tables: Tables that have the same columns.
     figures: Figures.
   """
@@ -106,9 +106,9 @@ class Opening:
   """What a report begins with.
 
   Attributes:
-    verdict: What the runs say, in a sentence or two.
-    settings: The same of each setting, if there are several.
-    runs: What the report is made of.
+    verdict: What the runs show, in a sentence or two.
+    settings: The same for each setting, if there are several.
+    runs: A sentence that counts the runs and the settings.
     figures: Figures that show the verdict.
   """
 

@@ -1,8 +1,8 @@
-"""What the runs say, in a sentence: how a report opens.
+"""The verdict that opens a report: what the runs show, in a sentence.
 
 A method is ahead of the baseline, or behind it, if the 95% interval of the
-difference of their final validation losses, taken seed by seed, says so. One
-seed says neither. Imports no TensorFlow.
+difference of their final validation losses, taken seed by seed, excludes 0. One
+seed decides nothing. Imports no TensorFlow.
 """
 
 import collections
@@ -47,7 +47,7 @@ class Difference:
     return BEHIND if self.interval.low > 0 else TOO_CLOSE
 
   def __str__(self) -> str:
-    """Returns the difference with what is known of its spread."""
+    """Returns the difference, with its interval if there are several seeds."""
     found = self.interval
     if len(self.values) < 2:
       return f"{found.mean:+.4f} nats"
@@ -68,7 +68,7 @@ def differences(comparison: comparisons.Comparison) -> list[Difference]:
 
 
 def say(compared: Sequence[comparisons.Comparison]) -> list[str]:
-  """Returns the verdict, and then a line for each setting if there are more.
+  """Returns the verdict, then a line for each setting if there are several.
 
   Args:
     compared: All settings.
@@ -104,8 +104,8 @@ def _judged(
 ) -> Difference:
   """Returns the method that the verdict is about.
 
-  That is Algorithm 1, as the tables have it, if it was run; or else what
-  departs from it; or else any method: of several, the one that ended lowest.
+  That is Algorithm 1 as the tables show it, if it was run; otherwise a variant
+  of it; otherwise any method. Of several, it is the one that ended lowest.
   """
   sharing = [
     each
@@ -130,7 +130,7 @@ def _sentences(
   judged: Difference,
   found: Sequence[Difference],
 ) -> str:
-  """Returns the verdict on one setting, and what to know about it."""
+  """Returns the verdict on one setting, with its caveats."""
   name = _in_words(judged.method)
   minus = f"its final validation loss minus the baseline's is {judged}."
   sentences = [
@@ -162,7 +162,7 @@ def _sentences(
 
 
 def _in_words(title: str) -> str:
-  """Returns the title of a method as a sentence can have it.
+  """Returns the title of a method in a form that fits into a sentence.
 
   >>> _in_words("swe 1x24, untied after 150")
   'swe 1x24 (untied after 150)'
@@ -176,7 +176,7 @@ def _rates(count: int) -> str:
 
 
 def _why_nothing(compared: Sequence[comparisons.Comparison]) -> str:
-  """Says why no setting has a difference."""
+  """Returns a sentence that explains why nothing can be compared."""
   start = "There is nothing to compare"
   finished = [each for each in compared if each.runs]
   if not finished:

@@ -1,18 +1,18 @@
-"""Orbit actions of a run that is watched. Imports no TensorFlow by itself."""
+"""Orbit actions that report a run's progress. Imports no TensorFlow itself."""
 
 from collections.abc import Callable
 from typing import Any
 
 from swe_tf.runs import status as status_lib
 
-# Is called with a `status.Status`.
+# Called with a `status.Status`.
 Report = Callable[[status_lib.Status], Any]
 
 
 class ReportLoss:
   """Reports how far the run is after each training loop.
 
-  All it reads is what the trainer has logged anyway.
+  It reads only what the trainer has logged anyway.
   """
 
   def __init__(self, trainer, report: Report):
@@ -20,7 +20,7 @@ class ReportLoss:
 
     Args:
       trainer: A `SharedWeightsTrainer`.
-      report: See above.
+      report: Progress callback.
     """
     self._trainer, self._report = trainer, report
 

@@ -1,7 +1,7 @@
-"""What differs between two runs: config, curves, checkpoints, and since when.
+"""What differs between two runs, and since when: config, curves, checkpoints.
 
-Values are compared bit for bit. A checkpoint has weights, slots of the
-optimizer, and the rest: steps, the state of dropout and of the data.
+Values are compared bit for bit. A checkpoint has weights, optimizer slots, and
+the rest: steps, the state of dropout and of the data.
 """
 
 from collections.abc import Container, Iterable, Mapping, Set
@@ -15,7 +15,7 @@ from swe_tf.modeling import checkpoint_files
 from swe_tf.runs import scalars
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
-# Where the curves of a run are; `train` has those of the training.
+# The folders with the curves of a run.
 _CURVES = ("train", "validation")
 KINDS = ("weights", "slots", "rest")
 
@@ -26,10 +26,10 @@ class Part:
 
   Attributes:
     kind: `weights`, `slots` or `rest`.
-    count: How many both have.
-    differ: The names of those that differ, those that differ most first.
+    count: How many of them both checkpoints have.
+    differ: The names of those that differ, the most different first.
     largest: The largest absolute difference of numbers.
-    only: The names that only one of them has.
+    only: The names that only one checkpoint has.
   """
 
   kind: str
@@ -52,8 +52,8 @@ class Difference:
     curves: The first step at which a curve differs, with both values, by name;
       None where a run has no value.
     compared_curves: How many curves both have.
-    steps: The steps of which both have a checkpoint.
-    checkpoint: The parts of the last of these; none if there is none.
+    steps: The steps at which both have a checkpoint.
+    checkpoint: The parts of the last common checkpoint; empty without one.
     first_checkpoint: The first of these steps at which weights or slots differ.
   """
 
@@ -83,7 +83,7 @@ class Difference:
 
 
 def compare(one: files.PathLike, other: files.PathLike) -> Difference:
-  """Compares two directories of runs.
+  """Compares the directories of two runs.
 
   Raises:
     UsageError: If one of them is not the directory of a run.
@@ -141,7 +141,7 @@ def _compare_tables(
 def _compare_curves(
   one: files.PathLike, other: files.PathLike
 ) -> tuple[dict[str, tuple[int, float | None, float | None]], int]:
-  """Returns where curves part, and how many were compared."""
+  """Returns where curves diverge, and how many were compared."""
   found, count = {}, 0
   for folder in _CURVES:
     ours, theirs = (
@@ -165,7 +165,7 @@ def _compare_curves(
 
 
 def _is_time(tag: str) -> bool:
-  """Whether a curve is about the machine, not about the run."""
+  """Whether a curve is about the machine rather than the run."""
   return "per_second" in tag or "steps_per" in tag or "seconds" in tag
 
 
@@ -211,7 +211,7 @@ def _kind(key: str, weights: Container[str]) -> str:
     return "slots"
   if key in weights:
     return "weights"
-  # New optimizers of Keras keep their slots in a list.
+  # Keras's new optimizers keep their slots in a list.
   is_slot = re.fullmatch(
     r"optimizer/.*_variables/\d+", key.removesuffix(_SUFFIX)
   )

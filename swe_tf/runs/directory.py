@@ -1,14 +1,14 @@
 """The directory of a run: its files, its lock, and whether it is the same run.
 
     overrides.yaml   the run's own configuration
-    run.json         its name, and what else a person or a report wants to know
-    run.lock         held by the process that is at work, whose id it holds
-    log.txt          all that the process printed; of a run in the process of
-                     its sweep, what ended it
+    run.json         its name, and what else people and reports need to know
+    run.lock         held by the working process, whose id it contains
+    log.txt          all that the process printed; for a run in the process of
+                     its sweep, only the error that ended it
     progress.json    how far it is, and how long it has taken so far
     result.json      written last: a run that has it is finished
 
-Beside them are those of Model Garden: params.yaml, checkpoints, event files.
+Beside them are Model Garden's files: params.yaml, checkpoints, event files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ class RunDirectory:
   """The directory of a run.
 
   Attributes:
-    path: Where it is; it may be a URL.
+    path: Its path; may be a URL.
     config_file: `overrides.yaml`.
     log_file: `log.txt`.
   """
@@ -38,7 +38,7 @@ class RunDirectory:
     self.log_file = self.path / "log.txt"
 
   def read_result(self) -> dict[str, Any] | None:
-    """Returns the content of `result.json`, None if the run is not finished."""
+    """Returns the content of `result.json`; None if the run is unfinished."""
     return self._read("result.json")
 
   def write_result(self, content: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ class RunDirectory:
 
   def read_progress(self) -> dict[str, Any]:
     """Returns step, steps, seconds and cpu_seconds of all attempts so far."""
-    # Runs from before there was a progress.json had the time in run.json.
+    # Runs from before progress.json existed have the time in run.json.
     found = self._read("progress.json") or self._read("run.json") or {}
     empty = {"step": 0, "steps": 0, "seconds": 0.0, "cpu_seconds": 0.0}
     return {key: found.get(key, value) for key, value in empty.items()}
@@ -57,7 +57,7 @@ class RunDirectory:
   def begin(
     self, about: Mapping[str, Any], config: Mapping[str, Any] | None
   ) -> None:
-    """Writes down what the run is, unless it began before.
+    """Records what the run is, unless it began before.
 
     Args:
       about: The content of `run.json`.
@@ -72,10 +72,10 @@ class RunDirectory:
 
   @contextlib.contextmanager
   def lock(self) -> Iterator[None]:
-    """Keeps others from working on the run until the block has ended.
+    """Keeps others from working on the run until the block ends.
 
     Raises:
-      UsageError: If another process is at it, and does not end soon.
+      UsageError: If another process is working on it and does not end soon.
     """
     self.path.mkdir(parents=True, exist_ok=True)
     kind = locks.Lease if files.is_url(self.path) else locks.FileLock
@@ -100,7 +100,7 @@ class RunDirectory:
 
 
 def refuse_other(path: files.PathLike, earlier: Any, now: Any) -> None:
-  """Raises `UsageError` if what is at `path` was made of another config."""
+  """Raises `UsageError` if what is at `path` comes from another config."""
   difference = first_difference(earlier, now)
   if difference:
     raise errors.UsageError(
@@ -109,7 +109,7 @@ def refuse_other(path: files.PathLike, earlier: Any, now: Any) -> None:
 
 
 def first_difference(earlier: Any, now: Any, path: str = "") -> str:
-  """Says where two nested tables differ; '' if they do not."""
+  """Describes the first difference of two nested tables; '' if none."""
   if isinstance(earlier, Mapping) and isinstance(now, Mapping):
     for key in dict.fromkeys((*earlier, *now)):
       found = first_difference(
@@ -119,5 +119,5 @@ def first_difference(earlier: Any, now: Any, path: str = "") -> str:
         return found
     return ""
   if isinstance(earlier, (list, tuple)) and isinstance(now, (list, tuple)):
-    earlier, now = list(earlier), list(now)  # A file knows no tuples.
+    earlier, now = list(earlier), list(now)  # Files have no tuples.
   return "" if earlier == now else f"{path} {earlier!r}, but now it is {now!r}"

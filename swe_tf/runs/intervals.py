@@ -1,4 +1,4 @@
-"""A mean over seeds with its interval, Student's. Imports no TensorFlow."""
+"""A mean over seeds with Student's interval. Imports no TensorFlow."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -15,7 +15,7 @@ class Interval:
   Attributes:
     mean: The mean.
     low: The lower end; minus infinity for a single value.
-    high: The upper end.
+    high: The upper end; infinity for a single value.
     n: The number of values.
   """
 
@@ -31,7 +31,7 @@ class Interval:
 
 
 def interval(values: Iterable[float | None]) -> Interval | None:
-  """Returns mean and interval; None if there are no values or one is None.
+  """Returns the mean and interval; None without values or if one is None.
 
   >>> print(interval([0.8, 0.9, 0.85]))
   0.850 (0.726 to 0.974)
@@ -49,7 +49,7 @@ def interval(values: Iterable[float | None]) -> Interval | None:
 
 
 def quantile(n: int) -> float:
-  """Returns how many standard errors of `n` values the interval reaches."""
+  """Returns half the interval of `n` values, in standard errors."""
   from scipy import stats
 
   return float(stats.t.ppf(0.5 + _LEVEL / 2, n - 1))

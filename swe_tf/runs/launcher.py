@@ -17,24 +17,24 @@ Message = dict[str, Any]
 
 
 class JobFailed(errors.Failed):
-  """A job that could not be done, for a reason of its own."""
+  """A job failed for a reason of its own."""
 
 
 class Worker:
-  """Does jobs in another process, which is started again after a crash.
+  """Runs jobs in another process, which is restarted after a crash.
 
-  `start` and `receive` are for many workers at a time, which `select` waits
-  for; `run` does one job.
+  `start` and `receive` are for many workers at a time, with `select` to wait
+  for them; `run` runs one job.
   """
 
   def __init__(self, *, stays: bool = False, cores: Sequence[int] = ()):
     """Initializes the worker; the process starts with the first job.
 
     Args:
-      stays: Whether one process does all jobs, which saves the quarter of a
-        minute that TensorFlow takes to start. Otherwise each job has its own,
-        with memory and processor time of its own.
-      cores: The processor's cores that it may use; all if empty.
+      stays: Whether one process runs all jobs, which saves the quarter of a
+        minute that TensorFlow takes to start. Otherwise each job has its own
+        process, with its own memory and processor time.
+      cores: The processor cores that it may use; all if empty.
     """
     self._stays = stays
     self._cores = list(cores)
@@ -43,7 +43,7 @@ class Worker:
     self._rest = b""
 
   def fileno(self) -> int:
-    """Returns what can be read when there is a message."""
+    """Returns the descriptor that is readable when there is a message."""
     return self._messages
 
   def start(
@@ -52,7 +52,7 @@ class Worker:
     arguments: Mapping[str, Any],
     directory: files.PathLike | None = None,
   ) -> None:
-    """Starts a job; see `worker` for what it consists of."""
+    """Starts a job; see `worker` for the arguments."""
     process = self._process = self._process or self._launch()
     job = {
       "function": function,
@@ -61,13 +61,13 @@ class Worker:
       "cores": self._cores,
     }
     assert process.stdin is not None
-    # If it is dead already, `receive` finds out how it ended.
+    # If it is already dead, `receive` finds out how it ended.
     with contextlib.suppress(BrokenPipeError):
       process.stdin.write(json.dumps(job).encode() + b"\n")
       process.stdin.flush()
 
   def receive(self) -> list[Message]:
-    """Waits for messages; the last one of a job is not `progress`."""
+    """Waits for messages; all but a job's last one are `progress`."""
     data = os.read(self._messages, 1 << 16)
     if not data:
       code = self.stop()
@@ -85,11 +85,11 @@ class Worker:
     arguments: Mapping[str, Any],
     directory: files.PathLike | None = None,
   ) -> Any:
-    """Does a job and returns what its function returns.
+    """Runs a job and returns what its function returns.
 
     Raises:
-      UsageError: If the input is at fault.
-      JobFailed: If the job failed, or took the process with it.
+      UsageError: If the input is wrong.
+      JobFailed: If the job failed, or its process crashed.
     """
     self.start(function, arguments, directory)
     while True:
@@ -98,7 +98,7 @@ class Worker:
           return value_of(message)
 
   def stop(self) -> int:
-    """Ends the process; what it was at can be resumed.
+    """Ends the process; the run it was working on can be resumed.
 
     Returns:
       Its exit status, negative for a signal.
@@ -134,7 +134,7 @@ class Worker:
 
 
 class WorkerHere(Worker):
-  """Does jobs in this process, one after the other: `start` waits for the end.
+  """Runs jobs in this process, one at a time: `start` waits for the end.
 
   For paths that no other process sees, such as ram://. A job that crashes ends
   the sweep.
@@ -150,7 +150,7 @@ class WorkerHere(Worker):
     arguments: Mapping[str, Any],
     directory: files.PathLike | None = None,
   ) -> None:
-    """Does a job."""
+    """Runs a job to its end."""
     job = {
       "function": function,
       "arguments": arguments,
@@ -159,22 +159,22 @@ class WorkerHere(Worker):
     }
 
     def send(**message: Any) -> None:
-      # As another process would have it: without tuples.
+      # As it would come from another process: without tuples.
       self._received.append(json.loads(json.dumps(message)))
 
     worker_lib.perform(send, job)
-    # `select` finds that it can be read.
+    # So that `select` finds it readable.
     self._messages = os.open(os.devnull, os.O_RDONLY)
 
   def receive(self) -> list[Message]:
-    """Returns the messages of the job that was done."""
+    """Returns the messages of the job that has ended."""
     os.close(self._messages)
     messages, self._received = self._received, []
     return messages
 
 
 def value_of(message: Message) -> Any:
-  """Returns the value of a job's last message, or raises what it says."""
+  """Returns the value in a job's last message, or raises its error."""
   if message["event"] == "done":
     return message["value"]
   kind = errors.UsageError if message["event"] == "usage_error" else JobFailed
@@ -188,10 +188,10 @@ def workers(
   """Yields workers that divide the cores, and ends them after the block.
 
   Args:
-    count: How many.
+    count: The number of workers.
     stays: See `Worker`.
-    uses: The paths of their jobs, or what shows them when printed. If one is in
-      the memory of this process, the only worker is this process.
+    uses: The paths of their jobs, or anything that shows them when printed. If
+      one is in the memory of this process, the only worker is this process.
 
   Raises:
     UsageError: If more than one worker would have to be this process.
@@ -214,7 +214,7 @@ def workers(
 
 
 def _share(index: int, count: int) -> list[int]:
-  """Returns the cores of one of `count` equal parts; all if there is one."""
+  """Returns one of `count` equal parts of the cores; empty stands for all."""
   if count == 1 or not hasattr(os, "sched_getaffinity"):
     return []
   cores = sorted(os.sched_getaffinity(0))

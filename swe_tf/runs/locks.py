@@ -1,7 +1,7 @@
-"""Locks on a run: of the file system, or on a store that has none.
+"""Locks on a run: those of the file system, and leases on a store without any.
 
-Both have `try_to_take`, `holder` and `release`, and say for how long somebody
-who finds one held should try (`patience`), and how often (`interval`).
+Both have `try_to_take`, `holder` and `release`. While another process holds the
+lock, try for `patience` seconds, every `interval` seconds.
 """
 
 import fcntl
@@ -20,8 +20,8 @@ from swe_tf import files
 class FileLock:
   """A lock that ends with the process that holds it."""
 
-  # A worker whose sweep was killed ends at once; a lock that is held for longer
-  # is somebody else's.
+  # A worker whose sweep was killed ends at once; a lock that is held longer
+  # belongs to somebody else.
   patience, interval = 15.0, 0.1
 
   def __init__(self, path: files.PathLike):
@@ -50,14 +50,16 @@ class FileLock:
 class Lease:
   """A file on a store, which its holder rewrites every few seconds.
 
-  One that does not change for a while belongs to nobody: its holder was killed,
-  or its machine is gone. It is watched, so no clocks are compared. If two find
-  it free at the same moment, it is theirs whose text stays.
+  A lease that does not change for a while is free: its holder was killed, or
+  its machine is gone. Those who want it watch the file, so no clocks are
+  compared. If two find it free at the same moment, the one whose text stays in
+  the file holds it.
   """
 
   _BEAT, _DEAD_AFTER = 5.0, 20.0
   patience, interval = 30.0, 0.5
-  # What the process holds: with another token, its id is that of a dead one.
+  # The tokens of this process. A lease with its id but another token is from a
+  # dead process that had the same id.
   _held: set[str] = set()
 
   def __init__(self, path: files.PathLike):
@@ -68,7 +70,7 @@ class Lease:
     self._thread = threading.Thread(target=self._keep, daemon=True)
 
   def try_to_take(self) -> bool:
-    """Takes the lease if nobody holds it, or nobody any more."""
+    """Takes the lease if nobody holds it, or its holder is gone."""
     found = self._read()
     if found != self._seen:
       self._seen, self._since = found, time.monotonic()
@@ -84,7 +86,7 @@ class Lease:
     return True
 
   def holder(self) -> str:
-    """Returns the process that holds it, with its machine."""
+    """Returns the process that holds it, and its machine."""
     content = _parse(self._seen)
     return f"{content.get('process', '')} on {content.get('host', '')}"
 
@@ -131,7 +133,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _is_dead(text: str, held: set[str]) -> bool:
-  """Whether a lease is of a process of this machine that has ended."""
+  """Whether a lease belongs to a process on this machine that has ended."""
   content = _parse(text)
   if content.get("host") != socket.gethostname():
     return False
@@ -143,5 +145,5 @@ def _is_dead(text: str, held: set[str]) -> bool:
   except ProcessLookupError:
     return True
   except PermissionError:
-    pass  # It is there, and another user's.
+    pass  # It is alive, and another user's.
   return False

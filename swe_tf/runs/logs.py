@@ -1,4 +1,4 @@
-"""The log of a run: all that its process prints, also if it is at a URL."""
+"""The log of a run: all that its process prints, to a file or a URL."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -10,13 +10,13 @@ from swe_tf import files
 
 @contextlib.contextmanager
 def capture(path: files.PathLike) -> Iterator[Callable[[], None]]:
-  """Sends what the process prints from now on to the end of a file.
+  """Appends everything that the process prints from now on to a file.
 
   Args:
     path: The file. At a URL it is written as a whole, from a local copy.
 
   Yields:
-    A function that brings the file up to date; it is called at the end, too.
+    A function that brings the file up to date; it is also called at the end.
   """
   if not files.is_url(path):
     with open(path, "ab") as log:
@@ -33,7 +33,7 @@ def capture(path: files.PathLike) -> Iterator[Callable[[], None]]:
       nonlocal written
       size = os.fstat(descriptor).st_size
       if size != written:
-        # Not by seeking: the output goes on where the file is.
+        # Without seeking, which would move the position of the output.
         content = os.pread(descriptor, size, 0)
         files.write_bytes(path, earlier + content)
         written = size
@@ -45,7 +45,7 @@ def capture(path: files.PathLike) -> Iterator[Callable[[], None]]:
 
 
 def append(path: files.PathLike, text: str) -> None:
-  """Adds a text to a log, for a run that shares its process's output."""
+  """Appends text to the log of a run that shares its process's output."""
   files.write_bytes(path, _read(path) + text.encode())
 
 

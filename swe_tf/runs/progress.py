@@ -1,8 +1,8 @@
-"""Shows how far runs are and how long the rest takes.
+"""Shows how far runs are and how long the rest will take.
 
-A live display on a terminal: a bar for each run that is at work, and one for
-all if there are several. Elsewhere, in a log for example, plain lines: how far
-a run is from time to time, and how it ended.
+On a terminal this is a live display: a bar for each active run, and one for all
+if there are several. Elsewhere, for example in a log, it is plain lines: how
+far a run is from time to time, and how it ended.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,12 +18,12 @@ from swe_tf.runs import status as status_lib
 
 Result = Mapping[str, Any]
 
-# In a log a run has a line after each half minute, and when its phase changes;
-# after the first hour, each time that it has got 1% older.
+# In a log a run has a line every half minute, and when its phase changes; after
+# about an hour, whenever another 1% of the time so far has passed.
 _LINE_SECONDS = 30.0
 _LINE_PART = 0.01
-_NAME_WIDTH = 24  # Columns that a name is never cut below.
-_WIDE = 110  # Columns of a terminal that has room for long bars.
+_NAME_WIDTH = 24  # In columns; no name is cut shorter.
+_WIDE = 110  # In columns; a wider terminal has room for long bars.
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
@@ -44,17 +44,17 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     Args:
       console: Where it is shown.
       costs: What each run costs, by name: FLOPs, or 1 if all are alike.
-      summarize: Says in a few words what a run's `result.json` says.
+      summarize: Summarizes a run's `result.json` in a few words.
     """
     self._console = console
     self._costs = costs
     self._summarize = summarize
     self._began = time.monotonic()
-    # Which part of a run is done, and which was when this call started it.
+    # The fraction of a run that is done, and that was done when it started.
     self._part = dict.fromkeys(costs, 0.0)
     self._part_before: dict[str, float] = {}
     self._speed = {name: status_lib.Speed() for name in costs}
-    # When a run had its last line in the log, and in which phase it was.
+    # The time and the phase of a run's last line in the log.
     self._last_line: dict[str, tuple[float, str]] = {}
     self.bars = rich_progress.Progress(
       rich_progress.TextColumn(
@@ -96,10 +96,10 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     self.say(f"{name}: {self._summarize(result)} (finished before)")
 
   def start(self, name: str, step: int = 0, steps: int = 0) -> None:
-    """Notes that a run starts, or goes on after a step."""
+    """Notes that a run starts, or resumes after a step."""
     part = step / steps if steps else 0.0
     self._part_before[name] = self._part[name] = part
-    if name in self._bar_of:  # It starts again, for another checkpoint.
+    if name in self._bar_of:  # Continuous fine-tuning starts again.
       self.bars.remove_task(self._bar_of[name])
     bar = self.bars.add_task(name, total=1.0, note="starting")
     self.bars.update(bar, completed=part)
@@ -129,11 +129,11 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
   def fail(self, name: str, reason: object) -> None:
     """Notes that a run has failed."""
-    self._part_before[name] = 1.0  # It says nothing of the speed.
+    self._part_before[name] = 1.0  # It says nothing about the speed.
     self._end(name, f"failed: {reason}")
 
   def time_left(self) -> float | None:
-    """Returns the seconds that the rest takes at the speed so far."""
+    """Returns the seconds that the rest will take at the speed so far."""
     done = sum(
       (self._part[name] - before) * self._costs[name]
       for name, before in self._part_before.items()

@@ -1,4 +1,4 @@
-"""Scalars of a run's TensorBoard logs."""
+"""Scalars from a run's TensorBoard logs."""
 
 import math
 
@@ -9,7 +9,7 @@ def read_scalars(log_dir: str) -> dict[str, Curve]:
   """Returns every scalar of the event files in `log_dir`, sorted by step.
 
   Where a run was interrupted and resumed, a step may have been logged twice;
-  the later value is the one that the run went on with.
+  the later value is the one that the run continued with.
 
   Args:
     log_dir: A folder with event files, for example `model_dir/train`.
@@ -35,17 +35,17 @@ def read_scalars(log_dir: str) -> dict[str, Curve]:
 
 
 def steps_to_reach(curve: Curve, target: float) -> float | None:
-  """Returns the first step at which a curve is down at `target`.
+  """Returns the first step at which a curve is down to `target`.
 
   Between two points the curve is a straight line; before its first point it
-  is unknown, so that the answer is never earlier than that.
+  is unknown, so the answer is never earlier than that.
 
   >>> steps_to_reach([(10, 3.0), (20, 1.0)], 1.5)
   17.5
 
   Args:
     curve: The loss by step.
-    target: The loss to get to.
+    target: The loss to reach.
 
   Returns:
     The step; None if the curve never gets there.

@@ -7,8 +7,8 @@ import datetime
 import time
 
 SHARED = "shared"
-# Over how long a speed is measured: longer than a compile, short enough to
-# follow a change of phase.
+# The speed is measured over this window: longer than a compile, but short
+# enough to follow a change of phase.
 _WINDOW_SECONDS = 60.0
 
 
@@ -20,9 +20,9 @@ class Status:
     step: The number of updates made.
     steps: The number of updates of the whole run.
     phase: `shared` or `unshared`; empty for a run that never shares.
-    untie_step: Tau; None if nobody knows it yet.
+    untie_step: Tau; None if it is not known yet.
     loss: The training loss.
-    tokens_per_step: How many tokens an update reads; 0 if that is not known.
+    tokens_per_step: How many tokens an update reads; 0 if unknown.
     text: What else is going on, such as "evaluating".
   """
 
@@ -35,14 +35,14 @@ class Status:
   text: str = ""
 
   def describe(self, steps_per_second: float | None = None) -> str:
-    """Returns a line for a person, what matters most first.
+    """Returns a line for people, with what matters most first.
 
     >>> status = Status(step=14, steps=700, phase="shared", untie_step=70)
     >>> status.describe(4.0)
     '14 of 700, 0:02:52 left, shared, 56 steps to untying'
 
     Args:
-      steps_per_second: How fast it is; None if that is not known.
+      steps_per_second: The speed; None if unknown.
     """
     parts = [f"{self.step:,} of {self.steps:,}"]
     if steps_per_second:
@@ -66,14 +66,14 @@ class Status:
 
 
 def show_time(seconds: float | None) -> str:
-  """Returns h:mm:ss, or a question mark for a time that is not known."""
+  """Returns h:mm:ss, or a question mark for an unknown time."""
   if seconds is None:
     return "?"
   return str(datetime.timedelta(seconds=round(seconds)))
 
 
 class Speed:
-  """Steps a second, lately: starting and compiling soon no longer count."""
+  """Recent steps per second: starting and compiling soon stop counting."""
 
   def __init__(self, clock: Callable[[], float] = time.monotonic):
     self._clock = clock
@@ -82,7 +82,7 @@ class Speed:
   def measure(self, step: int) -> float | None:
     """Returns the speed after `step`; None if it is not known yet."""
     if self._seen and step < self._seen[-1][1]:
-      self._seen.clear()  # It began again, from a checkpoint.
+      self._seen.clear()  # It was restarted from a checkpoint.
     self._seen.append((self._clock(), step))
     now, _ = self._seen[-1]
     while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW_SECONDS:

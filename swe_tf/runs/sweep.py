@@ -1,11 +1,11 @@
-"""How the runs of a sweep follow each other, and what is left of them.
+"""Executes the runs of a sweep, and collects their results.
 
     DIR/results.json   all results, when the last run has ended
     DIR/NAME/...       a run; see `directory`
 
 A sweep may be stopped at any time, by any means, and called again: runs that
-have a `result.json` are not repeated, those that were interrupted go on from
-their checkpoints. Several machines that see one directory divide a sweep by
+have a `result.json` are not repeated, and interrupted ones resume from their
+checkpoints. Several machines that see one directory can divide a sweep into
 shards.
 """
 
@@ -32,9 +32,9 @@ class Run:
     name: The name of its directory.
     function: What trains it, `module:function`; see `worker`.
     arguments: The function's arguments.
-    config: What must not change while it is resumed, kept in its directory.
+    config: What must not change when it is resumed; kept in its directory.
     about: What else is known about it, for its `run.json`.
-    cost: What it costs, in any unit: with it goes the time that is left.
+    cost: Its cost in any unit, to estimate the time left.
   """
 
   name: str
@@ -46,7 +46,7 @@ class Run:
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-  """Returns i and n of `i/n`; of '', all runs are the only shard."""
+  """Returns i and n of `i/n`; '' is a single shard with all runs."""
   match = re.fullmatch(r"(\d+)/(\d+)", text or "0/1")
   if not match or int(match[1]) >= int(match[2]):
     raise errors.UsageError(
@@ -69,12 +69,12 @@ class Sweep:
 
     Args:
       runs: The runs, in order.
-      output_dir: The directory. It may hold runs of the same configurations.
+      output_dir: The directory. It may hold runs with the same configs.
       shard: Execute run k only if k % n = i, for (i, n).
-      read_config: Reads the config that a run in the directory was made of.
+      read_config: Reads the config that a run in the directory was made from.
 
     Raises:
-      UsageError: If a run there has another configuration.
+      UsageError: If a run in the directory has another config.
     """
     self.runs = runs
     self._directories = {
@@ -94,7 +94,7 @@ class Sweep:
     return self._directories[name]
 
   def results(self) -> dict[str, dict[str, Any]]:
-    """Returns the results of all finished runs by name, of any shard."""
+    """Returns the results of the finished runs of all shards, by name."""
     found = ((name, d.read_result()) for name, d in self._directories.items())
     return {name: result for name, result in found if result}
 
@@ -123,14 +123,14 @@ class Sweep:
   def execute(
     self, workers: Sequence[launcher.Worker], progress: progress_lib.Progress
   ) -> dict[str, Exception]:
-    """Does what is not done yet.
+    """Executes the runs that are not finished.
 
     Args:
-      workers: They do the runs, each one at a time.
-      progress: Shows every one.
+      workers: They execute the runs, each one at a time.
+      progress: Shows the progress of the runs.
 
     Returns:
-      Why runs failed, by name.
+      The errors of the runs that failed, by name.
     """
     results = self.results()
     for run in self._mine:

@@ -1,4 +1,4 @@
-"""The process that does jobs, one after the other.
+"""The process that runs jobs, one after another.
 
     python -m swe_tf.runs.worker FD
 
@@ -7,13 +7,13 @@ A job is a JSON line on stdin:
     {"function": "module:function", "arguments": {...}, "directory": DIR,
      "cores": [0, 1]}
 
-The function is called with a `Job` and the arguments. With a directory, which
-may be null, the process holds its lock, and all that is printed goes to its
-log. Without cores it may use all. What happens goes as JSON lines to the file
-descriptor FD: `event` is `progress` (with the fields of `status.Status`) any
-number of times, then once `done` (`value`), `usage_error` or `failed` (`text`).
+The function is called with a `Job` and the arguments. Unless `directory` is
+null, the process holds its lock, and all output goes to its log. Without cores
+it may use all of them. Messages go as JSON lines to the file descriptor FD:
+`event` is `progress` (with the fields of `status.Status`) any number of times,
+then once `done` (`value`), `usage_error` or `failed` (`text`).
 
-A process of its own keeps a crash away from the sweep. Started by `launcher`.
+A separate process keeps a crash away from the sweep. `launcher` starts it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,12 +36,13 @@ from swe_tf.runs import directory as directory_lib
 from swe_tf.runs import logs
 from swe_tf.runs import status as status_lib
 
-# What a process that is killed does not count; writing to a store takes longer.
+# The time between saves, which is lost if the process is killed; writing to a
+# store takes longer.
 _SAVE_SECONDS, _SAVE_SECONDS_URL = 2.0, 20.0
 
 
 class Job:
-  """What a job's function is given: where to work, whom to tell."""
+  """What a job's function gets: a directory, and a way to report progress."""
 
   def __init__(
     self,
@@ -52,7 +53,7 @@ class Job:
 
     Args:
       directory: The run's directory; None for a job that has none.
-      send: Is called with the fields of every message.
+      send: Called with the fields of every message.
     """
     self.directory = directory
     self._send = send
@@ -61,12 +62,12 @@ class Job:
 
   @property
   def path(self) -> str:
-    """The path of the directory, as Model Garden wants it."""
+    """The path of the directory as a string, which Model Garden expects."""
     assert self.directory is not None
     return str(self.directory.path)
 
   def report(self, status: status_lib.Status) -> None:
-    """Tells how far the run is, and what is going on."""
+    """Reports how far the run is and what is going on."""
     self._progress |= {"step": status.step, "steps": status.steps}
     self._send(event="progress", **dataclasses.asdict(status))
 
@@ -76,7 +77,7 @@ class Job:
       self.directory.write_progress(self._progress | self._spent())
 
   def finish(self, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes `result.json`, with the time that all attempts took."""
+    """Writes and returns `result.json`, with the time of all attempts."""
     assert self.directory is not None
     self.save()
     content = dict(result) | self._spent()
@@ -92,7 +93,7 @@ class Job:
 
 
 def _clock() -> dict[str, float]:
-  # User and system time, of this process and of those that it waited for.
+  # User and system time of this process and of the children it waited for.
   return {"seconds": time.monotonic(), "cpu_seconds": sum(os.times()[:4])}
 
 
@@ -103,8 +104,8 @@ def _jobs_until_stdin_closes() -> "queue.Queue[dict[str, Any]]":
   def read():
     for line in sys.stdin:
       jobs.put(json.loads(line))
-    # Nobody is there to hear of the rest, and the next sweep may want to go on
-    # with this very run. Checkpoints are complete or absent at any time.
+    # Nobody is left to report to, and the next sweep may want to resume this
+    # very run. Checkpoints are complete or absent at any time.
     os._exit(0)
 
   threading.Thread(target=read, daemon=True).start()
@@ -117,7 +118,7 @@ def _at_work(job: Job, is_alone: bool) -> Iterator[None]:
 
   Args:
     job: The job.
-    is_alone: Whether all output of the process is the job's.
+    is_alone: Whether all output of the process belongs to the job.
   """
   if job.directory is None:
     yield
@@ -160,7 +161,7 @@ def _do(
   cores: Sequence[int] = (),
   is_alone: bool = True,
 ) -> Any:
-  """Does a job and returns what its function returns."""
+  """Runs a job and returns what its function returns."""
   if cores:  # Before TensorFlow counts them.
     os.sched_setaffinity(0, cores)
   job = Job(directory_lib.RunDirectory(directory) if directory else None, send)
@@ -171,19 +172,19 @@ def _do(
 
 
 def perform(send: Callable[..., Any], job: Mapping[str, Any]) -> None:
-  """Does a job and sends its last message."""
+  """Runs a job and sends its last message."""
   try:
     send(event="done", value=_do(send, **job))
   except errors.UsageError as error:
-    # Some list what differs on lines of their own.
+    # Some list differences on separate lines.
     send(event="usage_error", text=" ".join(str(error).split()))
-  except Exception as error:  # Whatever a job raises is its own affair.
+  except Exception as error:  # A job may raise anything.
     lines = str(error).splitlines() or [""]
     send(event="failed", text=f"{type(error).__name__}: {lines[0]}")
 
 
 def main() -> None:
-  """Does jobs until there are no more."""
+  """Runs jobs until there are no more."""
   messages = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
 
   def send(**message):
