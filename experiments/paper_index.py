@@ -9,7 +9,7 @@ does not exist.
 
 import pathlib
 
-from swe_tf import files
+from swe_tf import yaml_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 INDEX = ROOT / "experiments" / "paper.yaml"
@@ -31,7 +31,7 @@ one seed and one peak; which method pays, and when, is in
 
 def read() -> dict[str, dict]:
   """Returns the index by table and figure."""
-  return files.read_yaml(INDEX)
+  return yaml_files.read(INDEX)
 
 
 def page() -> str:

@@ -21,6 +21,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 ORDER = (
   ("errors",),
   ("files", "plugins", "library"),
+  ("yaml_files",),
   ("modeling",),
   ("data",),
   ("scoring",),

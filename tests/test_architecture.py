@@ -17,8 +17,8 @@ _LIGHT_MODULES = {
   "swe_tf.modeling.sizes",
 }
 _LIGHT_ROOMS = {
-  *("errors", "files", "plugins", "library", "scoring", "runs", "study"),
-  *("report", "demo", "commands", "cli", "__init__"),
+  *("errors", "files", "yaml_files", "plugins", "library", "scoring"),
+  *("runs", "study", "report", "demo", "commands", "cli", "__init__"),
 }
 _HEAVY_MODULES = {
   "swe_tf.study.experiments",  # Builds experiments.

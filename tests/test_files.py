@@ -11,6 +11,7 @@ import pytest
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 
 _NUMBERS = itertools.count()
 
@@ -36,7 +37,7 @@ def test_what_is_written_is_read(root):
   with files.open_binary(path) as file:
     assert file.read(4) == b"\xef\xbb\xbfa"
   files.write_text(path, "a: !!python/tuple [1, é]\n")
-  assert files.read_yaml(path) == {"a": [1, "é"]}
+  assert yaml_files.read(path) == {"a": [1, "é"]}
   files.write_json(path, {"a": ["é", 1.5]})
   assert files.read_json(path) == {"a": ["é", 1.5]}
   assert _names(path.parent) == ["file"]
@@ -158,8 +159,8 @@ def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
     (files.read_bytes, None, "cannot read .*file: No such file or directory"),
     (files.read_text, b"a\n\xff", r"file:2: byte 0xff is not UTF-8"),
     (files.read_json, b'{\n"a"', r"file:2: not JSON \("),
-    (files.read_yaml, b"a:\n- [1", r"file:2: not YAML \("),
-    (files.read_yaml, b"a: \x07", r"file:1: not YAML \("),
+    (yaml_files.read, b"a:\n- [1", r"file:2: not YAML \("),
+    (yaml_files.read, b"a: \x07", r"file:1: not YAML \("),
   ],
 )
 def test_faults_are_one_line(root, read, content, message):
@@ -183,10 +184,11 @@ def test_outputs_that_cannot_be(tmp_path):
 def test_local_files_need_no_tensorflow(tmp_path):
   script = f"""
 from swe_tf import files
+from swe_tf import yaml_files
 import sys
 with files.new_directory({str(tmp_path / "new")!r}) as scratch:
   files.write_json(scratch / "a.json", [1])
-assert files.read_yaml({str(tmp_path / "new" / "a.json")!r}) == [1]
+assert yaml_files.read({str(tmp_path / "new" / "a.json")!r}) == [1]
 assert "tensorflow" not in sys.modules
 """
   subprocess.run([sys.executable, "-c", script], check=True)

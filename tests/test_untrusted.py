@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swe_tf import errors
-from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.report import build
@@ -17,7 +17,7 @@ from tests.report import fake_runs
 def test_yaml_makes_no_objects(tmp_path):
   proof = tmp_path / "proof"
   text = f"a: !!python/object/apply:os.mkdir ['{proof}']"
-  assert files.parse_yaml(text, "x.yaml") == {"a": [str(proof)]}
+  assert yaml_files.parse(text, "x.yaml") == {"a": [str(proof)]}
   assert not proof.exists()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.commands import stock_options
 from swe_tf.configs import consistency
 from swe_tf.configs import early
@@ -103,7 +104,7 @@ def check_run(options: stock_options.StockOptions) -> None:
 def _check_same_model(values: Mapping[str, Any], model_dir: str) -> None:
   """Raises if the run in `model_dir` would resume with a different encoder."""
   try:
-    before = files.read_yaml(files.as_path(model_dir) / "params.yaml")
+    before = yaml_files.read(files.as_path(model_dir) / "params.yaml")
   except errors.UsageError:
     return  # Every start rewrites it, and nothing else reads it.
   if not isinstance(before, dict):

@@ -14,6 +14,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
 from swe_tf import plugins
+from swe_tf import yaml_files
 from swe_tf.configs import consistency
 from swe_tf.configs import fields
 from swe_tf.configs import gin_text
@@ -137,7 +138,7 @@ def _read_file(path: str) -> Layer:
     raise errors.UsageError(
       f"--config_file: {path}: there is no such file; {hint}"
     )
-  content = files.read_yaml(path)
+  content = yaml_files.read(path)
   try:
     return path, fields.as_table(content)
   except errors.UsageError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 
 _ITEM = re.compile(
   r"""
@@ -43,7 +44,7 @@ def parse(text: str | None, flag: str = _FLAG) -> dict[str, Any] | None:
       return None
     return _nested([(n, _value(n, v, flag)) for n, _, v in items], flag)
   try:
-    found = files.parse_yaml(text, flag)
+    found = yaml_files.parse(text, flag)
   except errors.UsageError:
     found = None
     if not items and text.lstrip().startswith("{"):
@@ -51,7 +52,7 @@ def parse(text: str | None, flag: str = _FLAG) -> dict[str, Any] | None:
   if isinstance(found, dict):
     return found
   if not items and files.as_path(text).is_file():
-    found = files.read_yaml(text)
+    found = yaml_files.read(text)
     if isinstance(found, dict):
       return found
   raise errors.UsageError(
@@ -78,7 +79,7 @@ def _value(name: str, text: str, flag: str) -> Any:
   if text[:1] in ("g", "s", ":", "/"):
     return text
   try:
-    return files.parse_yaml(f"{{value: {text}}}", flag)["value"]
+    return yaml_files.parse(f"{{value: {text}}}", flag)["value"]
   except errors.UsageError as error:
     raise errors.UsageError(
       f"{flag}: the value of {name} ({text}) is not YAML; put it into quotes."
@@ -96,5 +97,9 @@ def _nested(items: list[tuple[str, Any]], flag: str) -> dict[str, Any]:
         raise errors.UsageError(
           f"{flag}: {name} is set, and so is the table above it; set one."
         )
+    if isinstance(table.get(last), dict) and not isinstance(value, dict):
+      raise errors.UsageError(
+        f"{flag}: {name} is set, and so is the table of this name; set one."
+      )
     table[last] = value
   return found

@@ -14,6 +14,7 @@ import tensorflow as tf
 from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import units_of_measure as show
 
@@ -64,7 +65,7 @@ def check_model_dir(config: cfg.ExperimentConfig, directory: str | None) -> str:
 def differences(config: cfg.ExperimentConfig, directory: str) -> Iterator[str]:
   """Yields the differences from the `params.yaml` in the directory."""
   path = files.as_path(directory) / "params.yaml"
-  before = files.read_yaml(path) if path.exists() else None
+  before = yaml_files.read(path) if path.exists() else None
   if not isinstance(before, dict):
     return
   then, now = (dict(_flat(each)) for each in (before, config.as_dict()))

@@ -14,6 +14,7 @@ import yaml
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
@@ -91,7 +92,7 @@ def read_into(path: str, what: str, **items: tf.Module) -> None:
 
 def read_config(path: files.PathLike) -> registry.Encoder:
   """Returns the encoder in a config file, or raises `UsageError`."""
-  content = files.read_yaml(path)
+  content = yaml_files.read(path)
   task = content.get("task") if isinstance(content, dict) else None
   encoder = registry.encoder_of(task) if isinstance(task, dict) else None
   if encoder is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.methods import catalog
 from swe_tf.report import run_config
 from swe_tf.runs import scalars
@@ -99,7 +100,7 @@ def read_runs(
       )
   found, seen = [], set()
   for name, directory in directories_with(roots, "params.yaml"):
-    content = files.read_yaml(directory / "params.yaml")
+    content = yaml_files.read(directory / "params.yaml")
     if not run_config.is_pretraining(content):
       continue  # Fine-tuning, or something else.
     try:

@@ -11,6 +11,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.modeling import checkpoint_files
 from swe_tf.runs import scalars
 
@@ -115,7 +116,7 @@ def _read_config(directory: files.PathLike) -> dict[str, Any]:
       f"{directory} is no run: it has no params.yaml. Name the model_dir of a "
       "run."
     )
-  return dict(_flatten(files.read_yaml(path)))
+  return dict(_flatten(yaml_files.read(path)))
 
 
 def _flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:

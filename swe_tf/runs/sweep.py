@@ -18,6 +18,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.runs import directory as directory_lib
 from swe_tf.runs import launcher
 from swe_tf.runs import progress as progress_lib
@@ -63,7 +64,7 @@ class Sweep:
     runs: Sequence[Run],
     output_dir: files.PathLike,
     shard: tuple[int, int] = (0, 1),
-    read_config: Callable[[files.PathLike], Any] = files.read_yaml,
+    read_config: Callable[[files.PathLike], Any] = yaml_files.read,
   ):
     """Initializes the sweep; writes nothing.
 

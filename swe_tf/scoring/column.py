@@ -11,6 +11,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.scoring import averages
 
 # The tasks fine-tuned for a column, in this order. MNLI's model answers AX.
@@ -101,7 +102,7 @@ def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
   Raises:
     UsageError: If the file holds anything else.
   """
-  content = files.read_yaml(path)
+  content = yaml_files.read(path)
   if not isinstance(content, dict):
     raise errors.UsageError(
       f"{path}: it must have scores under the name of each run, such as "

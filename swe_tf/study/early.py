@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from swe_tf import errors
-from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.configs import early
 from swe_tf.configs import override_text
 from swe_tf.modeling import registry
@@ -31,7 +31,7 @@ def check(
   """
   early.check_experiment(study.experiment)
   base: list[early.Layer] = [
-    (path, files.read_yaml(path)) for path in study.config_files
+    (path, yaml_files.read(path)) for path in study.config_files
   ]
   base.append(("overrides", study.overrides))
   last = ("--params_override", override_text.parse(params_override))

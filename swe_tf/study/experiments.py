@@ -12,6 +12,7 @@ from official.core import task_factory
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf import yaml_files
 from swe_tf.configs import cost
 from swe_tf.configs import experiment as experiment_lib
 from swe_tf.configs import parsing
@@ -43,7 +44,7 @@ def make_config(
         f"experiment {study.experiment} does not share weights; use "
         "swe/bert_pretraining or swe/bert_pretraining_text."
       )
-    base = [files.read_yaml(path) for path in study.config_files]
+    base = [yaml_files.read(path) for path in study.config_files]
     for overrides in (*base, study.overrides, *run.own):
       config.override(overrides, is_strict=True)
     encoder = encoders.encoder_of(config.task.as_dict())
@@ -117,7 +118,7 @@ def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
     path: The file, which has all parameters.
   """
   config = exp_factory.get_exp_config(experiment)
-  config.override(files.read_yaml(path), is_strict=False)
+  config.override(yaml_files.read(path), is_strict=False)
   config.validate()
   return config
 

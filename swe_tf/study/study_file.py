@@ -24,6 +24,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.study import axes as axes_lib
 from swe_tf.study import tuning as tuning_lib
 
@@ -110,7 +111,7 @@ def read_study(path: str) -> Study:
   Raises:
     UsageError: If it cannot be read, or does not describe a study.
   """
-  content = files.read_yaml(path)
+  content = yaml_files.read(path)
   if not isinstance(content, dict):
     raise errors.UsageError(f"{path} must be a table with {', '.join(_KEYS)}.")
   unknown = sorted(set(content) - set(_KEYS))
@@ -161,7 +162,7 @@ def _with_arms_of_file(table: Any, path: str) -> Any:
   arms_file = files.as_path(path).parent / str(table.pop("arms_file"))
   if not arms_file.is_file():
     raise errors.UsageError(f"{path}: tuning.arms_file: no file {arms_file}.")
-  arms = files.read_yaml(arms_file)
+  arms = yaml_files.read(arms_file)
   if not isinstance(arms, dict):
     raise errors.UsageError(f"{arms_file} must be a table of arms.")
   return table | {"arms": {**arms, **(table.get("arms") or {})}}

@@ -10,7 +10,7 @@ import yaml
 from official.modeling import hyperparams
 from official.modeling.hyperparams import params_dict
 from swe_tf import errors
-from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.configs import early
 from swe_tf.configs import gin_text
 from swe_tf.configs import override_text
@@ -21,6 +21,11 @@ many = settings(max_examples=200)
 _SIGNS = "ab01.,=[]{}'\"-: \n#&*!|>%@`~/gs"
 names = st.from_regex(
   r"[a-z][a-z_0-9]{0,3}(\.[a-z][a-z_0-9]{0,3}){0,2}", fullmatch=True
+).filter(
+  # Model Garden reads these as YAML; no field has such a name.
+  lambda name: (
+    not {"no", "off", "on", "yes", "true", "null"} & {*name.split(".")}
+  )
 )
 # YAML 1.1 writes these without quotes, though we read them as numbers.
 almost_numbers = st.text("01e+x", max_size=5).filter(
@@ -95,14 +100,14 @@ def test_no_text_of_an_override_ends_in_a_stack_trace(text):
 @many
 @given(nested)
 def test_yaml_is_read_as_it_was_written(value):
-  assert files.parse_yaml(yaml.safe_dump(value), "x") == value
+  assert yaml_files.parse(yaml.safe_dump(value), "x") == value
 
 
 @many
 @given(st.text(_SIGNS, max_size=20))
 def test_no_yaml_ends_in_a_stack_trace(text):
   try:
-    files.parse_yaml(text, "x.yaml")
+    yaml_files.parse(text, "x.yaml")
   except errors.UsageError as error:
     assert str(error).startswith("x.yaml:") and "not YAML" in str(error)
 

@@ -1,0 +1,54 @@
+"""YAML files: loaded safely, with one-line errors."""
+
+import re
+from typing import Any
+
+import yaml
+
+from swe_tf import errors
+from swe_tf import files
+
+
+class _Loader(yaml.SafeLoader):
+  """Loads tagged Python objects as the plain values that they hold.
+
+  Model Garden writes tuples in `params.yaml` with such tags.
+  """
+
+
+def _construct_any(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
+  del suffix
+  if isinstance(node, yaml.SequenceNode):
+    return loader.construct_sequence(node, deep=True)
+  if isinstance(node, yaml.MappingNode):
+    return loader.construct_mapping(node, deep=True)
+  assert isinstance(node, yaml.ScalarNode)  # There is no other kind.
+  return loader.construct_scalar(node)
+
+
+_Loader.add_multi_constructor("", _construct_any)
+# 1e-3 is a number in Model Garden, but a string in YAML 1.1.
+_Loader.add_implicit_resolver(
+  "tag:yaml.org,2002:float",
+  re.compile(r"[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"),
+  list("-+0123456789"),
+)
+
+
+def read(path: files.PathLike) -> Any:
+  """Returns the content of a YAML file; errors become `UsageError`s."""
+  return parse(files.read_text(path), path)
+
+
+def parse(text: str, name: files.PathLike) -> Any:
+  """Parses YAML text; `name` is what error messages call it."""
+  try:
+    return yaml.load(text, _Loader)
+  except yaml.YAMLError as error:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    raise errors.UsageError(
+      f"{name}:{mark.line + 1 if mark else 1}: not YAML ({problem})."
+    ) from error
+  except ValueError as error:  # Such as a date with a 13th month.
+    raise errors.UsageError(f"{name}: not YAML ({error}).") from error
