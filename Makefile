@@ -34,11 +34,12 @@ examples: venv
 	  $(BIN)/python examples/$$name.py --output_dir=runs/examples || exit 1; \
 	done
 
-# Most of a test is Python tracing graphs on one core: two at a time.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Most of a test is Python tracing graphs on one core: two at a time, in the
+# order of tests/conftest.py.
+PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: venv
-	$(PYTEST) -m 'not slow' $(ARGS)
+	$(BIN)/python $(PYTEST) -m 'not slow' $(ARGS)
 
 # The reference implementation that exports are compared with, and the TPU
 # compiler.
@@ -52,7 +53,7 @@ $(EXTRAS): $(STAMP)
 	touch $(EXTRAS)
 
 test-all: extras
-	$(PYTEST) $(ARGS)
+	$(BIN)/python $(PYTEST) $(ARGS)
 
 # Apache Beam wants other versions of some packages: an environment of its own.
 BEAM := .venv-beam
@@ -72,8 +73,7 @@ test-beam: venv-beam
 # Lines and branches that the tests run, those of their subprocesses too.
 coverage: extras
 	rm -rf build/coverage && mkdir -p build/coverage
-	$(BIN)/coverage run -m pytest -n 2 --dist loadfile \
-	  -p tests.coverage_plugin $(ARGS); \
+	$(BIN)/coverage run $(PYTEST) -p tests.coverage_plugin $(ARGS); \
 	  status=$$?; $(BIN)/coverage combine --quiet && \
 	  $(BIN)/coverage report && exit $$status
 
