@@ -106,12 +106,12 @@ def test_configs_and_curves_and_the_first_step(tmp_path, capsys):
   assert diff.run(diff.Options(runs=runs)) == 1
   shown = capsys.readouterr().out
   assert "task.seed: 0 | 1" in shown and "at step 20, 2.0 | 2.5" in shown
-  assert "first step at which they are seen to part: 20" in shown
+  assert "first step at which they visibly diverge: 20" in shown
   assert diff.run(diff.Options(runs=tuple(map(str, both)))) == 0
 
 
 def test_what_is_no_run(tmp_path):
-  with pytest.raises(errors.UsageError, match="two directories of runs, not 1"):
+  with pytest.raises(errors.UsageError, match="two run directories, not 1"):
     diff.Options(runs=(str(tmp_path),))
   with pytest.raises(errors.UsageError, match="has no params.yaml"):
     diff.run(diff.Options(runs=(str(tmp_path), str(tmp_path))))
