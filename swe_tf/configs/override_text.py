@@ -56,7 +56,7 @@ def parse(text: str | None, flag: str = _FLAG) -> dict[str, Any] | None:
       return found
   raise errors.UsageError(
     f"{flag}: {rest!r} is not NAME=VALUE; separate parameters by commas, and "
-    "put a value that has commas into quotes."
+    "put a value that has commas in quotes."
   )
 
 
@@ -81,7 +81,7 @@ def _value(name: str, text: str, flag: str) -> Any:
     return files.parse_yaml(f"{{value: {text}}}", flag)["value"]
   except errors.UsageError as error:
     raise errors.UsageError(
-      f"{flag}: the value of {name} ({text}) is not YAML; put it into quotes."
+      f"{flag}: the value of {name} ({text}) is not YAML; put it in quotes."
     ) from error
 
 
@@ -94,7 +94,8 @@ def _nested(items: list[tuple[str, Any]], flag: str) -> dict[str, Any]:
       table = table.setdefault(key, {})
       if not isinstance(table, dict):
         raise errors.UsageError(
-          f"{flag}: {name} is set, and so is the table above it; set one."
+          f"{flag}: {name} is set, and so is the table that it belongs to; set "
+          "only one of them."
         )
     table[last] = value
   return found

@@ -86,7 +86,7 @@ BAD_TEXT = {
   "trainer.train_steps": "is not NAME=VALUE",
   "task.train_data.input_path=a,b": "'b' is not NAME=VALUE",
   "{task: [}": "not YAML",
-  "task=1,task.seed=2": "so is the table above it",
+  "task=1,task.seed=2": "so is the table that it belongs to",
 }
 GOOD = [
   "runtime.distribution_strategy=off",

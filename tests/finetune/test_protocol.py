@@ -178,7 +178,7 @@ def test_the_protocol_of_the_paper():
 
 @pytest.mark.parametrize("rates", [[0.0], [-1e-5], [1e-5, 1e-5]])
 def test_bad_learning_rates(rates):
-  with pytest.raises(errors.UsageError, match="positive and different"):
+  with pytest.raises(errors.UsageError, match="positive and distinct"):
     protocol.plan_runs(_data("SST-2"), rates)
 
 
