@@ -106,7 +106,8 @@ def check_room(config: cfg.ExperimentConfig, directory: str | None) -> str:
   free = shutil.disk_usage(place).free
   if need - held > free:
     raise errors.UsageError(
-      f"{text} take {show.size(need)}, but {place} has {show.size(free)} free; "
-      "free some space, lower trainer.max_to_keep or choose another model_dir."
+      f"{text} take {show.size(need)}, but {place} has room for "
+      f"{show.size(free)}; free some space, lower trainer.max_to_keep or "
+      "choose another model_dir."
     )
   return f"{text} take {show.size(need)} of {show.size(free)}"
