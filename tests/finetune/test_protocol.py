@@ -216,5 +216,5 @@ def test_tasks_that_cannot_be_run(asked, prepared, message):
 def test_a_sweep_file_of_somebody_else_is_one_line(command, tmp_path, content):
   (tmp_path / "out").mkdir()
   (tmp_path / "out" / "sweep.json").write_text(content)
-  with pytest.raises(errors.UsageError, match="sweep.json is not what"):
+  with pytest.raises(errors.UsageError, match="sweep.json was not written by"):
     command(1)
