@@ -428,9 +428,9 @@ _OTHERS = {
   "submission --runs=glue --output=out.zip --majority_for=CoLA": (
     "has no predictions for"
   ),
-  "report --runs=absent --output_dir=out": "absent is no directory",
+  "report --runs=absent --output_dir=out": "absent is not a directory",
   "report --runs=glue --output_dir=a_file": "a_file is a file",
-  "report --runs=glue --output_dir=full": "holds what no report wrote",
+  "report --runs=glue --output_dir=full": "has files that no report wrote",
   "report --output_dir=out": "--runs is missing",
   "export --checkpoint=absent --format=savedmodel --output_dir=out": (
     "there is no checkpoint at absent"

@@ -41,7 +41,8 @@ class _Common:
   """The flags of every command."""
 
   plugins: tuple[str, ...] = options_lib.flag(
-    "Modules of yours to import first, which register methods or untie rules.",
+    "Your own modules to import first; they can register methods or untie "
+    "rules.",
     (),
   )
 
@@ -57,7 +58,7 @@ def _usage() -> str:
       *lines,
       "",
       "swe COMMAND --help shows an example and the flags of a command,",
-      "swe --version the versions that matter.",
+      "swe --version shows the versions that matter.",
     ]
   )
 

@@ -140,8 +140,8 @@ def refuse_existing(paths: Iterable[PathLike]) -> None:
   for path in paths:
     if as_path(path).exists():
       raise errors.UsageError(
-        f"{path} is already there and is not overwritten; remove it or "
-        "choose another output."
+        f"{path} is already there and is not overwritten; remove it or choose "
+        "another output."
       )
 
 

@@ -24,8 +24,8 @@ class Options:
     "Directory for the corpus, the runs and the page.", "runs/demo"
   )
   params_override: str | None = options_lib.flag(
-    "Overrides for both runs, as for swe train. The baseline keeps to "
-    "task.sharing.mode=none; set for the model too, it leaves one run.",
+    "Overrides for both runs, as for swe train. The baseline always has "
+    "task.sharing.mode=none; if the model gets it too, there is only one run.",
     None,
   )
 

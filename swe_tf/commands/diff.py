@@ -21,7 +21,7 @@ from swe_tf.runs import difference as difference_lib
 class Options:
   """The arguments and flags of the command."""
 
-  runs: tuple[str, ...] = options_lib.argument("Two directories of runs.")
+  runs: tuple[str, ...] = options_lib.argument("Two run directories.")
   most: int = options_lib.flag(
     "How many fields, curves and variables to list.", 10, lower_bound=1
   )
@@ -29,7 +29,7 @@ class Options:
   def __post_init__(self):
     if len(self.runs) != 2:
       raise errors.UsageError(
-        f"swe diff takes two directories of runs, not {len(self.runs)}."
+        f"swe diff takes two run directories, not {len(self.runs)}."
       )
 
 
@@ -58,28 +58,28 @@ def describe(found: difference_lib.Difference, most: int) -> list[str]:
   lines += _listed(entries, most)
   curves = sorted(found.curves.items(), key=lambda item: item[1][0])
   of_all = f"of {found.compared_curves}"
-  lines.append(f"curves: {_count(len(curves), of_all, 'part')}")
+  lines.append(f"curves: {_count(len(curves), of_all, 'differ')}")
   entries = [
     f"{name}: at step {step:,}, {_value(one)} | {_value(other)}"
     for name, (step, one, other) in curves
   ]
   lines += _listed(entries, most)
   if not found.steps:
-    lines.append("checkpoints: there is no step of which both have one")
+    lines.append("checkpoints: the runs have none at the same step")
   else:
     lines.append(f"checkpoints: compared at step {found.steps[-1]:,}")
   for part in found.checkpoint:
     what = f"{len(part.differ)} of {part.count} differ"
     if part.differ and part.largest < float("inf"):
-      what += f", by {part.largest:.3g} at the most"
+      what += f", by {part.largest:.3g} at most"
     if part.only:
       what += f"; {len(part.only)} only in one"
     lines.append(f"  {part.kind}: {'equal' if part.is_equal else what}")
     lines += _listed([*part.differ, *part.only], most, "    ")
   if found.is_equal:
-    lines.append("they are equal in all that both have")
+    lines.append("equal in everything that both runs have")
   elif found.first_step is None:
-    lines.append("they differ, but no step is known at which they part")
+    lines.append("they differ, but the step at which they part is not known")
   else:
     lines.append(
       f"first step at which they are seen to part: {found.first_step:,}"

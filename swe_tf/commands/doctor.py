@@ -46,5 +46,5 @@ def run(options: Options) -> None:
     console.print(f"[{color}]{verdict:<5}[/] {name:<10}", markup.escape(text))
   if faults:
     raise errors.Failed(
-      f"the run cannot start; faults above: {', '.join(faults)}."
+      f"the run cannot start; see the faults above: {', '.join(faults)}."
     )

@@ -31,23 +31,24 @@ class Options(stock_options.StockOptions):
   topology: str = options_lib.flag("The TPU, such as v5e:2x2.", "v5e:2x2")
   depths: tuple[int, ...] = options_lib.flag(
     "Numbers of layers to compile: three, from which the full depth is "
-    "extrapolated, two, which leaves the line unchecked, or one. By default 3, "
-    "4 and 5 units.",
+    "extrapolated, two, which leaves the extrapolation unchecked, or one. The "
+    "default is 3, 4 and 5 units.",
     (),
   )
   fit: bool = options_lib.flag(
-    "Find the least task.micro_batches with which the steps fit.", False
+    "Find the smallest task.micro_batches that makes the steps fit.", False
   )
   loop: bool = options_lib.flag(
     "Compile the loop of trainer.steps_per_loop steps, not a single step.",
     False,
   )
   output_dir: str = options_lib.flag(
-    "Directory for programs and reports; what it holds is not recompiled.",
+    "Directory for programs and reports; programs already there are not "
+    "recompiled.",
     "runs/doctor_tpu",
   )
   jobs: int = options_lib.flag(
-    "Compilers at a time, 2 GB of memory each.", 2, lower_bound=1
+    "Number of parallel compilers, at 2 GB of memory each.", 2, lower_bound=1
   )
 
 
@@ -56,8 +57,8 @@ def _refuse_too_large(reports: dict[str, Any], topology: str) -> None:
     for depth, report in by_depth.items():
       if "too_large" in report:
         raise errors.Failed(
-          f"the {kind} step does not fit {topology} with {depth} layers "
-          f"already: {report['too_large']}"
+          f"the {kind} step does not fit {topology} even with {depth} layers: "
+          f"{report['too_large']}"
         )
 
 
@@ -124,7 +125,7 @@ def run(options: Options) -> None:
   )
   if config.task.micro_batches > 1:
     say(
-      "XLA counts the FLOPs and bytes of a loop once, so these two are of one "
+      "XLA counts the FLOPs and bytes of a loop once, so these two cover one "
       "micro-batch and the update"
     )
   elif layers == all_layers:

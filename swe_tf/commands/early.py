@@ -62,7 +62,7 @@ def check_data(
   task = values["task"]
   if _VALIDATION in needed and values["trainer"]["validation_steps"] == 0:
     raise errors.UsageError(
-      "trainer.validation_steps is 0, so that nothing is evaluated; -1 stands "
+      "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
       "for all of the data."
     )
   if "data_dir" in task:

@@ -23,12 +23,14 @@ from swe_tf.modeling import checkpoint_files
 class Options:
   """The flags of the command."""
 
-  checkpoint: str = options_lib.flag("A checkpoint, or a directory with one.")
+  checkpoint: str = options_lib.flag(
+    "A checkpoint, or a directory that has one."
+  )
   format: str = options_lib.flag(
     "The format to write.",
     choices=("savedmodel", "huggingface", "model_garden"),
   )
-  output_dir: str = options_lib.flag("Directory to make.")
+  output_dir: str = options_lib.flag("Directory to create.")
   config_file: str | None = options_lib.flag(
     "YAML file with task.model.encoder; by default encoder.yaml or "
     "params.yaml beside the checkpoint.",

@@ -43,20 +43,21 @@ class Options:
     "Several tasks, or `paper` for all of the paper's.", ()
   )
   checkpoint: str = options_lib.flag(
-    "A checkpoint or a directory with one: of a pre-training run, or what "
-    "`swe import` wrote. The architecture is taken from the params.yaml or "
+    "A checkpoint, or a directory that has one, from a pre-training run or "
+    "`swe import`. The architecture is taken from the params.yaml or "
     "encoder.yaml beside it."
   )
   data_dir: str = options_lib.flag(
-    "What `swe prepare` wrote; with --tasks, a directory of such directories."
+    "Directory that `swe prepare` wrote; with --tasks, the parent of such "
+    "directories."
   )
   output_dir: str = options_lib.flag("Directory for the runs.")
   learning_rates: tuple[float, ...] = options_lib.flag(
-    "Peak learning rates; by default the paper's nine.", ()
+    "Peak learning rates. The default is the paper's nine.", ()
   )
   seeds: int | None = options_lib.flag(
-    "Runs for each learning rate; by default 5 for SQuAD and 1 for GLUE, as "
-    "in the paper.",
+    "Runs for each learning rate. The default is 5 for SQuAD and 1 for GLUE, "
+    "as in the paper.",
     None,
     lower_bound=1,
   )
@@ -70,14 +71,13 @@ class Options:
     "Passes over the training data.", 3.0, lower_bound=0.0
   )
   max_train_examples: int = options_lib.flag(
-    "Train only on the first N records; for SQuAD these are windows. 0 "
-    "for all.",
+    "Train only on the first N records (for SQuAD, windows). 0 means all.",
     0,
     lower_bound=0,
   )
   ax_data_dir: str = options_lib.flag(
-    "For MNLI: what `swe prepare glue --task=AX` wrote, to be answered by the "
-    "best run. With --tasks it is AX in --data_dir.",
+    "For MNLI: directory that `swe prepare glue --task=AX` wrote; the best run "
+    "predicts it. With --tasks it is AX in --data_dir.",
     "",
   )
   params_override: str = options_lib.flag(
@@ -218,8 +218,8 @@ def _print_column(
     },
   )
   console.print(
-    "SQuAD and GLUE are scored on their development sets here; the paper has "
-    "GLUE's test sets, which the benchmark's site scores: swe submission "
-    f"--runs={output_dir} --output=FILE.zip",
+    "SQuAD and GLUE are scored on their development sets here; the paper "
+    "reports GLUE's test sets, which only the benchmark's site can score: swe "
+    f"submission --runs={output_dir} --output=FILE.zip",
     soft_wrap=True,
   )

@@ -20,10 +20,10 @@ class Options:
   """The flags of the command."""
 
   input_dir: str = options_lib.flag(
-    "Has config.json, model.safetensors and vocab.txt."
+    "Directory with config.json, model.safetensors and vocab.txt."
   )
   output_dir: str = options_lib.flag(
-    "Directory to make, for the checkpoint, encoder.yaml and vocab.txt."
+    "Directory to create, for the checkpoint, encoder.yaml and vocab.txt."
   )
   format: str = options_lib.flag(
     "The format of the encoder.", "huggingface", choices=("huggingface",)

@@ -3,42 +3,48 @@
 # By group and command: its module in swe_tf.commands, and what it is for.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
   "Try it": {
-    "demo": ("demo", "a small BERT with and without sharing, and a page"),
+    "demo": ("demo", "compare a small BERT with and without sharing"),
     "experiments": ("experiments", "list the configurations, or print one"),
   },
   "Before a run": {
-    "pilot": ("pilot", "would sharing pay for a planned run, on its data?"),
-    "doctor": ("doctor", "check a command line of swe train before it is run"),
-    "doctor cost": ("doctor_cost", "what a run will cost"),
-    "doctor tpu": ("doctor_tpu", "compile the steps for a TPU, without a TPU"),
+    "pilot": ("pilot", "find out if sharing would pay off for a planned run"),
+    "doctor": ("doctor", "check a swe train command line before running it"),
+    "doctor cost": ("doctor_cost", "estimate what a run will cost"),
+    "doctor tpu": (
+      "doctor_tpu",
+      "compile the steps for a TPU without having one",
+    ),
   },
   "From text to a score": {
     "prepare pretraining": (
       "prepare_pretraining",
-      "text files to masked TFRecords",
+      "convert text files to masked TFRecords",
     ),
-    "train": ("train", "official.nlp.train with the swe experiments"),
-    "prepare squad": ("prepare_squad", "SQuAD JSON to TFRecords"),
-    "prepare glue": ("prepare_glue", "GLUE files to TFRecords"),
+    "train": ("train", "run official.nlp.train with the swe experiments"),
+    "prepare squad": ("prepare_squad", "convert SQuAD JSON to TFRecords"),
+    "prepare glue": ("prepare_glue", "convert GLUE files to TFRecords"),
     "finetune": ("finetune", "fine-tune on SQuAD and GLUE as the paper does"),
     "score": ("score", "score predictions"),
-    "submission": ("submission", "predictions to the GLUE benchmark's zip"),
+    "submission": (
+      "submission",
+      "pack predictions into the GLUE benchmark's zip",
+    ),
   },
   "Many runs": {
-    "sweep": ("sweep", "run a study: many runs, one file"),
-    "report": ("report", "tables and figures of runs, beside the paper's"),
+    "sweep": ("sweep", "run a study: many runs from one file"),
+    "report": ("report", "tabulate and plot runs beside the paper's results"),
     "diff": ("diff", "compare two runs: config, curves, weights, slots"),
   },
   "In and out": {
-    "import": ("import_", "a Hugging Face BERT to a Model Garden checkpoint"),
+    "import": ("import_", "convert a Hugging Face BERT to Model Garden"),
     "export": (
       "export",
-      "a checkpoint to a SavedModel or to Hugging Face's layout",
+      "convert a checkpoint to a SavedModel or Hugging Face",
     ),
   },
   "More": {
-    "theory": ("theory", "the paper's theory, computed"),
-    "completion": ("completion", "the completion of commands, for a shell"),
+    "theory": ("theory", "check the paper's theory numerically"),
+    "completion": ("completion", "print a shell completion script"),
   },
 }
 COMMANDS = {

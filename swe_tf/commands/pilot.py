@@ -38,14 +38,14 @@ class Options(stock_options.StockOptions):
 
   output_dir: str = options_lib.flag("Directory for the runs and the answer.")
   hours: float | None = options_lib.flag(
-    "The most time for all runs together.", None, lower_bound=0
+    "Time limit for all runs together.", None, lower_bound=0
   )
   steps: int | None = options_lib.flag("Steps of each run.", None)
   seeds: int = options_lib.flag(
-    "Seeds at the best learning rates.", 3, lower_bound=2
+    "Number of seeds at the best learning rates.", 3, lower_bound=2
   )
   jobs: int = options_lib.flag(
-    "Runs at a time; the processor's cores are divided.", 1, lower_bound=1
+    "Number of parallel runs; they split the CPU cores.", 1, lower_bound=1
   )
   dry_run: bool = options_lib.flag("Print the plan and stop.", False)
 
@@ -176,8 +176,8 @@ def run(options: Options) -> int:
   first, most = len(study.runs), pilot.most_runs(study)
   console.print(
     f"{', '.join(study.tuning.arms)}: {first} runs of {steps:,} steps "
-    f"(planned: {config.trainer.train_steps:,}), then other seeds, {most} runs "
-    f"at the most, {pilot.flops(study, configs):.2e} FLOPs",
+    f"(planned: {config.trainer.train_steps:,}), then other seeds, at most "
+    f"{most} runs, {pilot.flops(study, configs):.2e} FLOPs",
     soft_wrap=True,
   )
   if options.dry_run:
@@ -194,8 +194,8 @@ def run(options: Options) -> int:
   outcomes = outcome_lib.compare(records, pilot.BASELINE, study.tuning.controls)
   if pilot.BASELINE not in outcomes:
     raise errors.Failed(
-      "no run of the baseline has ended, so there is nothing to compare with; "
-      f"see {options.output_dir}/*/log.txt."
+      "no baseline run has finished, so there is nothing to compare with; see "
+      f"{options.output_dir}/*/log.txt."
     )
   edges = {
     arm: int(tuning_lib.is_at_edge(study.tuning, losses, arm))
@@ -239,18 +239,19 @@ def _notes(
     and control.loss.mean <= chosen.loss.mean + _TIE
   ):
     notes.append(
-      "Equal initial weights, never tied, do as well: it is the start, not the "
-      "sharing, that helps here."
+      "Equal initial weights, never tied, do as well: what helps here is the "
+      "start, not the sharing."
     )
   at_edge = [arm for arm in ("baseline", verdict.arm) if edges.get(arm)]
   if at_edge:
     notes.append(
       f"The best learning rate of {' and of '.join(at_edge)} is at the edge of "
-      "what was tried: choose another peak for the plan and ask again."
+      "the range tried: choose another peak for the plan and run the pilot "
+      "again."
     )
   if chosen is not None and not math.isnan(chosen.flops) and chosen.flops < 1:
     notes.append(
-      f"{verdict.arm} has {chosen.flops:.2f} of the baseline's FLOPs."
+      f"{verdict.arm} takes {chosen.flops:.2f} of the baseline's FLOPs."
     )
   return notes
 

@@ -28,13 +28,14 @@ class Options:
   """The flags of the command."""
 
   task: str = options_lib.flag("A GLUE task, such as SST-2 or MNLI.")
-  input_dir: str = options_lib.flag("Directory with the files of the task.", "")
+  input_dir: str = options_lib.flag("Directory with the task's files.", "")
   tfds: str | None = options_lib.flag(
-    "Instead of --input_dir, a name of TensorFlow Datasets, such as glue/sst2.",
+    "Instead of --input_dir, the name of a TensorFlow dataset, such as "
+    "glue/sst2.",
     None,
   )
   vocab: str = options_lib.flag(
-    "Vocabulary file, of word pieces or of characters."
+    "Vocabulary file, of word pieces or characters."
   )
   output_dir: str = options_lib.flag(
     "Directory for the TFRecords, vocab.txt and manifest.json."
@@ -43,12 +44,14 @@ class Options:
     "Length of every sequence.", 128, lower_bound=8
   )
   lower_case: bool = options_lib.flag(
-    "Whether the vocabulary is an uncased one.", True
+    "Lower-case the text, for an uncased vocabulary.", True
   )
 
   def __post_init__(self):
     if not self.input_dir and not self.tfds:
-      raise errors.UsageError("--input_dir is missing, or --tfds; see --help.")
+      raise errors.UsageError(
+        "--input_dir is missing; give it or --tfds, see --help."
+      )
 
 
 def run(options: Options) -> None:

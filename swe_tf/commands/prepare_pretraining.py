@@ -25,12 +25,12 @@ class Options(job.Options):
   """The options of the job, as flags."""
 
   input: str = options_lib.flag(
-    "Text files, or TFRecords with a feature `text`: paths or globs, separated "
-    "by commas.",
+    "Text files, or TFRecords with a feature `text`: comma-separated paths or "
+    "globs.",
     "",
   )
   tfds: str | None = options_lib.flag(
-    "A set of TensorFlow Datasets with a feature `text`, instead of --input.",
+    "A TensorFlow dataset with a feature `text`, instead of --input.",
     None,
   )
   split: str = options_lib.flag("With --tfds: its split.", "train")
@@ -39,7 +39,9 @@ class Options(job.Options):
     "Directory for the shards, vocab.txt and manifest.json."
   )
   masking: str = options_lib.flag(
-    "What is masked together.", "random", choices=("random", "whole_word")
+    "Mask tokens independently, or whole words.",
+    "random",
+    choices=("random", "whole_word"),
   )
   masking_rate: float = options_lib.flag(
     "The fraction of the tokens to predict.",
@@ -51,25 +53,27 @@ class Options(job.Options):
     "Length of every sequence.", 512, lower_bound=8
   )
   max_predictions_per_seq: int | None = options_lib.flag(
-    "Most predictions in a sequence. By default seq_length * masking_rate, "
-    "rounded up.",
+    "Maximum predictions in a sequence. The default is seq_length * "
+    "masking_rate, rounded up.",
     None,
     lower_bound=1,
   )
   seed: int = options_lib.flag(
-    "Seed of the masks and of the order.", 0, lower_bound=0
+    "Seed for the masks and the order.", 0, lower_bound=0
   )
   lower_case: bool = options_lib.flag(
-    "Whether the vocabulary is an uncased one.", True
+    "Lower-case the text, for an uncased vocabulary.", True
   )
   next_sentence: bool = options_lib.flag(
     "Make sentence pairs, as in the original BERT.", False
   )
   dupe_factor: int = options_lib.flag(
-    "How often each sequence is written, with new masks.", 1, lower_bound=1
+    "How many times each sequence is written, with new masks each time.",
+    1,
+    lower_bound=1,
   )
   num_shards: int | None = options_lib.flag(
-    "Number of shards. By default one for every 16 MB of text.",
+    "Number of shards. The default is one for every 16 MB of text.",
     None,
     lower_bound=1,
   )
@@ -80,32 +84,30 @@ class Options(job.Options):
     lower_bound=100,
   )
   jobs: int | None = options_lib.flag(
-    "Number of processes. By default one per core, for enough text.",
+    "Number of processes. The default is one per core if there is enough text.",
     None,
     lower_bound=1,
   )
   runner: str | None = options_lib.flag(
-    "A runner of Apache Beam, such as DataflowRunner, instead of processes of "
+    "An Apache Beam runner, such as DataflowRunner, instead of processes on "
     "this machine.",
     None,
   )
   runner_option: tuple[str, ...] = options_lib.flag(
-    "With --runner: an option of Beam's, name=value. Repeat it for more.",
+    "With --runner: a Beam option, name=value. Can be repeated.",
     (),
     repeated=True,
   )
 
   def __post_init__(self):
     if bool(self.input) == bool(self.tfds):
-      raise errors.UsageError(
-        "--input is missing, or --tfds; give one of them, see --help."
-      )
+      raise errors.UsageError("give either --input or --tfds; see --help.")
     if not self.vocab and not self.learn_vocab:
-      raise errors.UsageError("--vocab is missing, or --learn_vocab.")
+      raise errors.UsageError("--vocab is missing; give it or --learn_vocab.")
     if self.runner and self.jobs:
       raise errors.UsageError(
-        f"--jobs={self.jobs} is for the processes of this machine; with "
-        "--runner the number of workers is an option of the runner's."
+        f"--jobs={self.jobs} is for processes on this machine; with --runner, "
+        "set the number of workers by --runner_option."
       )
     if self.runner_option and not self.runner:
       raise errors.UsageError(

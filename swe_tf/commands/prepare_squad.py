@@ -31,7 +31,7 @@ class Options:
 
   input: str = options_lib.flag("A SQuAD JSON file.", "")
   tfds: str | None = options_lib.flag(
-    "Instead of --input, a name of TensorFlow Datasets, such as squad/v1.1; "
+    "Instead of --input, the name of a TensorFlow dataset, such as squad/v1.1; "
     "needs --split.",
     None,
   )
@@ -39,14 +39,14 @@ class Options:
     "The version of SQuAD.", choices=questions.VERSIONS
   )
   vocab: str = options_lib.flag(
-    "Vocabulary file, of word pieces or of characters."
+    "Vocabulary file, of word pieces or characters."
   )
   output_dir: str = options_lib.flag(
     "Directory for the TFRecords, vocab.txt and manifest.json."
   )
   split: str = options_lib.flag(
-    "What the file is for. By default train if every question has one answer "
-    "at most, as in the published train files, and eval otherwise.",
+    "What the file is for. The default is train if every question has at most "
+    "one answer, as in the published train files, and eval otherwise.",
     "",
     choices=("train", "eval"),
   )
@@ -54,18 +54,20 @@ class Options:
     "Length of every sequence.", 384, lower_bound=16
   )
   max_query_length: int = options_lib.flag(
-    "Longer questions are cut.", 64, lower_bound=1
+    "Maximum tokens in a question; longer ones are cut.", 64, lower_bound=1
   )
   doc_stride: int = options_lib.flag(
     "Tokens between two windows over a long paragraph.", 128, lower_bound=1
   )
   lower_case: bool = options_lib.flag(
-    "Whether the vocabulary is an uncased one.", True
+    "Lower-case the text, for an uncased vocabulary.", True
   )
 
   def __post_init__(self):
     if not self.input and not self.tfds:
-      raise errors.UsageError("--input is missing, or --tfds; see --help.")
+      raise errors.UsageError(
+        "--input is missing; give it or --tfds, see --help."
+      )
     if self.tfds and not self.split:
       raise errors.UsageError("--split is missing; --tfds needs it.")
 

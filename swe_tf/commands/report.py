@@ -23,16 +23,16 @@ class Options:
   """The flags of the command."""
 
   runs: tuple[str, ...] = options_lib.flag(
-    "Directories to look for runs in, however deep: of swe sweep, swe train "
-    "and swe finetune."
+    "Directories to search, at any depth, for runs of swe sweep, swe train and "
+    "swe finetune."
   )
   output_dir: str = options_lib.flag(
-    "Directory for the report. It must be new, empty, or hold an earlier "
+    "Directory for the report. It must be new or empty, or hold an earlier "
     "report, which is replaced."
   )
   site_scores: str = options_lib.flag(
-    "A YAML file of what came back from the GLUE site: scores under the name "
-    "of a run or a column, `runs/swe: {QNLI: 93.0, SST-2: 94.7}`.",
+    "A YAML file of scores from the GLUE site, under the name of a run or a "
+    "column: `runs/swe: {QNLI: 93.0, SST-2: 94.7}`.",
     "",
   )
 

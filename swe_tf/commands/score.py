@@ -44,7 +44,9 @@ class Options:
     None,
   )
   na_prob_threshold: float = options_lib.flag(
-    "With --na_probs: above it, a question is taken to have no answer.", 1.0
+    "With --na_probs: the threshold above which a question counts as having no "
+    "answer.",
+    1.0,
   )
   task: str = options_lib.flag("A GLUE task, such as SST-2 or MNLI.", "")
 
@@ -103,7 +105,7 @@ def run(options: Options) -> None:
     if isinstance(value, float) and math.isnan(value):
       scores[name] = None
       print(
-        f"warning: {name} does not exist for constant predictions.",
+        f"warning: {name} is undefined for constant predictions.",
         file=sys.stderr,
       )
   print(json.dumps(scores))

@@ -33,12 +33,12 @@ class StockOptions:
   )
   config_file: tuple[str, ...] = options.flag(
     "YAML file that overrides the experiment; can be repeated, later files "
-    "win. A name that `swe experiments` lists works in every directory.",
+    "win. Names that `swe experiments` lists work from any directory.",
     (),
     repeated=True,
   )
   params_override: str | None = options.flag(
-    "Overrides that win over all files: YAML, or a.b=1,c.d=2.", None
+    "Overrides that take precedence over all files: YAML, or a.b=1,c.d=2.", None
   )
   gin_file: tuple[str, ...] = options.flag(
     "Gin file; can be repeated.", (), repeated=True
@@ -58,7 +58,7 @@ class StockOptions:
     None,
   )
   enable_async_checkpointing: bool = options.flag(
-    "Write checkpoints while training goes on.", True
+    "Write checkpoints in the background during training.", True
   )
 
   def __post_init__(self):

@@ -25,7 +25,7 @@ class Options:
   )
   output: str = options_lib.flag("The zip file to write.")
   majority_for: tuple[str, ...] = options_lib.flag(
-    "No longer needed: what the paper leaves out is filled.",
+    "No longer needed: tasks that the paper leaves out are filled in.",
     (),
     choices=tuple(submission.FILLED),
   )

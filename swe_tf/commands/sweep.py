@@ -38,19 +38,19 @@ class Options:
   study: str = options_lib.argument("The study, a YAML file.")
   output_dir: str = options_lib.flag("Directory for the runs.")
   dry_run: bool = options_lib.flag(
-    "Print the runs and what they cost, and stop.", False
+    "Print the runs and their cost, and stop.", False
   )
   jobs: int = options_lib.flag(
-    "Runs at a time; the processor's cores are divided.", 1, lower_bound=1
+    "Number of parallel runs; they split the CPU cores.", 1, lower_bound=1
   )
   shard: str = options_lib.flag(
-    "i/n: only run k with k % n = i, so that n machines with one directory "
-    "divide the study.",
+    "i/n: only the runs k with k % n = i, so that n machines that share a "
+    "directory split the study.",
     "",
   )
   params_override: str = options_lib.flag(
-    "Applies to every run: YAML or a=b,c=d as for swe train; for example where "
-    "the data is.",
+    "Overrides for every run, as for swe train: YAML or a=b,c=d; for example, "
+    "where the data is.",
     "",
   )
 
@@ -98,8 +98,8 @@ def _print_plan(
   time_left = "time unknown until a run has finished"
   if speed:
     time_left = (
-      f"{status.show_time(speed * left / jobs)} with --jobs={jobs}, as fast "
-      "as the finished runs"
+      f"{status.show_time(speed * left / jobs)} with --jobs={jobs}, at the "
+      "speed of the finished runs"
     )
   console.print(f"left: {left:.2e} FLOPs, {time_left}")
 
@@ -140,8 +140,8 @@ def run(options: Options) -> int:
   study = study_file.read_study(library.find(options.study))
   if study.tuning is not None and options.shard:
     raise errors.UsageError(
-      f"--shard={options.shard}: the runs of a tuning follow from each other's "
-      "results; divide it by studies."
+      f"--shard={options.shard}: the runs of a tuning study depend on each "
+      "other's results; split it into several studies."
     )
   files.check_output_dir(options.output_dir, "output_dir")
   needed = () if options.dry_run else ("train_data", "validation_data")
@@ -162,7 +162,7 @@ def run(options: Options) -> int:
     sweep = _make_sweep(study, configs, options.output_dir, shard)
     _print_plan(sweep, tokens, options.jobs, console)
     if study.tuning is not None:
-      console.print("which runs follow depends on the results of these")
+      console.print("the results of these decide which runs follow")
     return 0
   failed = run_study(
     study,

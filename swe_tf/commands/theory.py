@@ -35,17 +35,17 @@ class Options:
     "Directory for claims.json, claims.md and figures."
   )
   seed: int = options_lib.flag(
-    "Seed of the random targets and data.", 0, lower_bound=0
+    "Seed for the random targets and data.", 0, lower_bound=0
   )
   aggregate: str = options_lib.flag(
-    "What a shared update does with the gradients of the layers. The paper "
-    "takes the mean; the sum shows what the claims are worth.",
+    "How a shared update combines the layers' gradients. The paper takes the "
+    "mean; with the sum, you see whether the claims depend on it.",
     "mean",
     choices=("mean", "sum"),
   )
   step_scale: float = options_lib.flag(
-    "Multiplies every step size: above 1, the conditions of the paper are "
-    "broken on purpose.",
+    "Multiplies every step size; above 1 it breaks the paper's conditions on "
+    "purpose.",
     1.0,
     lower_bound=1.0,
   )

@@ -53,7 +53,8 @@ def check(values: Table, follows_data: bool = False) -> None:
   model = task.get("model") or {}
   if "encoder" in model and (model["encoder"] or {}).get("type") is None:
     raise errors.UsageError(
-      "task.model.encoder.type is not set; 'any' is BERT as the paper has it."
+      "task.model.encoder.type is not set; set it to 'any' for BERT as in the "
+      "paper."
     )
   encoder = registry.encoder_of(task)
   if encoder is not None and isinstance(encoder.family, registry.Bert):
@@ -137,7 +138,7 @@ def _check_trainer(trainer: Table, least: int) -> None:
   if (trainer.get("train_steps") or 0) < least:
     raise errors.UsageError(
       f"trainer.train_steps ({trainer.get('train_steps')}) must be at least "
-      f"{least}: the learning rate and the untie step follow it."
+      f"{least}: the learning rate and the untie step depend on it."
     )
   _at_least(trainer, "trainer", dict.fromkeys(_INTERVALS, least))
   _at_least(trainer, "trainer", {"max_to_keep": 1, "validation_steps": -1})

@@ -80,7 +80,7 @@ def check_activations(task: cfg.TaskConfig) -> None:
     except (TypeError, ValueError) as error:
       known = "see tf_keras.activations."
       raise errors.UsageError(
-        f"{name} ({value!r}) is none that Keras knows; "
+        f"{name} ({value!r}) is not known to Keras; "
         + errors.nearest(value, _ACTIVATIONS, known)
       ) from error
 
@@ -88,8 +88,8 @@ def check_activations(task: cfg.TaskConfig) -> None:
 def check_train_steps(config: cfg.ExperimentConfig) -> None:
   if config.trainer.train_steps < 1:
     raise errors.UsageError(
-      f"trainer.train_steps ({config.trainer.train_steps}) must be at least "
-      "1: the learning rate and the untie step follow it."
+      f"trainer.train_steps ({config.trainer.train_steps}) must be at least 1: "
+      "the learning rate and the untie step depend on it."
     )
 
 

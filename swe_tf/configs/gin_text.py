@@ -147,7 +147,7 @@ def _parameters(selector: str, source: str) -> Sequence[str] | None:
       short,
       "import the module that has it, in a gin file.",
     )
-    raise errors.UsageError(f"{source}: gin knows no {selector}; {hint}")
+    raise errors.UsageError(f"{source}: gin does not know {selector}; {hint}")
   table = selector.split(".")[-1]
   if table in _TABLES:
     return list(fields.sharing_fields(table))

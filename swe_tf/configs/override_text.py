@@ -57,7 +57,7 @@ def parse(text: str | None, flag: str = _FLAG) -> dict[str, Any] | None:
       return found
   raise errors.UsageError(
     f"{flag}: {rest!r} is not NAME=VALUE; separate parameters by commas, and "
-    "put a value that has commas into quotes."
+    "put a value that has commas in quotes."
   )
 
 
@@ -82,7 +82,7 @@ def _value(name: str, text: str, flag: str) -> Any:
     return yaml_files.parse(f"{{value: {text}}}", flag)["value"]
   except errors.UsageError as error:
     raise errors.UsageError(
-      f"{flag}: the value of {name} ({text}) is not YAML; put it into quotes."
+      f"{flag}: the value of {name} ({text}) is not YAML; put it in quotes."
     ) from error
 
 
@@ -95,7 +95,8 @@ def _nested(items: list[tuple[str, Any]], flag: str) -> dict[str, Any]:
       table = table.setdefault(key, {})
       if not isinstance(table, dict):
         raise errors.UsageError(
-          f"{flag}: {name} is set, and so is the table above it; set one."
+          f"{flag}: {name} is set, and so is the table that it belongs to; set "
+          "only one of them."
         )
     if isinstance(table.get(last), dict) and not isinstance(value, dict):
       raise errors.UsageError(

@@ -70,8 +70,9 @@ def write_huggingface(
     vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
     if vocabulary.id_of("[PAD]") != _PAD:
       raise errors.UsageError(
-        f"{loaded.vocab_file} has [PAD] on line {vocabulary.id_of('[PAD]') + 1}"
-        ", but Hugging Face's BERT takes the first token for padding."
+        f"{loaded.vocab_file} has [PAD] on line "
+        f"{vocabulary.id_of('[PAD]') + 1}, but Hugging Face's BERT uses the "
+        "first token for padding."
       )
   tensors = {weight.name: weight.to_huggingface() for weight in weights}
   head = _fitting_head(loaded, layout, config)

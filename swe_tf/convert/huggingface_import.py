@@ -82,8 +82,8 @@ def load_weights(
     value = tensors[weight.name]
     if value.shape != weight.shape:
       raise errors.UsageError(
-        f"{path}: {weight.name} has shape {value.shape}, but config.json "
-        f"makes it {weight.shape}."
+        f"{path}: {weight.name} has shape {value.shape}, but by config.json it "
+        f"should be {weight.shape}."
       )
     weight.variable.assign(weight.from_huggingface(value))
 

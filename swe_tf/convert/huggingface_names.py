@@ -143,7 +143,7 @@ def layout_of(encoder: tf_keras.layers.Layer) -> Layout:
   if not hasattr(encoder, "final_layer_norm"):
     raise ValueError(
       "The encoder is Pre-LN without a final layer norm, which Hugging Face's "
-      "Pre-LN encoder has; one with encoder.type=any has it, too."
+      "Pre-LN encoder has; an encoder with encoder.type=any has one, too."
     )
   if config.get("causal"):
     raise ValueError(

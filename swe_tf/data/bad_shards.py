@@ -100,7 +100,7 @@ class Shards:
   def why_bad(self, path: str) -> str | None:
     """Returns why a file cannot be read to its end, or None if it can."""
     if not tf.io.gfile.exists(path):
-      return "it is not there any more"
+      return "it no longer exists"
     params, name = self.params, os.path.basename(path)
     is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
     try:
@@ -130,7 +130,7 @@ def _why_cut(path: str, file_type: str) -> str | None:
     for _ in records:
       count += 1
   except tf.errors.OpError as error:
-    return f"{errors.first_line(error)}, after {count} sound records"
+    return f"{errors.first_line(error)}, after {count} good records"
   return None
 
 

@@ -46,8 +46,8 @@ def check_input(
   if len(digests) > 1:
     first, second, *_ = digests.values()
     raise errors.UsageError(
-      f"{second} was made with another vocabulary than {first}; prepare "
-      "both with one."
+      f"{second} was made with a different vocabulary from {first}; prepare "
+      "both with the same one."
     )
 
 
@@ -85,7 +85,7 @@ def _check_shards(params, vocab_size) -> dict[str, str]:
     if found:
       folders[found["vocab_sha256"]] = folder
     elif folder not in unknown:
-      logging.info("No manifest in %s: one record is checked.", folder)
+      logging.info("No manifest in %s: only one record is checked.", folder)
       check_record(params, shard, vocab_size)
       unknown.add(folder)
   return folders
@@ -127,8 +127,8 @@ def check_record(
     features = tf.train.Example.FromString(record).features.feature
   except Exception as error:  # A broken file can raise anything.
     raise errors.UsageError(
-      f"cannot read a record of {shard}; check file_type "
-      f"({params.file_type}), and that the file is whole."
+      f"cannot read a record of {shard}; check file_type ({params.file_type}), "
+      "and that the file is complete."
     ) from error
   loader = pretrain_dataloader.BertPretrainDataLoader(params)
   for name, spec in loader._name_to_features().items():

@@ -38,7 +38,8 @@ def draw_losses(story: story_lib.Story) -> Figure:
   return _save(
     drawing,
     "Validation loss (thick) and training loss (thin). A model above the "
-    "dotted line knows less than how frequent each character is.",
+    "dotted line does worse than one that only knows how frequent each "
+    "character is.",
   )
 
 
@@ -53,7 +54,7 @@ def draw_gradient_cosine(story: story_lib.Story) -> Figure:
   return _save(
     drawing,
     "The mean cosine between the gradients of two layers while they share "
-    "weights: at 1 all layers ask for the same update.",
+    "weights: at 1 all layers want the same update.",
   )
 
 

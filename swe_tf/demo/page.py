@@ -89,8 +89,8 @@ def _what_was_trained(
   result = story.model.result
   text = (
     f"{len(result['layer_cosines'])} layers learn to fill in masked characters "
-    "of the docstrings that are installed here: "
-    f"{story.model.steps:,} steps of {result['tokens_per_step']:,} tokens."
+    f"in the docstrings of the installed packages: {story.model.steps:,} steps "
+    f"of {result['tokens_per_step']:,} tokens."
   )
   tau = story.model.untie_step
   if tau:
@@ -100,7 +100,7 @@ def _what_was_trained(
       "data, seed and learning rate, and never shares."
     )
   if params_override:
-    text += f" Both with --params_override={params_override}"
+    text += f" Both runs have --params_override={params_override}"
   rows = [
     (
       html.escape(name),
@@ -126,8 +126,8 @@ def _saved_or_lost(story: story_lib.Story) -> list[str]:
     html_page.tag("h2", "What was saved or lost"),
     *_paragraphs(
       story.steps_text(),
-      "That is read off validation curves whose learning rate still falls: a "
-      "run that was planned to be so short would end lower. "
+      "This is read off validation curves at a point where the learning rate "
+      "is still falling: a run planned to be that short would end lower. "
       + story.flops_text(),
     ),
   ]
@@ -145,9 +145,9 @@ def _apart(story: story_lib.Story) -> list[str]:
   ]
   if story.baseline is not None:
     lines += _paragraphs(
-      "Layers that were shared start from one point and drift apart after "
-      "untying. At the end the mean cosine between the kernels of two layers "
-      f"is {story.model.mean_layer_cosine:.2f}, and "
+      "Shared layers start from the same point and drift apart after untying. "
+      "At the end the mean cosine between the kernels of two layers is "
+      f"{story.model.mean_layer_cosine:.2f}, and "
       f"{story.baseline.mean_layer_cosine:.2f} in the baseline."
     )
   return [*lines, *_figures(drawn)]
@@ -180,8 +180,8 @@ def _filled(story: story_lib.Story) -> list[str]:
   return [
     html_page.tag("h2", "Fill in the blanks"),
     *_paragraphs(
-      "What each model holds most probable for a masked character. Green is "
-      "right; red and underlined is wrong."
+      "Each model's most probable character for each blank. Green is right; "
+      "red and underlined is wrong."
     ),
     *_table(["masked", *columns], [*rows, ["right", *score]]),
   ]
@@ -226,17 +226,17 @@ def _next(story: story_lib.Story, output_dir: str) -> list[str]:
   other = shlex.quote(f"{output_dir.rstrip('/')}_one_loop")
   here = shlex.quote(output_dir)
   commands = {
-    "The recipe that docs/map.md found cheapest on text, beside the same "
+    "The recipe that was cheapest on text in docs/map.md, against the same "
     "baseline:": f"swe demo --output_dir={other} "
     "--params_override=task.sharing.recipe=one_loop",
-    "Would sharing pay for a run that you plan, on your data?": (
+    "Would sharing pay off for a run that you are planning, on your data?": (
       "swe pilot --experiment=swe/bert_pretraining_text --config_file=... "
       "--output_dir=runs/pilot --hours=1"
     ),
     "The curves in TensorBoard:": f"tensorboard --logdir={here}",
-    "The checkpoint as a SavedModel; docs/finetuning.md takes it to SST-2 and "
-    "SQuAD:": f"swe export --checkpoint={here}/model --format=savedmodel "
-    "--output_dir=exported",
+    "The checkpoint as a SavedModel (docs/finetuning.md shows how to fine-tune "
+    "it on SST-2 and SQuAD):": f"swe export --checkpoint={here}/model "
+    "--format=savedmodel --output_dir=exported",
   }
   lines = [html_page.tag("h2", "What to run next")]
   for text, command in commands.items():

@@ -85,7 +85,7 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   _say(console, story.verdict())
   if story.baseline is not None:
     _say(console, story.steps_text())
-  _say(console, f"the page: {path}")
+  _say(console, f"page: {path}")
 
 
 def _summarize(result: Mapping[str, Any]) -> str:
@@ -106,8 +106,8 @@ def _show_times(
 ) -> None:
   """Prints how long each part took; a run's time covers all its attempts."""
   runs = "; ".join(
-    f"{name} {result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of the "
-    "processor"
+    f"{name} {result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of CPU "
+    "time"
     for name, result in results.items()
   )
   for part, spent in seconds.items():

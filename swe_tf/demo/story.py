@@ -117,8 +117,8 @@ class Story:
       return f"{ended}: a run that diverges has no verdict."
     if self.is_tie:
       return (
-        f"{ended}: too close to call with one seed each "
-        f"(they differ by {abs(difference):.3f}, and seeds by more)."
+        f"{ended}: too close to call with one seed each (they differ by "
+        f"{abs(difference):.3f}, less than seeds do)."
       )
     won = "won" if difference < 0 else "lost"
     return (
@@ -143,7 +143,7 @@ class Story:
     assert reached is not None  # It ended lower.
     steps = round(ahead.steps - reached)
     return (
-      f"The {names[0]} came down to the {names[1]}'s final loss after "
+      f"The {names[0]} reached the {names[1]}'s final loss after "
       f"{reached:,.0f} of {ahead.steps:,} steps: sharing {word} {steps:,} "
       f"{'step' if steps == 1 else 'steps'}, {steps / ahead.steps:.0%} of the "
       f"budget{', which is noise' if self.is_tie else ''}."

@@ -28,7 +28,8 @@ def check_devices(config: cfg.ExperimentConfig) -> str:
   gpus = len(tf.config.list_physical_devices("GPU"))
   if runtime.num_gpus > gpus:
     raise errors.UsageError(
-      f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} here."
+      f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} on this "
+      "machine."
     )
   consistency.check_replicas(config.as_dict())
   replicas = max(1, runtime.num_gpus)
@@ -63,8 +64,8 @@ def _schedule(config: cfg.ExperimentConfig) -> str:
   steps = config.trainer.train_steps
   if end != steps:
     raise errors.UsageError(
-      f"the learning rate is decayed at step {end:,}, but the run ends at "
-      f"{steps:,}: leave decay_steps unset, and it follows train_steps."
+      f"the learning rate is fully decayed at step {end:,}, but the run ends "
+      f"at {steps:,}: leave decay_steps unset to make it follow train_steps."
     )
   warmup_steps = getattr(warmup, "warmup_steps", 0) or 0
   if warmup_steps >= steps:
@@ -86,9 +87,9 @@ def _init_checkpoint(
   """Checks that `task.init_checkpoint` fits the model."""
   path = config.task.init_checkpoint
   if not path:
-    return "none: the weights are drawn"
+    return "none: random initial weights"
   if directory and tf.train.latest_checkpoint(directory):
-    return f"{path}: not read, the run is resumed"
+    return f"{path}: not read, because the run is resumed"
   task = task_factory.get_task(config.task)
   task.initialize(task.build_model())
   tf_keras.backend.clear_session()

@@ -26,8 +26,8 @@ def check_versions(config: cfg.ExperimentConfig) -> str:
   for package, version in found.items():
     if not version.startswith(f"{_SERIES}."):
       raise errors.UsageError(
-        f"{package} {version} is installed, but this package is made for "
-        f"{_SERIES}; pip install '{package}=={_SERIES}.*'."
+        f"{package} {version} is installed, but this package needs {_SERIES}; "
+        f"pip install '{package}=={_SERIES}.*'."
       )
   return ", ".join(f"{name} {version}" for name, version in found.items())
 
@@ -46,8 +46,8 @@ def check_precision(config: cfg.ExperimentConfig) -> str:
     return f"{precision}, no loss scaling"
   if runtime.distribution_strategy == "tpu":
     raise errors.UsageError(
-      "runtime.mixed_precision_dtype is float16, which a TPU does not compute "
-      "in; set it to bfloat16."
+      "runtime.mixed_precision_dtype is float16, which TPUs do not support; "
+      "set it to bfloat16."
     )
   if scale not in (None, "dynamic"):
     if not isinstance(scale, (int, float)) or scale <= 0:
@@ -57,10 +57,10 @@ def check_precision(config: cfg.ExperimentConfig) -> str:
     return f"float16, the loss scaled by {scale:g}"
   if not runtime.num_gpus:
     raise findings.Warned(
-      "runtime.mixed_precision_dtype is float16, which a CPU computes slower "
-      "than float32; unset it, or set runtime.num_gpus."
+      "runtime.mixed_precision_dtype is float16, which on a CPU is slower than "
+      "float32; unset it, or set runtime.num_gpus."
     )
-  return "float16, the scale of the loss found on the way"
+  return "float16, dynamic loss scaling"
 
 
 def check_batch(config: cfg.ExperimentConfig) -> str:
@@ -68,7 +68,7 @@ def check_batch(config: cfg.ExperimentConfig) -> str:
   batch = config.task.train_data.global_batch_size
   parts = getattr(config.task, "micro_batches", 1)
   if config.runtime.distribution_strategy == "tpu":
-    return f"{batch} sequences; the replicas of a TPU: swe doctor tpu"
+    return f"{batch} sequences; for a TPU's replicas, see swe doctor tpu"
   replicas = max(1, config.runtime.num_gpus)
   micro_batches.check(config.task, replicas)
   if batch % replicas:

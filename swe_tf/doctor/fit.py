@@ -98,7 +98,7 @@ def fewest(
     if needs <= hbm:
       return count, reports
   raise errors.Failed(
-    f"not even one sequence at a time fits {topology.name}; take a TPU with "
+    f"not even one sequence at a time fits {topology.name}; use a TPU with "
     "more memory, shorter sequences or a smaller model"
   )
 
@@ -108,7 +108,7 @@ def _require_peak(reports: Reports, layers: int, count: int) -> float:
   needs = peak(reports, layers)
   if needs is None:
     raise errors.Failed(
-      f"the memory of {layers} layers with task.micro_batches={count} is on no "
-      "line through these depths; compile deeper models with --depths"
+      f"the memory of {layers} layers with task.micro_batches={count} is not "
+      "linear in these depths; compile deeper models with --depths"
     )
   return needs

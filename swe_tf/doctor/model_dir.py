@@ -55,9 +55,9 @@ def check_model_dir(config: cfg.ExperimentConfig, directory: str | None) -> str:
   if found:
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     raise errors.UsageError(
-      f"--model_dir={directory} has a run of another config, which would be "
+      f"--model_dir={directory} has a run with another config, which would be "
       f"resumed: {'; '.join(found[:_SHOWN])}{more}. Choose another model_dir, "
-      "or the config of that run."
+      "or use that run's config."
     )
   return f"{directory}: would resume from {os.path.basename(latest)}"
 
@@ -96,10 +96,10 @@ def check_room(config: cfg.ExperimentConfig, directory: str | None) -> str:
   need = count * one
   text = (
     f"{count} checkpoints of {show.size(one)} (trainer.max_to_keep and the one "
-    "that is being written)"
+    "being written)"
   )
   if not directory or files.is_url(directory):
-    return f"{text}; the room is not known"
+    return f"{text}; the free space is not known"
   place = pathlib.Path(directory).absolute()
   held = sum(path.stat().st_size for path in place.glob("ckpt-*"))
   while not place.exists():
@@ -108,7 +108,7 @@ def check_room(config: cfg.ExperimentConfig, directory: str | None) -> str:
   if need - held > free:
     raise errors.UsageError(
       f"{text} take {show.size(need)}, but {place} has room for "
-      f"{show.size(free)}; free some, lower trainer.max_to_keep or choose "
-      "another model_dir."
+      f"{show.size(free)}; free some space, lower trainer.max_to_keep or "
+      "choose another model_dir."
     )
   return f"{text} take {show.size(need)} of {show.size(free)}"

@@ -28,8 +28,8 @@ def advice(
     for name, phase in phases.items()
   )
   return [
-    "several slices, by the cost model only (no program of theirs was "
-    f"compiled); what each step reduces between slices: {payloads}",
+    "several slices, by the cost model only (nothing was compiled for them); "
+    f"each step all-reduces between slices: {payloads}",
     *(
       f"  {n} slices of {topology.name}: task.micro_batches={count // n}"
       for n in numbers

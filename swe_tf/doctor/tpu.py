@@ -60,7 +60,7 @@ def require_compiler() -> str:
   for package in ("jax", "libtpu"):
     if importlib.util.find_spec(package) is None:
       raise errors.UsageError(
-        f"{package} is not installed, and the TPU compiler is in it: {_EXTRA}."
+        f"{package} is not installed; it has the TPU compiler: {_EXTRA}."
       )
   return ", ".join(
     f"{package} {importlib.metadata.version(package)}"

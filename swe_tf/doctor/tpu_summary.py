@@ -55,7 +55,7 @@ def make_table(
 def how_far_from_a_line(found, depths: Sequence[int]) -> str:
   """Describes how good the extrapolation is, and what to do if it is bad."""
   if len(depths) == 2:
-    return "the full depth is on the line through both, which nothing checks"
+    return "the full depth is extrapolated from both, unchecked"
   deviations = [
     (abs(estimates[name].deviation), f"{label} of the {kind} step")
     for kind, estimates in found.items()
@@ -63,18 +63,18 @@ def how_far_from_a_line(found, depths: Sequence[int]) -> str:
     if estimates[name].deviation is not None
   ]
   if not deviations:
-    return "compiled at its full depth: nothing is extrapolated"
+    return "compiled at full depth: nothing is extrapolated"
   worst, name = max(deviations)
   text = (
-    f"the line is checked at the depth between: off by {worst:.2%} at "
-    f"most ({name})"
+    f"the line is checked at the middle depth: off by {worst:.2%} at most "
+    f"({name})"
   )
   if all(
     estimates[name].holds for estimates in found.values() for name in _ROWS
   ):
     return text
   return (
-    f"{text}. What is off by more than 5% is no line, and shown as "
+    f"{text}. What is off by more than 5% is not linear, and is shown as "
     f"{_UNKNOWN}: compile deeper models with --depths"
   )
 

@@ -187,6 +187,6 @@ def _read_sweep(path: files.Path) -> tuple[protocol.Settings, str]:
     return settings, str(content["checkpoint"])
   except (KeyError, TypeError) as error:
     raise errors.UsageError(
-      f"{path} is not what `swe finetune` writes (it lacks settings or a "
+      f"{path} was not written by `swe finetune` (it lacks settings or a "
       "checkpoint); choose another --output_dir."
     ) from error

@@ -62,7 +62,7 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
     np.concatenate(parts) for parts in zip(*_run(task, step, params))
   )
   if not np.all(np.isfinite(outputs)):
-    raise Diverged(f"outputs on {split.name} that are no numbers")
+    raise Diverged(f"outputs on {split.name} that are not numbers")
   is_regression = task.task_config.model.num_classes == 1
   values = outputs[:, 0] if is_regression else np.argmax(outputs, axis=-1)
   return GlueOutputs(rows, labels, values)
@@ -120,7 +120,7 @@ def evaluate_squad(task, model, directory: files.Path) -> Scores:
     task.aggregate_logs,
   )
   if not all(np.all(np.isfinite(result.start_logits)) for result in results):
-    raise Diverged("logits that are no numbers")
+    raise Diverged("logits that are not numbers")
   answers = task.answers(results)
   scores = task.score(answers)
   threshold = scores.get("best_f1_thresh", 0.0)

@@ -75,7 +75,7 @@ def plan_runs(
   if min(rates) <= 0 or len(set(rates)) < len(rates):
     raise errors.UsageError(
       f"--learning_rates={','.join(map(str, rates))}: they must be positive "
-      "and different."
+      "and distinct."
     )
   count = seeds or (SQUAD_SEEDS if data.is_squad else 1)
   # All rates once, then all rates again: a sweep that is stopped early has
@@ -118,8 +118,8 @@ def check_ax(data: prepared_data.PreparedData, ax_data_dir: str) -> None:
   for key in ("vocab_sha256", "max_seq_length", "do_lower_case"):
     if ax_data.meta[key] != data.meta[key]:
       raise errors.UsageError(
-        f"{ax_data.path}: {key} is {ax_data.meta[key]}, but "
-        f"{data.meta[key]} in {data.directory}; prepare both alike."
+        f"{ax_data.path}: {key} is {ax_data.meta[key]}, but {data.meta[key]} "
+        f"in {data.directory}; prepare both with the same settings."
       )
 
 

@@ -51,20 +51,21 @@ def layers_by_name(
     found = [layer for layer in every if re.fullmatch(pattern, layer.name)]
   except re.error as error:
     raise errors.UsageError(
-      f"layers_by_name.pattern ({pattern!r}) is no regular expression: {error}."
+      f"layers_by_name.pattern ({pattern!r}) is not a regular expression: "
+      f"{error}."
     ) from error
   if not found:
     numbered = [n.name for n in every if re.search(r"_1$", n.name)]
     raise errors.UsageError(
-      f"layers_by_name.pattern ({pattern!r}) is the name of no layer; layers "
-      f"that come more than once are {', '.join(sorted(set(numbered)))}."
+      f"layers_by_name.pattern ({pattern!r}) matches no layer; layers that "
+      f"occur more than once are {', '.join(sorted(set(numbered)))}."
     )
   # The first layer has no number: Keras leaves it out.
   found.sort(key=lambda layer: [int(n) for n in re.findall(r"\d+", layer.name)])
   for one, other in zip(found, found[1:]):
     if one.name == other.name:
       raise errors.UsageError(
-        f"layers_by_name.pattern ({pattern!r}) finds two layers with the name "
+        f"layers_by_name.pattern ({pattern!r}) matches two layers named "
         f"{one.name!r}; bind find_repeated_blocks.finder to a function of the "
         "model that returns the blocks."
       )

@@ -118,7 +118,7 @@ def find(choice: Choice) -> Method:
     field, value = "growth.method", choice.growth
     table, key = "growth", "method"
   known = {m.task[table][key] for m in _METHODS.values() if table in m.task}
-  own = "a method of your own is made known by --plugins=MODULE."
+  own = "register your own method with --plugins=MODULE."
   raise errors.UsageError(
     f"task.{field} ({value!r}) must be one of {', '.join(sorted(known))}; "
     + errors.nearest(value, known, own)

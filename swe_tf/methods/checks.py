@@ -99,7 +99,8 @@ def stages_of(sharing: Table, train_steps: int) -> list[tuple[int, int]]:
     if stage["unit_size"] % sharing["unit_size"]:
       raise errors.UsageError(
         f"task.sharing.stages has units of {stage['unit_size']} layers, which "
-        f"is no multiple of task.sharing.unit_size ({sharing['unit_size']})."
+        "is not a multiple of task.sharing.unit_size "
+        f"({sharing['unit_size']})."
       )
     begin = untie_step_lib.resolve_untie_step(
       train_steps,
@@ -132,8 +133,8 @@ def _check_knobs(sharing: Table, runtime: Table) -> None:
     and runtime.get("mixed_precision_dtype") == "float16"
   ):
     raise errors.UsageError(
-      "task.sharing.second_moments=own goes with float32 and bfloat16: under "
-      "float16 a gradient-only pass would have to scale the loss by itself."
+      "task.sharing.second_moments=own needs float32 or bfloat16: under "
+      "float16, a gradient-only pass would need its own loss scaling."
     )
 
 
@@ -143,7 +144,7 @@ def _check_loops(
   if choice.rule != catalog.FIXED:
     raise errors.UsageError(
       f"task.sharing.loops is set, but task.sharing.rule is {choice.rule!r}: "
-      f"loops go with {catalog.FIXED!r} only."
+      f"loops need {catalog.FIXED!r}."
     )
   if encoder is None or not isinstance(encoder.family, registry.Bert):
     raise errors.UsageError(
@@ -180,9 +181,8 @@ def _check_growth(values: Table, encoder: registry.Encoder | None) -> None:
     )
   if values["trainer"]["optimizer_config"].get("ema") is not None:
     raise errors.UsageError(
-      f"task.growth.method is {method!r}, but "
-      "trainer.optimizer_config.ema is set: an average over models of "
-      "different sizes does not exist. Unset one of them."
+      f"task.growth.method is {method!r}, but trainer.optimizer_config.ema is "
+      "set: models of different sizes cannot be averaged. Unset one of them."
     )
   if encoder is None or not isinstance(encoder.family, registry.Bert):
     raise errors.UsageError(
@@ -198,8 +198,8 @@ def _check_fractions(growth: Table) -> None:
   fractions = growth["fractions"] or list(default)
   if len(fractions) != len(default):
     raise errors.UsageError(
-      f"task.growth.fractions ({fractions}) must be {len(default)} "
-      f"for {method!r}, one each time that the model grows."
+      f"task.growth.fractions ({fractions}) must be {len(default)} for "
+      f"{method!r}, one for each time the model grows."
     )
   if not all(0.0 <= f <= 1.0 for f in fractions):
     raise errors.UsageError(

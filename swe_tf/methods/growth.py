@@ -58,9 +58,9 @@ class GrowthPhases(phases.Phases):
     """
     if not slots.is_legacy(optimizer):
       raise errors.UsageError(
-        f"{type(optimizer).__name__} makes the slots of all variables at "
-        "once, so it cannot follow a model that grows (task.growth). Use a "
-        "legacy optimizer, as adamw, lamb, adam or sgd are."
+        f"{type(optimizer).__name__} creates the slots of all variables at "
+        "once, so it cannot be used with a model that grows (task.growth). Use "
+        "a legacy optimizer: adamw, lamb, adam or sgd."
       )
     self._optimizer = optimizer
     self._steps = tuple(steps)
@@ -111,8 +111,8 @@ class GrowthPhases(phases.Phases):
   def change_if_due(self, step: int) -> str | None:
     if self._saved_stage == _NOT_BEGUN:
       raise errors.UsageError(
-        "The checkpoint in model_dir is of a run without task.growth, so "
-        "there is no small model in it. Choose another model_dir."
+        "The checkpoint in model_dir is from a run without task.growth, so it "
+        "has no small model. Choose another model_dir."
       )
     done = []
     while self._steps[self.stage :] and self._steps[self.stage] <= step:

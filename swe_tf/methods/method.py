@@ -101,9 +101,9 @@ def shared_then_unshared(choice: Choice, size: sizes.Size) -> list[Phase]:
   tau = choice.untie_step
   if tau is None:
     raise errors.UsageError(
-      f"task.sharing.rule is {choice.rule!r}, so that only the run itself "
-      f"tells when it unties. Ask with task.sharing.rule={FIXED}, for an "
-      "untie_fraction that you expect."
+      f"task.sharing.rule is {choice.rule!r}, so the untie step is known only "
+      f"once the run unties. For an estimate, set task.sharing.rule={FIXED} "
+      "and the untie_fraction that you expect."
     )
   phases = _looped if choice.sharing.get("loops") else _staged
   shared = phases(choice, size, tau)

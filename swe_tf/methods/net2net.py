@@ -200,7 +200,7 @@ class WideningPhases(growth.GrowthPhases):
     if not self.stage and not hasattr(self._saved, "narrow"):
       raise errors.Failed(
         "the last checkpoint is from before the model was widened, and the "
-        "narrow one is freed by now; run the same command again."
+        "narrow model is already freed; run the same command again."
       )
 
 

@@ -64,8 +64,8 @@ def fields_of(recipe: str, num_layers: int | None) -> Fields:
     )
   if num_layers is None:
     raise errors.UsageError(
-      f"task.sharing.recipe={recipe}: how many layers the model has is "
-      "not known; register its family in swe_tf.modeling.registry."
+      f"task.sharing.recipe={recipe}: the number of layers is not known; "
+      "register its family in swe_tf.modeling.registry."
     )
   return RECIPES[recipe](num_layers)
 
@@ -88,6 +88,6 @@ def apply(sharing: Any, num_layers: int | None) -> None:
     if now not in (plain.as_dict()[name], value):
       raise errors.UsageError(
         f"task.sharing.recipe={sharing.recipe} sets {name} to {value}, but it "
-        f"was set to {now}; leave the one or the other out."
+        f"was set to {now}; set only one of them."
       )
   sharing.override(fields)

@@ -40,8 +40,8 @@ def find(checkpoint: files.PathLike, name: str = "") -> str:
     )
   if not files.read_bytes(f"{prefix}.index").endswith(_MAGIC):
     raise errors.UsageError(
-      f"{prefix}.index is not the index of a checkpoint, or it is cut; name "
-      "another checkpoint."
+      f"{prefix}.index is not the index of a checkpoint, or it is truncated; "
+      "name another checkpoint."
     )
   if not list(files.as_path(prefix).parent.glob(f"{_name(prefix)}.data-*")):
     raise errors.UsageError(
@@ -75,7 +75,7 @@ def for_model_garden(prefix: str) -> str:
   if _latest(directory) != prefix:
     raise errors.UsageError(
       f"{prefix}: in ram://, only the latest checkpoint of a directory can be "
-      "loaded; copy it to a directory of its own."
+      "loaded; copy it to its own directory."
     )
   return str(directory)
 
@@ -103,8 +103,8 @@ def find_with_config(
   if config_path is None:
     raise errors.UsageError(
       f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
-      "of the run that wrote the checkpoint beside it (swe export can also "
-      "be told with --config_file)."
+      "of the run that wrote the checkpoint beside it (or, for swe export, "
+      "give --config_file)."
     )
   return path, config_path
 

@@ -103,8 +103,8 @@ def build_encoder(config: EncoderConfig) -> networks.BertEncoderV2:
   """Builds the encoder of an `EncoderConfig` whose type is `any`."""
   if config.causal and not config.norm_first:
     raise errors.UsageError(
-      "the encoder has causal=true and norm_first=false; a causal encoder is "
-      "Pre-LN here: set norm_first=true."
+      "the encoder has causal=true and norm_first=false; a causal encoder must "
+      "be Pre-LN: set norm_first=true."
     )
   encoder_cls, own = networks.BertEncoderV2, {}
   if config.norm_first:

@@ -53,7 +53,7 @@ class Family(abc.ABC):
     """Returns the encoder's config as Model Garden's tasks take it."""
     raise errors.UsageError(
       f"{type(self).__name__} encoders can be trained, but not built from a "
-      "saved config: their family has no method `config`."
+      "saved config: their family has no `config` method."
     )
 
   def build(self, task: Params) -> Any:
@@ -232,8 +232,8 @@ def require_encoder(task: Params) -> Encoder:
   encoder = encoder_of(task)
   if encoder is None:
     raise errors.UsageError(
-      "no family of swe_tf.modeling.registry knows the encoder of the task; "
-      "register yours there, by --plugins=MODULE."
+      "no family in swe_tf.modeling.registry matches the task's encoder; "
+      "register yours there, with --plugins=MODULE."
     )
   return encoder
 

@@ -80,10 +80,10 @@ def section(
     "columns",
     "Columns of swe finetune --tasks",
     [
-      "The rows of the paper's tables, which have SQuAD's dev sets and GLUE's "
-      "test sets. AX is Matthews' correlation. The scores of test sets come "
-      "from the benchmark's site, by --site_scores; AX is scored here where "
-      "its labels are."
+      "The rows of the paper's tables, which report SQuAD's dev sets and "
+      "GLUE's test sets. AX is Matthews' correlation. Test scores come from "
+      "the benchmark's site, through --site_scores; AX is scored here if its "
+      "labels are available."
     ],
     "No directory of swe finetune --tasks.",
     made,

@@ -87,8 +87,8 @@ def draw_differences(
   return _save(
     drawing,
     name,
-    "A dot is a seed, a line the 95% interval of the mean over seeds: blue is "
-    "ahead of the baseline, orange behind it, gray undecided.",
+    "Each dot is a seed, each line the 95% interval of the mean over seeds: "
+    "blue is ahead of the baseline, orange behind it, gray undecided.",
   )
 
 

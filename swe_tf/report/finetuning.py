@@ -93,7 +93,8 @@ def attach(
       near = difflib.get_close_matches(name, known, n=1)
       hint = f"did you mean {near[0]}" if near else f"there are {known}"
       raise errors.UsageError(
-        f"--site_scores: {name} is no run and no column of --runs; {hint}?"
+        f"--site_scores: {name} is neither a run nor a column of --runs; "
+        f"{hint}?"
       )
   by_directory = {run.directory.resolve(): run for run in found}
 
@@ -109,14 +110,18 @@ def attach(
       other.protocol for other in finetunings if other.task == each.task
     )
     if run is None:
-      notes.append(f"{each.name}: its checkpoint is of no run here.")
+      notes.append(
+        f"{each.name}: its checkpoint is not from any of these runs."
+      )
     elif _step(each.checkpoint) != run.config.train_steps:
       notes.append(
         f"{each.name}: fine-tunes {each.checkpoint.name}, which is "
         f"not the end of {run.name}."
       )
     elif each.protocol != usual:
-      notes.append(f"{each.name}: other settings than most of {each.task}.")
+      notes.append(
+        f"{each.name}: its settings differ from most others of {each.task}."
+      )
     elif each.scores.keys() & dev[run.directory].keys():
       notes.append(f"{each.name}: a second one of {each.task} for {run.name}.")
     else:

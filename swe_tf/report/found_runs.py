@@ -96,7 +96,7 @@ def read_runs(
   for root in roots:
     if not files.as_path(root).is_dir():
       raise errors.UsageError(
-        f"--runs={root} is no directory; name one with runs in it."
+        f"--runs={root} is not a directory; name one with runs in it."
       )
   found, seen = [], set()
   for name, directory in directories_with(roots, "params.yaml"):
@@ -120,8 +120,8 @@ def read_runs(
     found.append(run)
   if not found and not may_be_none:
     raise errors.UsageError(
-      f"--runs={','.join(map(str, roots))}: no run of pre-training in it "
-      "(a directory with params.yaml, train/ and validation/)."
+      f"--runs={','.join(map(str, roots))}: no pre-training run in it (a "
+      "directory with params.yaml, train/ and validation/)."
     )
   return found
 

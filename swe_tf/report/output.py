@@ -35,9 +35,9 @@ def check(output_dir: files.PathLike) -> list[str]:
   foreign = [name for name in held if name not in ours]
   if foreign:
     raise errors.UsageError(
-      f"--output_dir={path} holds what no report wrote ({foreign[0]}"
-      f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a "
-      "new directory, or that of an earlier report."
+      f"--output_dir={path} has files that no report wrote ({foreign[0]}"
+      f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a new "
+      "directory, or one with an earlier report."
     )
   return [name for name in ours if name in held]
 

@@ -48,8 +48,8 @@ def methods(found: Comparisons) -> tables.Section:
     "methods",
     "Methods (Tables 1 and 5)",
     [
-      "A method of the paper that was not run in a setting is a row with the "
-      "paper's columns only."
+      "If one of the paper's methods was not run in a setting, its row has "
+      "only the paper's columns."
     ],
     "No runs.",
     made,
@@ -89,10 +89,10 @@ def widths(found: Comparisons) -> tables.Section:
     [
       "The paper's gains of SWE in MLM accuracy, 24 layers of width 768, 1024 "
       "and 1536, for 500,000 and then for 1,000,000 steps: "
-      f"{', '.join(f'{gain:+.2f}' for gain in gains)}. In the column of the "
-      "paper's gain another width has that of BERT-large."
+      f"{', '.join(f'{gain:+.2f}' for gain in gains)}. For other widths, the "
+      "column of the paper's gain shows that of BERT-large."
     ],
-    "No two settings differ in their width alone.",
+    "No two settings differ only in their width.",
     made,
   )
 
@@ -103,7 +103,7 @@ def base(found: Comparisons) -> tables.Section:
     "base",
     "BERT-base (Table 3)",
     [],
-    "No runs of 12 layers of width 768.",
+    "No runs with 12 layers of width 768.",
     [
       _sizes_table(each.title, [each])
       for each in found
@@ -137,8 +137,8 @@ def units(found: Comparisons) -> tables.Section:
     "units",
     "Units (Table 4)",
     [
-      "AxB: units of A layers, shared B times. The paper's units are those of "
-      "24 layers; for another depth only full sharing has a counterpart."
+      "AxB: units of A layers, shared B times. The paper's units are for 24 "
+      "layers; at another depth only full sharing has a counterpart."
     ],
     "No runs with units of several layers.",
     made,
@@ -194,7 +194,7 @@ def untie_steps(found: Comparisons) -> tables.Section:
       "paper's Figure 4 has no printed numbers; its text says that about "
       f"{untie_step_lib.PAPERS_FRACTION:.0%} is best."
     ],
-    "No setting has two untie steps.",
+    "No setting was run with two untie steps.",
     made,
     figures,
   )

@@ -16,23 +16,24 @@ from swe_tf.sharing import untie_step as untie_step_lib
 TITLE = "Sharing weights, then unsharing: runs beside the paper"
 
 READING = (
-  "Every number is of a finished run, or stands in a column of the paper. An "
-  "empty cell was not measured; a column without any is only in the CSV file.",
+  "Every number is from a finished run or, in the paper's columns, from the "
+  "paper. An empty cell was not measured; a column with only empty cells is "
+  "left to the CSV file.",
   "A method is ahead of the baseline, or behind it, if Student's 95% interval "
-  "of the difference excludes 0; one seed tells neither.",
+  "of the difference excludes 0; one seed cannot show either.",
   "± is the sample standard deviation over seeds, not the error of the mean; "
-  "runs are averaged only if nothing but their seeds differs.",
-  "Gains and differences to the baseline are means over the seeds that both "
-  "have, taken seed by seed.",
-  "The paper's gain is over the paper's own baseline, from single runs of "
-  "the model, data and budget in the column of its scale: beside another "
-  "scale its sign says something, its size does not. It is given where "
+  "runs are averaged only if they differ in nothing but the seed.",
+  "Gains over and differences from the baseline are computed seed by seed, and "
+  "averaged over the seeds that both have.",
+  "The paper's gain is over the paper's own baseline, from single runs of the "
+  "model, data and budget in the column of its scale: next to runs at another "
+  "scale, its sign means something, its size does not. It is given where "
   f"method, unit and untie step ({untie_step_lib.PAPERS_FRACTION:.0%} of the "
   "steps) are the same in kind.",
   "The paper's score is given only where model, data, batch and steps are "
   "the paper's too.",
-  "The budget is that of one run: all runs of a setting see the same steps "
-  "and tokens. The wall time is what the runs wrote down, on their machine.",
+  "The budget is that of one run: all runs of a setting see the same steps and "
+  "tokens. The wall time is what the runs recorded, on their machine.",
 )
 
 _MARKS = {"h2": "## ", "h3": "### ", "p": ""}

@@ -65,17 +65,16 @@ def steps_ratios(found: _Comparisons) -> tables.Section:
     "steps_ratio",
     "Steps to the baseline's final loss",
     [
-      "The step at which the validation loss of a run first gets down to the "
-      "final one of the baseline's run with the same seed, divided by the "
-      "baseline's steps. Between two validations the curve is taken for a "
-      "straight line. Empty unless all seeds get there. The next column is "
-      "the same with the roles exchanged: for a method that is behind, the "
-      "part of its steps after which the baseline was as far.",
-      "The learning rate of both is fully decayed at the same number of "
-      "steps, so that this is a reading in the middle of the schedule: it is "
-      "not what a run that was scheduled to end there would need. The row of "
-      "the baseline is the same reading of its own curve: below 1 it is "
-      "noise.",
+      "The step at which a run's validation loss first reaches the final loss "
+      "of the baseline's run with the same seed, divided by the baseline's "
+      "steps. The curve is interpolated linearly between validations. Empty "
+      "unless all seeds get there. The next column swaps the roles: for a "
+      "method that is behind, the fraction of its steps after which the "
+      "baseline was as far.",
+      "Both learning rates are fully decayed at the same number of steps, so "
+      "this is read off in the middle of the schedule: it is not what a run "
+      "scheduled to end there would need. The baseline's row is the same "
+      "reading of its own curve: below 1, it is noise.",
     ],
     "No setting has a baseline and another method that finished with the "
     "same seed.",
@@ -93,9 +92,9 @@ def learning_rates(found: _Comparisons) -> tables.Section:
     "learning_rates",
     "Learning rates",
     [
-      "The other tables show, for each method, the rate with the least mean "
+      "The other tables show, for each method, the rate with the lowest mean "
       "final validation loss among those with the most seeds. It was selected "
-      "by the number that it is then judged by."
+      "by the same number that it is then judged by."
     ],
     "No method was run with two peak learning rates.",
     _tables(found, _RATE_COLUMNS, _rate_rows),
@@ -111,9 +110,10 @@ def finetuning(found: _Comparisons, notes: Sequence[str]) -> tables.Section:
     "Fine-tuning (SQuAD and GLUE)",
     [
       "Mean over pre-training seeds of what `swe finetune` selected. The paper "
-      "has SQuAD's dev sets and GLUE's test sets, and its numbers stand beside "
-      "those only: scores of test sets come from the benchmark's site, by "
-      "--site_scores. An average is there if all of its tasks are.",
+      "reports SQuAD's dev sets and GLUE's test sets, and its numbers are "
+      "shown next to those only: test scores come from the benchmark's site, "
+      "through --site_scores. An average is shown only if all of its tasks "
+      "have scores.",
       *left_out,
     ],
     " ".join([absent, *left_out]),
@@ -145,8 +145,8 @@ def all_runs(found: Iterable[found_runs.Run]) -> tables.Section:
     "runs",
     "All runs",
     [
-      "Only runs with the status `finished` are in the other tables and in "
-      "the figures."
+      "Only runs with the status `finished` are in the other tables and the "
+      "figures."
     ],
     "No runs.",
     [tables.Table("", _RUN_COLUMNS, rows)],

@@ -156,7 +156,7 @@ def _sentences(
   if tried[0] != tried[1]:
     sentences.append(
       f"It was tried with {_rates(tried[0])}, the baseline with {tried[1]}: "
-      "not the same chance."
+      "not a fair comparison."
     )
   return " ".join(sentences)
 
@@ -180,7 +180,7 @@ def _why_nothing(compared: Sequence[comparisons.Comparison]) -> str:
   start = "There is nothing to compare"
   finished = [each for each in compared if each.runs]
   if not finished:
-    return f"{start}: no run of pre-training has finished."
+    return f"{start}: no pre-training run has finished."
   measured = [
     {name for name, group in each.groups.items() if group.runs}
     for each in finished
@@ -194,4 +194,4 @@ def _why_nothing(compared: Sequence[comparisons.Comparison]) -> str:
     return f"{start}: no baseline has finished."
   if max(map(len, with_baseline)) == 1:
     return f"{start}: no other method has finished beside the baseline."
-  return f"{start}: no method has finished with a seed of the baseline's."
+  return f"{start}: no method has finished with the same seed as the baseline."

@@ -113,8 +113,8 @@ def _read_config(directory: files.PathLike) -> dict[str, Any]:
   path = files.as_path(directory) / "params.yaml"
   if not path.exists():
     raise errors.UsageError(
-      f"{directory} is no run: it has no params.yaml. Name the model_dir of a "
-      "run."
+      f"{directory} is not a run: it has no params.yaml. Name the model_dir of "
+      "a run."
     )
   return dict(_flatten(yaml_files.read(path)))
 

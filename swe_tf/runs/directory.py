@@ -85,7 +85,7 @@ class RunDirectory:
       while not lock.try_to_take():
         if time.monotonic() > deadline:
           raise errors.UsageError(
-            f"{self.path}: another process is at this run (its id is "
+            f"{self.path}: another process is working on this run (its id is "
             f"{lock.holder() or 'not known'}). Wait for it, or end it, and run "
             "the same command again."
           )
@@ -104,7 +104,7 @@ def refuse_other(path: files.PathLike, earlier: Any, now: Any) -> None:
   difference = first_difference(earlier, now)
   if difference:
     raise errors.UsageError(
-      f"{path}: what is here has {difference}; choose another --output_dir."
+      f"{path}: the run here has {difference}; choose another --output_dir."
     )
 
 

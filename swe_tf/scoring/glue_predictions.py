@@ -71,7 +71,7 @@ def read_predictions(
         "prediction."
       )
     if int(index) in predictions:
-      raise errors.UsageError(f"{path}:{number}: index {index} comes twice.")
+      raise errors.UsageError(f"{path}:{number}: index {index} occurs twice.")
     try:
       predictions[int(index)] = glue_examples.parse_label(label, task)
     except ValueError as error:

@@ -45,7 +45,7 @@ def find_predictions(runs: files.PathLike, name: str) -> files.Path | None:
       best = content.get("best") if isinstance(content, dict) else None
       if not isinstance(best, str) or not (directory / best).is_dir():
         raise errors.UsageError(
-          f'{selection}: "best" is {best!r}, which is no directory in '
+          f'{selection}: "best" is {best!r}, which is not a directory in '
           f"{directory}."
         )
       directory = directory / best
@@ -73,8 +73,8 @@ def collect(runs: files.PathLike) -> tuple[dict[str, str], list[str]]:
   needed = [name for name in missing if name not in FILLED]
   if needed:
     raise errors.UsageError(
-      f"{runs} has no predictions for {', '.join(needed)}; a submission "
-      "needs all that the paper reports. Put them into NAME/predictions.tsv."
+      f"{runs} has no predictions for {', '.join(needed)}; a submission needs "
+      "every task that the paper reports. Put them in NAME/predictions.tsv."
     )
   contents = {}
   for name, path in found.items():
@@ -104,8 +104,8 @@ def check(
     highest = max(predictions, default="none")
     raise errors.UsageError(
       f"{path}: {len(predictions)} predictions with {highest} as the highest "
-      f"index, but the test set of {name} has {rows} rows, from 0; predict "
-      "all of the test set."
+      f"index, but the test set of {name} has {rows} rows, from 0; predict the "
+      "whole test set."
     )
 
 

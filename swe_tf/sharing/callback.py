@@ -48,8 +48,8 @@ class UntieCallback(tf_keras.callbacks.Callback):
     if (self._untie_step - step) % stride:
       raise errors.UsageError(
         f"untie_step ({self._untie_step}) must be a multiple of "
-        f"steps_per_execution ({stride}) away from the current step "
-        f"({step}), since Keras hands back control only there."
+        f"steps_per_execution ({stride}) away from the current step ({step}), "
+        "since Keras returns control only there."
       )
     self._untie_if_due()
 

@@ -87,8 +87,9 @@ def resolve(
       )
     if not least_until < until <= untie_step:
       raise errors.UsageError(
-        f"task.sharing.loops: {loops} loops end at step {until}, which is not "
-        f"after step {least_until} and until the untie step ({untie_step})."
+        f"task.sharing.loops: {loops} loops end at step {until}, which must be "
+        f"after step {least_until} and not after the untie step "
+        f"({untie_step})."
       )
     found.append((until, loops))
   return LoopSchedule(num_units, tuple(found))

@@ -166,9 +166,9 @@ class SharingPlan:
         if keys.count(variable_key(v)) > 1
       )
       raise errors.UsageError(
-        f"Variable {repeated} stands in the plan more than once. Layers that "
-        "are one object, or that already share a variable, have nothing to "
-        "untie: pass distinct layers."
+        f"Variable {repeated} is in the plan more than once. Layers that are "
+        "the same object, or already share a variable, have nothing to untie: "
+        "pass distinct layers."
       )
 
   @classmethod
@@ -238,7 +238,7 @@ class SharingPlan:
     if not ties:
       raise errors.UsageError(
         f"share is {share!r}, but layer {layers[0].name!r} has no variable "
-        f"whose name has `kernel` in it; use share={ALL!r}."
+        f"with `kernel` in its name; use share={ALL!r}."
       )
     return cls(ties, unit_size=unit_size, num_units=num_units, own=own)
 

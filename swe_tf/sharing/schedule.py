@@ -56,7 +56,7 @@ class UntieRule(abc.ABC):
     Returns:
       Whether the next update is the first unshared one.
     """
-    raise NotImplementedError("A rule has should_untie, or else regroup.")
+    raise NotImplementedError("A rule needs either should_untie or regroup.")
 
   def regroup(
     self, step: int, cosines: GradientCosines, groups: plan.Groups

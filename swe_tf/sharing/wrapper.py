@@ -27,14 +27,14 @@ def _check_inner(optimizer) -> None:
   ):
     if isinstance(optimizer, wrapper):
       raise TypeError(
-        f"inner_optimizer is a {wrapper.__name__}. Wrap the other way round: "
-        f"{wrapper.__name__}(SharedWeightsOptimizer(inner, plan))."
+        f"inner_optimizer is a {wrapper.__name__}. Wrap them the other way "
+        f"round: {wrapper.__name__}(SharedWeightsOptimizer(inner, plan))."
       )
   if getattr(optimizer, "gradient_transformers", None):
     raise errors.UsageError(
       "inner_optimizer has gradient_transformers. They would see each tie "
-      "once, not once for each of its variables, and train another model "
-      "than Algorithm 1. Transform the gradients in the train step instead."
+      "once, not once for each of its variables, and train a different model "
+      "from Algorithm 1. Transform the gradients in the train step instead."
     )
 
 
@@ -193,7 +193,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
 
   def get_config(self):
     raise NotImplementedError(
-      f"A {type(self).__name__} names variables of its model, so it cannot "
-      "be made from a config. Save weights or a tf.train.Checkpoint, or call "
+      f"A {type(self).__name__} refers to variables of its model, so it cannot "
+      "be built from a config. Save weights or a tf.train.Checkpoint, or call "
       "model.save(..., include_optimizer=False)."
     )

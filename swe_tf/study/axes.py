@@ -60,11 +60,11 @@ def check_value(axis: str, value: Any) -> None:
   """Raises unless `value` is valid on the axis."""
   if axis == "method" and value not in catalog.methods():
     other = (
-      "for another one, register it with --plugins=MODULE, or give the axis "
-      "another name, and overrides for each value."
+      "register another one with --plugins=MODULE, or give the axis another "
+      "name, and overrides for each value."
     )
     raise errors.UsageError(
-      f"axes.method: {value!r} is none of {', '.join(catalog.methods())}; "
+      f"axes.method: {value!r} is not one of {', '.join(catalog.methods())}; "
       + errors.nearest(value, catalog.methods(), other)
     )
   if axis == "units":
@@ -105,7 +105,7 @@ def overrides_of(axis: str, value: Any, encoder: registry.Encoder) -> Overrides:
   size = encoder.size
   if value % size.num_attention_heads:
     raise errors.UsageError(
-      f"axes.width: {value} is no multiple of the number of heads "
+      f"axes.width: {value} is not a multiple of the number of heads "
       f"({size.num_attention_heads})."
     )
   ratio = size.intermediate_size / size.hidden_size

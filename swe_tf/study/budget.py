@@ -10,6 +10,6 @@ def check_steps(steps: int, planned: int) -> None:
   """Raises unless a pilot of a planned run can have this many steps."""
   if not VALIDATIONS <= steps <= planned:
     raise errors.UsageError(
-      f"a pilot of {steps} steps: it must have at least {VALIDATIONS} and at "
-      f"most as many as the planned run ({planned})."
+      f"a pilot of {steps} steps: it must have at least {VALIDATIONS}, and "
+      f"no more than the planned run ({planned})."
     )

@@ -283,7 +283,7 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
   ]
   pairs = [(each, outcome) for each, outcome in found if each is not None]
   if not pairs:
-    return Verdict(CANNOT_TELL, "no run that shares weights has ended.", "")
+    return Verdict(CANNOT_TELL, "no run that shares weights has finished.", "")
   difference, best = min(pairs, key=lambda pair: pair[0].mean)
   control = "the baseline"
   if best.control != "baseline":
@@ -317,5 +317,5 @@ def _seeds_needed(difference: intervals.Interval) -> str:
   deviation /= intervals.quantile(difference.n)
   for n in range(difference.n + 1, 101):
     if intervals.quantile(n) * deviation / math.sqrt(n) < abs(difference.mean):
-      return f"about {n} seeds would tell a difference of this size"
-  return "not even 100 seeds would tell a difference of this size"
+      return f"about {n} seeds would show a difference of this size"
+  return "not even 100 seeds would show a difference of this size"

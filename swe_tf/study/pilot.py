@@ -128,7 +128,7 @@ def _peak(config: cfg.ExperimentConfig) -> float:
   if rate.type != "polynomial":
     raise errors.UsageError(
       f"trainer.optimizer_config.learning_rate.type is {rate.type!r}; a pilot "
-      "cuts down polynomial schedules only."
+      "can only shorten polynomial schedules."
     )
   return float(rate.polynomial.initial_learning_rate)
 
@@ -283,9 +283,9 @@ def fit(
   if steps < _VALIDATIONS:
     least = (2.0 * timing["start"] + 28.0 * timing["step"]) * runs / jobs
     raise errors.UsageError(
-      f"{runs} runs do not fit into {seconds / 3600:.2g} hours: each takes "
-      f"{timing['start']:.0f} s to start. Give at least "
-      f"{least / 3600:.2g} hours, or more --jobs."
+      f"{runs} runs do not fit in {seconds / 3600:.2g} hours: each takes "
+      f"{timing['start']:.0f} s to start. Give at least {least / 3600:.2g} "
+      "hours, or more --jobs."
     )
   return min(steps, planned) // _VALIDATIONS * _VALIDATIONS
 

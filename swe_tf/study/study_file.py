@@ -214,8 +214,8 @@ def _check_axis(axis: str, values: Any, path: str) -> None:
     return
   if axis not in axes_lib.KNOWN:
     raise errors.UsageError(
-      f"{path}: axes.{axis} is none of {', '.join(axes_lib.KNOWN)}, so it "
-      "must be a table: the overrides of each value by the value's name."
+      f"{path}: axes.{axis} is not one of {', '.join(axes_lib.KNOWN)}, so it "
+      "must be a table that maps each value's name to its overrides."
     )
   for value in values:
     axes_lib.check_value(axis, value)

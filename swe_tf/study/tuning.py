@@ -73,7 +73,8 @@ class Tuning:
     unknown = [name for name in names if name not in self.arms]
     if unknown:
       raise errors.UsageError(
-        f"tuning: {unknown[0]!r} is none of the arms ({', '.join(self.arms)})."
+        f"tuning: {unknown[0]!r} is not one of the arms "
+        f"({', '.join(self.arms)})."
       )
     rates = self.learning_rates
     if len(rates) < 3 or list(rates) != sorted(set(rates)) or rates[0] <= 0:
@@ -106,7 +107,7 @@ def from_table(table: Any, path: str = "the study") -> Tuning:
   unknown = sorted(set(table) - set(fields))
   if unknown:
     raise errors.UsageError(
-      f"{path}: tuning has no {unknown[0]!r}, but {', '.join(fields)}."
+      f"{path}: tuning has no {unknown[0]!r}, only {', '.join(fields)}."
     )
   values: dict[str, Any] = {
     name: tuple(value) if isinstance(value, list) else value

@@ -80,8 +80,8 @@ class SharedMaskedLMTask(
       if causal != (masking == next_token.MASKING):
         raise errors.UsageError(
           f"task.{name}.masking is {masking!r} and the encoder has "
-          f"causal={str(causal).lower()}: {next_token.MASKING!r} and a causal "
-          "encoder go together, and neither without the other."
+          f"causal={str(causal).lower()}: {next_token.MASKING!r} needs a "
+          "causal encoder, and a causal encoder needs it."
         )
 
   def build_inputs(

@@ -48,9 +48,9 @@ class SharingTask(base_task.Task):
     is_baseline = sharing.mode == growth.method == catalog.NONE
     if not (is_baseline or self._has_method or wrapper.find_wrapper(optimizer)):
       raise errors.UsageError(
-        "task.sharing or task.growth is set, but the trainer does not know "
-        "it, so nothing would be shared or grow. Run `python -m "
-        "swe_tf.train`, or give the stock driver --gin_file=gin/swe.gin."
+        "task.sharing or task.growth is set, but the trainer does not support "
+        "it, so nothing would be shared or grow. Run `python -m swe_tf.train`, "
+        "or give the stock driver --gin_file=gin/swe.gin."
       )
 
   @classmethod

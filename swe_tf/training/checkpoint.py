@@ -39,7 +39,7 @@ def readable(path: str) -> Iterator[None]:
   except (tf.errors.OpError, LookupError, ValueError, RuntimeError) as error:
     raise errors.UsageError(
       f"Checkpoint {path} cannot be read ({errors.first_line(error)}); name "
-      "another one, whole and of TensorFlow 2."
+      "another one that is complete and from TensorFlow 2."
     ) from error
 
 
@@ -87,7 +87,7 @@ def check_fits(path: str, **items: tf.Module) -> None:
         )
   if missing or extra or differ:
     raise errors.UsageError(
-      f"Checkpoint {path} is of another architecture than this model"
+      f"Checkpoint {path} has a different architecture from this model"
       + _listed("shapes that differ", differ)
       + _listed("only in the model", missing)
       + _listed("only in the checkpoint", extra)

@@ -37,7 +37,8 @@ def watch() -> Iterator[None]:
     _requested.append(number)
     name = signal.Signals(number).name
     print(
-      f"{name}: saving after this loop, then ending; again to end at once.",
+      f"{name}: saving a checkpoint after this loop, then exiting; repeat to "
+      "exit at once.",
       flush=True,
     )
 

@@ -94,5 +94,5 @@ class Recovery:
       problem,
       f"{good} Lower the learning rate or clip gradients, or set "
       f"trainer.recovery_max_trials above {most} to go back to the last "
-      "checkpoint and past the batches that did it.",
+      "checkpoint and skip the batches that caused it.",
     )

@@ -166,8 +166,8 @@ class ResumableTrainer(base_trainer.Trainer):
         step_counter=self.global_step,
       ).save(checkpoint_number=step)
       print(
-        f"saved a checkpoint at step {step}; run the same command again to go "
-        "on from it.",
+        f"saved a checkpoint at step {step}; run the same command again to "
+        "resume from it.",
         flush=True,
       )
     raise SystemExit(interruption.STATUS)

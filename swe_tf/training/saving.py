@@ -20,7 +20,7 @@ from swe_tf import errors
 from swe_tf import files
 
 _FULL = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
-_WHAT_TO_DO = "mend it and run the same command again to resume from there."
+_WHAT_TO_DO = "fix it and run the same command again to resume from there."
 _FREE = "free some space and run the same command again to resume from there."
 
 
@@ -28,7 +28,7 @@ def last_good(directory: str) -> str:
   """Returns a sentence about the checkpoint that a run would resume from."""
   latest = tf.train.latest_checkpoint(directory)
   if latest is None:
-    return "There is no checkpoint yet, so the run starts anew"
+    return "There is no checkpoint yet, so the run starts from scratch"
   return f"The last good checkpoint is {latest}"
 
 

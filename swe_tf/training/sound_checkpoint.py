@@ -45,8 +45,8 @@ def newest_sound(path: str) -> str:
     reason = why_broken(candidate)
     if reason is None:
       if reasons:
-        logging.warning("Going on from %s instead.", candidate)
-        print(f"WARNING: going on from {candidate} instead.", flush=True)
+        logging.warning("Continuing from %s instead.", candidate)
+        print(f"WARNING: continuing from {candidate} instead.", flush=True)
       return candidate
     reasons[candidate] = reason
     message = f"checkpoint {candidate} is damaged and not used: {reason}"
@@ -54,8 +54,8 @@ def newest_sound(path: str) -> str:
     print(f"WARNING: {message}", flush=True)
   raise errors.UsageError(
     f"{path} is damaged, and so is every checkpoint before it: "
-    f"{reasons[path]}. Copy a sound one here, or choose another model_dir to "
-    "start anew."
+    f"{reasons[path]}. Copy an intact one here, or choose another model_dir to "
+    "start from scratch."
   )
 
 

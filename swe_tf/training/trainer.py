@@ -82,7 +82,7 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     if isinstance(task, phases_lib.TaskWithMethod):
       if method is not None:
         raise errors.UsageError(
-          "gin binds SharedWeightsTrainer.method, which is for tasks that know "
+          "gin binds SharedWeightsTrainer.method, which is for tasks that have "
           f"none, but {type(task).__name__} has task.sharing; unbind it."
         )
       method = task.apply_method

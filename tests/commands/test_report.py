@@ -90,12 +90,12 @@ def test_what_no_report_wrote_is_not_touched(tmp_path):
 @pytest.mark.parametrize(
   "make, words",
   [
-    (lambda root: None, "no run of pre-training"),
-    (lambda root: root.rmdir(), "--runs=.*runs is no directory"),
+    (lambda root: None, "no pre-training run"),
+    (lambda root: root.rmdir(), "--runs=.*runs is not a directory"),
     (lambda root: (root / "params.yaml").write_text("a: [1"), "not YAML"),
     (
       lambda root: (root / "params.yaml").write_text("a: 1"),
-      "no run of pre-training",
+      "no pre-training run",
     ),
   ],
 )

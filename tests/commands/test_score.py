@@ -73,7 +73,7 @@ def test_undefined_correlation_is_null(tmp_path, capsys):
     "spearman": None,
     "total": 2,
   }
-  assert "does not exist for constant" in printed.err
+  assert "is undefined for constant" in printed.err
 
 
 def test_faults(squad_files):

@@ -86,7 +86,7 @@ BAD_TEXT = {
   "trainer.train_steps": "is not NAME=VALUE",
   "task.train_data.input_path=a,b": "'b' is not NAME=VALUE",
   "{task: [}": "not YAML",
-  "task=1,task.seed=2": "so is the table above it",
+  "task=1,task.seed=2": "so is the table that it belongs to",
 }
 GOOD = [
   "runtime.distribution_strategy=off",
@@ -217,7 +217,7 @@ def test_the_runs_of_a_study(tmp_path):
   content = {"experiment": RECORDS, "axes": {"units": ["5x5"]}}
   for axes, message in (
     ({"units": ["5x5"]}, "run 5x5: units 5x5 are 25 layers"),
-    ({"width": [100]}, "width100: axes.width: 100 is no multiple"),
+    ({"width": [100]}, "width100: axes.width: 100 is not a multiple"),
     ({"x": {"a": {"task": {"sed": 1}}}}, "run a: task has no parameter 'sed'"),
   ):
     path.write_text(yaml.safe_dump(content | {"axes": axes}))

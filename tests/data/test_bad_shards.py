@@ -40,13 +40,13 @@ def test_records_of_another_task(tmp_path):
   with pytest.raises(tf.errors.DataLossError), shards.named():
     raise _LOST  # No file can be blamed.
   paths[1].write_bytes(paths[1].read_bytes()[:-5])
-  with pytest.raises(bad_shards.BadShards, match="after 2 sound records"):
+  with pytest.raises(bad_shards.BadShards, match="after 2 good records"):
     with shards.named():
       raise _LOST
   paths[0].unlink()
   with pytest.raises(bad_shards.BadShards) as e, shards.named():
     raise _LOST
-  assert "not there any more" in e.value.reasons[str(paths[0])]
+  assert "no longer exists" in e.value.reasons[str(paths[0])]
   assert len(e.value.reasons) == 2
 
 

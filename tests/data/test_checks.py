@@ -108,12 +108,12 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_two_vocabularies(self):
     both = f"{self.folder}/shards/*.tfrecord,{self.folder}/others/*.tfrecord"
-    self._assert_refused("another vocabulary", self._records(input_path=both))
+    self._assert_refused("different vocabulary", self._records(input_path=both))
     self._assert_refused(
-      "another vocabulary", self._records(), self._records("others")
+      "different vocabulary", self._records(), self._records("others")
     )
     self._assert_refused(
-      "another vocabulary", self._records("others"), self._text()
+      "different vocabulary", self._records("others"), self._text()
     )
 
   def test_bad_text(self):

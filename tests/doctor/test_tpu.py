@@ -83,7 +83,7 @@ def test_a_bend_in_the_line_is_told():
   del reports[3]
   assert tpu.extrapolate(reports, 6)["flops"] == tpu.Estimate(found.value)
   told = tpu_summary.how_far_from_a_line({"stock": {}}, [2, 4])
-  assert "nothing checks" in told
+  assert "unchecked" in told
 
 
 def test_the_table_says_nothing_where_there_is_no_line():

@@ -105,7 +105,7 @@ def test_bad_checkpoint_is_one_line_before_training(tmp_path, inputs):
   output, _ = process.communicate()
   assert process.returncode == 2
   errors = [line for line in output.splitlines() if "error: " in line]
-  assert len(errors) == 1 and "another architecture" in errors[0], output
+  assert len(errors) == 1 and "different architecture" in errors[0], output
   assert "Traceback" not in output
   assert not output_dir.exists()
 

@@ -178,7 +178,7 @@ def test_the_protocol_of_the_paper():
 
 @pytest.mark.parametrize("rates", [[0.0], [-1e-5], [1e-5, 1e-5]])
 def test_bad_learning_rates(rates):
-  with pytest.raises(errors.UsageError, match="positive and different"):
+  with pytest.raises(errors.UsageError, match="positive and distinct"):
     protocol.plan_runs(_data("SST-2"), rates)
 
 
@@ -216,5 +216,5 @@ def test_tasks_that_cannot_be_run(asked, prepared, message):
 def test_a_sweep_file_of_somebody_else_is_one_line(command, tmp_path, content):
   (tmp_path / "out").mkdir()
   (tmp_path / "out" / "sweep.json").write_text(content)
-  with pytest.raises(errors.UsageError, match="sweep.json is not what"):
+  with pytest.raises(errors.UsageError, match="sweep.json was not written by"):
     command(1)

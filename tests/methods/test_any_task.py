@@ -136,8 +136,8 @@ def test_layers_by_name_are_in_the_order_of_the_stack():
   "names, pattern, message",
   [
     (["block", "block_1"], "layer.*", "more than once are block_1"),
-    (["block", "block"], "block", "two layers with the name 'block'"),
-    (["block"], "(", "no regular expression"),
+    (["block", "block"], "block", "two layers named 'block'"),
+    (["block"], "(", "not a regular expression"),
   ],
 )
 def test_names_that_find_no_stack(names, pattern, message):

@@ -72,8 +72,8 @@ def test_a_name_is_taken_once(known, register, change):
     ),
     (
       {"growth": {"method": "weaving"}},
-      "task.growth.method ('weaving') must be one of net2net, stacking; a "
-      "method of your own is made known by --plugins=MODULE.",
+      "task.growth.method ('weaving') must be one of net2net, stacking; "
+      "register your own method with --plugins=MODULE.",
     ),
   ],
 )

@@ -35,7 +35,7 @@ class ConfigTest(parameterized.TestCase):
         unit_size=2,
         stages=[{"unit_size": 3, "from_step": 1}],
       ),
-      "no multiple of",
+      "not a multiple of",
     ),
   )
   def test_is_refused(self, config, message):

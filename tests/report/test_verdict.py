@@ -72,20 +72,20 @@ def test_an_unequal_number_of_rates_is_said(tmp_path):
   _write(tmp_path, "swe", (2.9, 3.02, 2.79), sharing=swe())
   _write(tmp_path, "fast", (4.0,), sharing=swe(), rate=2e-3)
   assert (
-    "It was tried with 2 learning rates, the baseline with 1: not the same "
-    "chance."
+    "It was tried with 2 learning rates, the baseline with 1: not a fair "
+    "comparison."
   ) in _say(tmp_path)[0]
 
 
 def test_nothing_to_compare_says_why(tmp_path):
   write_run(tmp_path / "a", config(), 2.0, end=60)
   assert _say(tmp_path) == [
-    "There is nothing to compare: no run of pre-training has finished."
+    "There is nothing to compare: no pre-training run has finished."
   ]
   write_run(tmp_path / "b", config(seed=1, sharing=swe()), 2.0)
   assert "no baseline has finished" in _say(tmp_path)[0]
   write_run(tmp_path / "c", config(seed=2), 2.0)
-  assert "finished with a seed of the baseline's" in _say(tmp_path)[0]
+  assert "finished with the same seed as the baseline" in _say(tmp_path)[0]
   assert "no other method has finished" in _say(tmp_path / "c")[0]
 
 

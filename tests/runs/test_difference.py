@@ -111,7 +111,7 @@ def test_configs_and_curves_and_the_first_step(tmp_path, capsys):
 
 
 def test_what_is_no_run(tmp_path):
-  with pytest.raises(errors.UsageError, match="two directories of runs, not 1"):
+  with pytest.raises(errors.UsageError, match="two run directories, not 1"):
     diff.Options(runs=(str(tmp_path),))
   with pytest.raises(errors.UsageError, match="has no params.yaml"):
     diff.run(diff.Options(runs=(str(tmp_path), str(tmp_path))))

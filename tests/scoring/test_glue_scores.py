@@ -115,7 +115,7 @@ def test_scores_are_moved_into_the_range_of_the_labels():
   "content, message",
   [
     ("prediction\tindex\n0\t1\n", r":1: the header is"),
-    ("index\tprediction\n0\t1\n0\t1\n", r":3: index 0 comes twice"),
+    ("index\tprediction\n0\t1\n0\t1\n", r":3: index 0 occurs twice"),
     ("index\tprediction\n0\t2\n", r":2: label '2' is not one of 0, 1"),
     ("index\tprediction\n-1\t1\n", r":2: '-1\\t1' is not a row number"),
     ("index\tprediction\n0\t1\n", "no prediction for 1 of the 2 rows"),

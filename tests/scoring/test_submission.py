@@ -122,5 +122,7 @@ def test_label_names_are_checked(runs):
 
 def test_selection_must_exist(runs):
   (runs / "QNLI/selection.json").write_text('{"best": "gone"}')
-  with pytest.raises(errors.UsageError, match="'gone', which is no directory"):
+  with pytest.raises(
+    errors.UsageError, match="'gone', which is not a directory"
+  ):
     submission.collect(runs)

@@ -68,7 +68,7 @@ def test_arms_are_compared_at_their_own_best_rates():
   [
     ([1.80, 1.91, 1.69], outcome_lib.SHARE, "below the baseline"),
     ([2.20, 2.29, 2.11], outcome_lib.DO_NOT_SHARE, "above the baseline"),
-    ([1.9, 2.3, 1.7], outcome_lib.CANNOT_TELL, "seeds would tell"),
+    ([1.9, 2.3, 1.7], outcome_lib.CANNOT_TELL, "seeds would show"),
     ([1.9], outcome_lib.CANNOT_TELL, "more than one seed"),
   ],
 )

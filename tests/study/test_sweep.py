@@ -178,7 +178,7 @@ def test_a_killed_sweep_goes_on(study, tmp_path):
   first.wait()
   stamp = finished.stat().st_mtime_ns
   status, output = _finish(_sweep(study, runs))
-  assert status == 1 and "another process is at this run" in output
+  assert status == 1 and "another process is working on this run" in output
   os.kill(worker, signal.SIGKILL)
   status, output = _finish(_sweep(study, runs))
   assert status == 0, output

@@ -79,7 +79,9 @@ def test_an_arm_with_a_control_is_dropped_by_it_and_the_control_stays():
   assert list(tuning_lib.dropped(tuning, losses)) == ["dear"]
   seeds = {arm: sum(p.arm == arm for p in losses) for arm in arms}
   assert seeds == {"baseline": 5, "short": 5, "cheap": 5, "dear": 3}
-  with pytest.raises(errors.UsageError, match="'shorter' is none of the arms"):
+  with pytest.raises(
+    errors.UsageError, match="'shorter' is not one of the arms"
+  ):
     _tuning(arms=arms, probes=[], controls={"cheap": "shorter"})
 
 
@@ -127,7 +129,7 @@ def test_a_study_goes_on_by_its_results_and_is_resumed_by_asking_again(
   "changes, message",
   [
     ({"arms": []}, "a table with arms"),
-    ({"baseline": "nobody"}, "'nobody' is none of the arms"),
+    ({"baseline": "nobody"}, "'nobody' is not one of the arms"),
     ({"learning_rates": [1e-3, 2e-3]}, "at least 3, ascending"),
     ({"learning_rates": [4e-3, 2e-3, 1e-3]}, "at least 3, ascending"),
     ({"learning_rates": ["fast", 1, 2]}, "tuning: ValueError"),

@@ -179,7 +179,7 @@ def test_checkpoint_of_another_size_is_refused(data_dir, tmp_path):
   path.write_text(path.read_text().replace("num_layers: 2", "num_layers: 3"))
   config = _config(data_dir, init_checkpoint=str(encoder))
   task = task_factory.get_task(config.task)
-  with pytest.raises(errors.UsageError, match="another architecture"):
+  with pytest.raises(errors.UsageError, match="different architecture"):
     task.initialize(task.build_model())
   with pytest.raises(errors.UsageError, match="no checkpoint at"):
     _config(data_dir, init_checkpoint=str(tmp_path))

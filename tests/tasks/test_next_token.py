@@ -63,7 +63,7 @@ class NextTokenTest(tf.test.TestCase):
   def test_what_would_show_the_answer_is_refused(self):
     for causal, masking in ((False, "next_token"), (True, "random")):
       config = self._config(causal=causal, masking=masking)
-      with self.assertRaisesRegex(errors.UsageError, "go together"):
+      with self.assertRaisesRegex(errors.UsageError, "needs a causal encoder"):
         task_factory.get_task(config.task).check_data()
     config = self._config(max_predictions_per_seq=3)
     with self.assertRaisesRegex(errors.UsageError, "must be 15"):

@@ -217,7 +217,7 @@ def test_a_broken_shard_is_named(records, tmp_path):
     _run(config, tmp_path / "run")
   assert path in str(e.value) and "records-0" not in str(e.value)
   assert "corrupted record at" in str(e.value)
-  assert f"after {sound} sound records" in str(e.value)
+  assert f"after {sound} good records" in str(e.value)
   assert "task.skip_bad_shards=true" in str(e.value)
 
 
@@ -257,6 +257,6 @@ def test_a_vanished_shard(records, tmp_path, skip, capsys):
       runner.controller.train(24)
       assert f"{path} cannot be read: back to" in capsys.readouterr().out
       return
-    with pytest.raises(bad_shards.BadShards, match="not there any more") as e:
+    with pytest.raises(bad_shards.BadShards, match="no longer exists") as e:
       runner.controller.train(24)
   assert path in str(e.value) and "records-0" not in str(e.value)

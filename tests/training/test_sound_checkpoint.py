@@ -63,7 +63,7 @@ def test_damage_is_found_wherever_it_is(
   found = sound_checkpoint.newest_sound(newest)
   assert found == str(copy / "ckpt-8")
   shown = capsys.readouterr().out
-  assert "ckpt-12 is damaged" in shown and "going on from" in shown
+  assert "ckpt-12 is damaged" in shown and "continuing from" in shown
   # The paths in the state are those of the copy, and none is made up.
   assert os.path.exists(found + _INDEX)
 

@@ -210,7 +210,7 @@ class TrainerTest(tf.test.TestCase, parameterized.TestCase):
     runner.controller.train(1)
     wider = {"task": {"model": {"encoder": {"any": {"hidden_size": 12}}}}}
     with self.assertRaisesRegex(
-      errors.UsageError, r"(?s)another architecture.*shapes that differ"
+      errors.UsageError, r"(?s)different architecture.*shapes that differ"
     ):
       tiny.make_runner(tiny.config_of(self.base, wider), directory)
     for layers, says in ((1, "only in the checkpoint"), (3, "only in the mod")):

@@ -42,7 +42,7 @@ class BeamRunner:
     except ImportError as error:
       raise errors.UsageError(
         f"--runner={self.name} needs Apache Beam ({error}); `make venv-beam` "
-        "installs it into an environment of its own."
+        "installs it in a separate environment."
       ) from error
     known = pipeline_options.PipelineOptions([]).get_all_options()
     for option in self.options:

@@ -108,7 +108,9 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   }
   finished = _finished(options, job)
   if finished:
-    console.print(f"{options.output_dir} is finished; there is nothing to do.")
+    console.print(
+      f"{options.output_dir} is already finished; there is nothing to do."
+    )
     return finished
   _refuse_strangers(options, settings, vocabulary)
   # First, since it refuses to go on with another job's files.

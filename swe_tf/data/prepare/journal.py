@@ -43,7 +43,7 @@ class Journal:
       if entries and entries[0] != job:
         raise errors.UsageError(
           f"{os.path.dirname(path)} holds an unfinished job with other "
-          "settings or inputs; repeat those, remove the folder, or choose "
+          "settings or inputs; use the same ones, remove the folder, or choose "
           "another."
         )
       self.done.update(entries[1:])

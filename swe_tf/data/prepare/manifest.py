@@ -111,7 +111,7 @@ def read(path: files.PathLike) -> dict[str, Any]:
   if isinstance(version, int) and version > _FORMAT_VERSION:
     raise errors.UsageError(
       f"{path}: format_version {version} is newer than this program, which "
-      f"knows {_FORMAT_VERSION}; update it."
+      f"supports {_FORMAT_VERSION}; update it."
     )
   if "kind" in content and not _has_splits(content):
     raise errors.UsageError(

@@ -144,7 +144,8 @@ def write_squad_directory(
       if earlier.get(key) != value:
         raise errors.UsageError(
           f"{path} has {key} {earlier.get(key)!r}, but now it is {value!r}; "
-          "prepare both splits alike, or choose another output."
+          "prepare both splits with the same settings, or choose another "
+          "output."
         )
     content = earlier
 

@@ -25,5 +25,5 @@ class Windows:
       raise errors.UsageError(
         f"max_seq_length ({self.max_seq_length}) leaves no token for the "
         f"paragraph after max_query_length ({self.max_query_length}) and 3 "
-        "special tokens; raise the one or lower the other."
+        "special tokens; raise the former or lower the latter."
       )

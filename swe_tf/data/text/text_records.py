@@ -84,8 +84,8 @@ def check(path: str, feature: str) -> None:
     found = tf.train.Example.FromString(record).features.feature
   except Exception as error:  # A broken file can raise anything.
     raise errors.UsageError(
-      f"cannot read a record of {path}; check that it is a TFRecord file and "
-      "whole."
+      f"cannot read a record of {path}; check that it is a complete TFRecord "
+      "file."
     ) from error
   if not found[feature].bytes_list.value:
     raise errors.UsageError(

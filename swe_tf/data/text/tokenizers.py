@@ -88,8 +88,8 @@ class CharacterTokenizer:
     if not vocabulary.is_of_characters:
       found = sorted(characters, key=len, reverse=True)[:3]
       raise errors.UsageError(
-        "a character vocabulary has single characters, the space among them, "
-        f"beside the special tokens, but this one has {found or 'none'}; use "
+        "a character vocabulary has single characters, including the space, "
+        f"and the special tokens, but this one has {found or 'none'}; use "
         "tokenizer: wordpiece, or write one with swe_tf.data.text.docstrings."
       )
     self.vocabulary = vocabulary

@@ -70,7 +70,8 @@ class Vocabulary:
     if len(set(tokens)) < len(tokens):
       twice, _ = collections.Counter(tokens).most_common(1)[0]
       raise errors.UsageError(
-        f"{name} has the token {twice!r} twice; each token has one line."
+        f"{name} has the token {twice!r} twice; each token must have only one "
+        "line."
       )
     return cls(tuple(tokens))
 

@@ -134,7 +134,7 @@ def test_bad_input_writes_nothing(tmp_path, options, changes, message):
 @pytest.mark.parametrize(
   "flags, message",
   [
-    (dict(jobs=2), "--jobs=2 is for the processes of this machine"),
+    (dict(jobs=2), "--jobs=2 is for processes on this machine"),
     (dict(runner=None, runner_option=("a=1",)), "a=1 needs --runner"),
     (dict(runner="DataflowRunner"), "--output_dir=out: .* gs://BUCKET/PATH"),
     (

@@ -161,5 +161,5 @@ def test_shards_of_records_are_those_of_the_same_lines(folder, tmp_path):
     paths = sorted((tmp_path / kind).glob("*.tfrecord"))
     shards[kind] = {path.name: path.read_bytes() for path in paths}
   assert len(shards["txt"]) == 3 and shards["txt"] == shards["tfrecord"]
-  with pytest.raises(errors.UsageError, match="--input is missing, or --tfds"):
+  with pytest.raises(errors.UsageError, match="either --input or --tfds"):
     command.Options(vocab="v", output_dir="o")
