@@ -90,7 +90,6 @@ def test_model_gardens_vit_under_the_stock_driver(load, tmp_path):
       reader.get_tensor(name)
       for name in reader.get_variable_to_shape_map()
       if re.search(r"_encoder_layers/\d+/_output_dense/kernel/\.ATT", name)
-      and name.startswith("model/")
     ]
     assert len(kernels) == 12
     equal = [np.array_equal(kernels[0], other) for other in kernels[1:]]

@@ -468,7 +468,6 @@ def test_the_demo(roots, monkeypatch):
 
 @pytest.mark.slow
 def test_a_pilot(trained, monkeypatch):
-  monkeypatch.setattr(pilot, "_RATE_FACTORS", (1.0,))
   monkeypatch.setattr(pilot, "_DROP_ABOVE", -1e9)
   config = yaml.safe_load(_inputs()["tiny.yaml"])
   config["trainer"] |= {
