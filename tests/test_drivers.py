@@ -179,6 +179,7 @@ def test_a_signal_saves_and_the_status_says_start_me_again(
   assert_same_weights(model_dir, straight)
 
 
+@pytest.mark.slow
 def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
   """Both drivers, data order and dropout included."""
   data_dir = samples.write_data(

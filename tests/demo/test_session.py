@@ -130,6 +130,7 @@ def test_bad_overrides_are_one_line(corpus, tmp_path):
     _train(tmp_path, corpus, "task.no_such=1")
 
 
+@pytest.mark.slow
 def test_the_command_without_sharing(corpus, tmp_path, monkeypatch, capsys):
   monkeypatch.setattr(docstrings, "write_corpus", lambda folder: corpus)
   override = f"{_OVERRIDE},task.sharing.mode=none"

@@ -96,7 +96,7 @@ def test_a_task_with_a_method_of_its_own_keeps_it(config):
   "binding, message",
   [
     ("sharing.mode = 'share'", "mode"),
-    ("sharing.recipe = 'few_loops'", "recipe=few_loops: how many layers"),
+    ("sharing.recipe = 'few_loops'", "recipe=few_loops: the number of layers"),
     ("growth.method = 'stacking'", "shares no weights"),
     ("sharing.untie_fracton = 0.1", "untie_fraction"),
   ],

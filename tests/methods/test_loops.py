@@ -258,19 +258,20 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
   def test_one_by_one_too(self, *arguments):
     self._check_the_slow_way(*arguments)
 
-  @parameterized.parameters(
-    {},
-    dict(
+  def test_resumed_equals_straight_and_layers_are_equal_while_shared(self):
+    self._check_resumed()
+
+  @pytest.mark.slow
+  def test_resumed_equals_straight_with_all_knobs(self):
+    self._check_resumed(
       share="kernels",
       untie_warmup_steps=2,
       shared_learning_rate_scale=0.5,
       second_moments="own",
       second_moment_passes=2,
-    ),
-  )
-  def test_resumed_equals_straight_and_layers_are_equal_while_shared(
-    self, **sharing
-  ):
+    )
+
+  def _check_resumed(self, **sharing):
     override = _override(
       dict(loops=1, until_step=2),
       dict(loops=2, until_step=3),
@@ -371,7 +372,7 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     ([dict(until_step=2)], {}, "without a number of loops"),
     ([dict(loops=2), dict(loops=2)], {}, "2 after 2"),
     ([dict(loops=2, until_step=5)], {}, "end at step 5"),
-    ([dict(loops=2)], {"rule": "adaptive"}, "go with 'fixed' only"),
+    ([dict(loops=2)], {"rule": "adaptive"}, "loops need 'fixed'"),
     ([dict(loops=2)], {"mode": "none"}, "'baseline', which ties no layers"),
     ([], {"own_layers": 2}, r"own_layers \(2\).* of 4 layers at least one"),
     ([], {"own_layers": -1}, r"own_layers \(-1\) must be at least 0"),
