@@ -212,16 +212,29 @@ def run(options: Options) -> int:
   console.print(f"curves: {picture}", soft_wrap=True)
   files.write_json(
     files.as_path(options.output_dir) / "pilot.json",
-    {
-      "steps": steps,
-      "arms": list(study.tuning.arms),
-      "verdict": verdict.word,
-      "reason": verdict.reason,
-      "dropped": tuning_lib.dropped(study.tuning, losses),
-      "outcomes": {a: dataclasses.asdict(o) for a, o in outcomes.items()},
-    },
+    _finite(
+      {
+        "steps": steps,
+        "arms": list(study.tuning.arms),
+        "verdict": verdict.word,
+        "reason": verdict.reason,
+        "dropped": tuning_lib.dropped(study.tuning, losses),
+        "outcomes": {a: dataclasses.asdict(o) for a, o in outcomes.items()},
+      }
+    ),
   )
   return int(failed)
+
+
+def _finite(value: Any) -> Any:
+  """Replaces what JSON does not have, such as a loss that diverged, by None."""
+  if isinstance(value, Mapping):
+    return {name: _finite(each) for name, each in value.items()}
+  if isinstance(value, (list, tuple)):
+    return [_finite(each) for each in value]
+  if isinstance(value, float) and not math.isfinite(value):
+    return None
+  return value
 
 
 def _notes(

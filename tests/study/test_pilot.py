@@ -1,6 +1,7 @@
 """`swe pilot`: its plan, its budget, and a case in which sharing must win."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.commands import pilot as pilot_command
 from swe_tf.configs import cost
 from swe_tf.study import experiments
 from swe_tf.study import pilot
@@ -76,6 +78,13 @@ def test_what_is_planned_beyond_algorithm_1_is_an_arm_of_its_own(config):
   assert sharing["untie_fraction"] == pytest.approx(0.2)
   assert sharing["loops"][0]["until_fraction"] == pytest.approx(0.1)
   experiments.make_configs(study)
+
+
+def test_an_arm_that_diverged_can_be_written():
+  outcomes = {"swe": {"loss": math.inf, "flops": [math.nan, 0.5], "seeds": 2}}
+  assert pilot_command._finite(outcomes) == {
+    "swe": {"loss": None, "flops": [None, 0.5], "seeds": 2}
+  }
 
 
 def test_what_counts_steps_is_cut_down_too(config):
