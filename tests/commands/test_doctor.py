@@ -50,14 +50,7 @@ def test_a_sound_run_and_all_faults_of_another(flags, tmp_path, capsys):
 
 def test_fine_tuning(tmp_path, capsys):
   data_dir = samples.write_data("SST-2", tmp_path, count=8, real=False)
-  encoder = samples.write_encoder(
-    tmp_path / "encoder",
-    data_dir,
-    hidden_size=16,
-    num_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-  )
+  encoder = samples.write_encoder(tmp_path / "encoder", data_dir)
   options = doctor.Options(
     experiment="swe/glue",
     params_override=f"task.data_dir={data_dir},task.init_checkpoint={encoder}",
