@@ -21,6 +21,7 @@ Table = Mapping[str, Any]
 _CHOICES = {
   "share": (units_lib.ALL, units_lib.KERNELS),
   "second_moments": (method_lib.COPY, method_lib.OWN),
+  "untied_as": ("copies", "noise", "redraw", "identity"),
 }
 _LEAST = {"untie_warmup_steps": 0, "own_layers": 0, "second_moment_passes": 1}
 

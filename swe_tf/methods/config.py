@@ -75,6 +75,9 @@ class SharingConfig(base_config.Config):
       layer's.
     second_moment_passes: For `own`, the number of batches to measure on. They
       are the next batches of the run, and no weight changes meanwhile.
+    untied_as: What the layers are right after untying: `copies` of their stem,
+      as in Algorithm 1; or copies with `noise`; with half of their entries
+      redrawn (`redraw`); or new layers that start as the `identity`.
     recipe: The name of a set of the fields above (`recipes.py`) that was tried
       and measured; the fields themselves must then be left alone.
     bindings: Gin's bindings of the method that no field above expresses; filled
@@ -97,5 +100,6 @@ class SharingConfig(base_config.Config):
   untie_warmup_steps: int = 0
   second_moments: str = "copy"
   second_moment_passes: int = 50
+  untied_as: str = "copies"
   recipe: str = ""
   bindings: list[str] = dataclasses.field(default_factory=list)

@@ -25,6 +25,7 @@ KNOBS = {
   "shared_learning_rate_scale": 1.0,
   "untie_warmup_steps": 0,
   "second_moments": COPY,
+  "untied_as": "copies",
 }
 
 

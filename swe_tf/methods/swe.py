@@ -29,6 +29,7 @@ from swe_tf.methods import method as method_lib
 from swe_tf.methods import plans
 from swe_tf.methods import rules
 from swe_tf.methods import second_moments as second_moments_lib
+from swe_tf.methods import untied_as as untied_as_lib
 from swe_tf.methods import views as views_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import diagnostics
@@ -50,6 +51,7 @@ class SharingPhases(phases.Phases):
     loops: loops_lib.LoopSchedule,
     views: Mapping[int, tf_keras.Model],
     second_moments: second_moments_lib.SecondMoments | None = None,
+    untied_as: tuple[str, int] = (untied_as_lib.COPIES, 0),
   ):
     """Initializes the phases.
 
@@ -61,12 +63,14 @@ class SharingPhases(phases.Phases):
         none for the whole stack.
       second_moments: Measures each layer's second moments at untying; if None,
         each layer keeps those of the stem.
+      untied_as: What the layers are right after untying, and the seed of it.
     """
     self.optimizer = optimizer
     self.rule = rule
     self._loops = loops
     self._views = views
     self._second_moments = second_moments
+    self._untied_as = untied_as
     self._name_before: str | None = None
 
   @property
@@ -131,6 +135,7 @@ class SharingPhases(phases.Phases):
       return None
     self.optimizer.split(groups)
     if not self.is_shared:
+      untied_as_lib.break_symmetry(self.optimizer.plan, *self._untied_as)
       if self._second_moments is not None:
         self._second_moments.measure(step)
       return f"untied {before} after step {step}"
@@ -194,7 +199,15 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     optimizer.build(ingredients.model.trainable_variables)
     views = _views(ingredients, plan, loops)
   return phases.Training(
-    optimizer, SharingPhases(optimizer, rule, loops, views, own_moments)
+    optimizer,
+    SharingPhases(
+      optimizer,
+      rule,
+      loops,
+      views,
+      own_moments,
+      (sharing.untied_as, getattr(config.task, "seed", 0)),
+    ),
   )
 
 

@@ -52,6 +52,7 @@ class Tuning:
     probes: Arms that get the other rates only if they do well at the middle
       one.
     unseeded: Arms that run with the first seed only.
+    kept: Arms that are never dropped, besides the baseline and the controls.
     controls: By arm, the baseline to compare it with instead.
   """
 
@@ -64,11 +65,12 @@ class Tuning:
   drop_above: float = math.inf
   probes: tuple[str, ...] = ()
   unseeded: tuple[str, ...] = ()
+  kept: tuple[str, ...] = ()
   controls: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self):
     pairs = self.controls.items()
-    names = [self.baseline, *self.probes, *self.unseeded]
+    names = [self.baseline, *self.probes, *self.unseeded, *self.kept]
     names += [name for pair in pairs for name in pair]
     unknown = [name for name in names if name not in self.arms]
     if unknown:
@@ -165,7 +167,7 @@ def dropped(tuning: Tuning, losses: Losses) -> dict[str, str]:
   reasons = {}
   middle = tuning.middle_rate
   for arm in tuning.arms:
-    if arm == tuning.baseline or arm in tuning.controls.values():
+    if arm in (tuning.baseline, *tuning.kept, *tuning.controls.values()):
       continue
     control = tuning.controls.get(arm, tuning.baseline)
     rates = rates_of(tuning, losses, arm)
