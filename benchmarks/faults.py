@@ -227,7 +227,7 @@ def _unfinished(
 
 def _difference(checkpoint: str, other: str) -> str:
   """Returns what differs between two checkpoints; empty if nothing does."""
-  from swe_tf.runs import difference
+  from swe_tf.analysis import difference
 
   if why := _why_unreadable(other):
     return why

@@ -18,9 +18,9 @@ import time
 
 import tensorflow as tf
 
-from swe_tf.study import experiments
-from swe_tf.study import study_file
-from swe_tf.study import tuning
+from swe_tf.studies import experiments
+from swe_tf.studies import study_file
+from swe_tf.studies import tuning
 from swe_tf.training import runner
 
 ARMS = ("baseline", "stacking", "loops1", "loops3")

@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from benchmarks import model
 from official.core import train_utils
-from swe_tf.doctor import steps
+from swe_tf.doctor.tpu import steps
 from swe_tf.tasks import masked_lm
 from swe_tf.training import trainer as trainer_lib
 

@@ -31,7 +31,7 @@ from absl import logging
 import tensorflow as tf
 
 from benchmarks import model
-from swe_tf.doctor import steps
+from swe_tf.doctor.tpu import steps
 from swe_tf.modeling import encoder
 
 # The model computes on tokens, the optimizer on weights: few tokens per step, a

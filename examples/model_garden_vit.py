@@ -17,7 +17,7 @@ import tensorflow as tf
 import vit
 import yaml
 
-from swe_tf.runs import scalars
+from swe_tf.analysis import scalars
 
 GIN = pathlib.Path(__file__).resolve().parents[1] / "gin"
 STEPS, BATCH, PEAK = 200, 32, 5e-4

@@ -17,8 +17,8 @@ from typing import Any
 from experiments import draw_map
 from experiments import map_measures as measures
 from swe_tf import files
-from swe_tf.runs import intervals
-from swe_tf.study import outcome as outcome_lib
+from swe_tf.analysis import intervals
+from swe_tf.studies import outcome as outcome_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 import pathlib
 
-from swe_tf.runs import intervals
-from swe_tf.study import outcome as outcome_lib
+from swe_tf.analysis import intervals
+from swe_tf.studies import outcome as outcome_lib
 
 Records = Sequence[outcome_lib.Record]
 

@@ -1,6 +1,6 @@
 """What an arm of the map saves, and the verdict by the rule of its study.
 
-All are functions of the runs of one regime. `swe_tf.study.outcome` compares
+All are functions of the runs of one regime. `swe_tf.studies.outcome` compares
 seed by seed; these measure several seeds together.
 """
 
@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from swe_tf.runs import intervals
-from swe_tf.runs import scalars
-from swe_tf.study import outcome as outcome_lib
+from swe_tf.analysis import intervals
+from swe_tf.analysis import scalars
+from swe_tf.studies import outcome as outcome_lib
 
 SEEDS = 3  # An arm with fewer was dropped.
 _DRAWS = 10_000

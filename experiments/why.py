@@ -31,9 +31,9 @@ from swe_tf import files
 from swe_tf.methods import second_moments
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import slots
-from swe_tf.study import experiments
-from swe_tf.study import study_file
-from swe_tf.study import tuning
+from swe_tf.studies import experiments
+from swe_tf.studies import study_file
+from swe_tf.studies import tuning
 from swe_tf.training import runner
 
 _BATCHES = 24

@@ -34,10 +34,8 @@ ORDER = (
   ("convert",),
   # Registers all experiments by being imported: for whoever looks one up.
   ("registry",),
-  ("runs",),
-  ("finetune", "study", "report", "doctor"),
-  # What `swe demo` does; the command has only its flags.
-  ("demo",),
+  ("analysis",),
+  ("studies", "doctor"),
   ("commands",),
   ("cli",),
   ("train", "__init__"),

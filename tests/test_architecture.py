@@ -18,12 +18,12 @@ _LIGHT_MODULES = {
 }
 _LIGHT_ROOMS = {
   *("errors", "files", "yaml_files", "plugins", "library", "scoring"),
-  *("runs", "study", "report", "demo", "commands", "cli", "__init__"),
+  *("studies", "analysis", "commands", "cli", "__init__"),
 }
 _HEAVY_MODULES = {
-  "swe_tf.study.experiments",  # Builds experiments.
-  "swe_tf.study.jobs",  # Trains them.
-  "swe_tf.study.pilot",  # Cuts them down.
+  "swe_tf.studies.experiments",  # Builds experiments.
+  "swe_tf.studies.jobs",  # Trains them.
+  "swe_tf.studies.pilot",  # Cuts them down.
 }
 
 

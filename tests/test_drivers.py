@@ -19,7 +19,7 @@ import tensorflow as tf
 import yaml
 
 from tests import tiny
-from tests.finetune import samples
+from tests.studies.finetune import samples
 
 ROOT = pathlib.Path(__file__).parent.parent
 STOCK = ["official.nlp.train", f"--gin_file={ROOT}/gin/swe.gin"]

@@ -22,8 +22,8 @@ from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.text import budget
 from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
-from swe_tf.study import experiments
-from swe_tf.study import study_file
+from swe_tf.studies import experiments
+from swe_tf.studies import study_file
 from swe_tf.training import trainer as trainer_lib
 from tests import tiny
 

@@ -8,8 +8,8 @@ import pytest
 
 from experiments import build_map
 from experiments import map_measures
-from swe_tf.study import outcome as outcome_lib
-from swe_tf.study import study_file
+from swe_tf.studies import outcome as outcome_lib
+from swe_tf.studies import study_file
 
 _FIELDS = [
   "regime",

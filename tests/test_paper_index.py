@@ -7,7 +7,7 @@ import pytest
 
 from experiments import paper_index
 from swe_tf import cli
-from swe_tf.study import study_file
+from swe_tf.studies import study_file
 
 _ROOT = paper_index.ROOT
 _NEEDED = [f"Table {n}" for n in range(1, 6)]

@@ -6,12 +6,12 @@ import pytest
 
 from swe_tf import errors
 from swe_tf import yaml_files
+from swe_tf.analysis import build
+from swe_tf.analysis import output
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
-from swe_tf.report import build
-from swe_tf.report import output
-from swe_tf.study import study_file
-from tests.report import fake_runs
+from swe_tf.studies import study_file
+from tests.analysis import fake_runs
 
 
 def test_yaml_makes_no_objects(tmp_path):

@@ -27,15 +27,15 @@ from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.demo import experiment as demo
-from swe_tf.doctor import tpu
+from swe_tf.doctor.tpu.programs import programs as tpu
 from swe_tf.scoring import glue_predictions
-from swe_tf.study import pilot
+from swe_tf.studies import pilot
+from swe_tf.studies.demo import experiment as demo
 from swe_tf.training import sound_checkpoint
 from tests import tiny
+from tests.analysis import fake_runs
 from tests.convert import test_huggingface_import as huggingface
 from tests.data import corpus
-from tests.report import fake_runs
 
 matplotlib.get_cachedir()  # It is made in the home, once.
 _RAM = "ram://urls"

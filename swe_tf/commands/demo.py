@@ -32,7 +32,7 @@ class Options:
 
 def run(options: Options) -> None:
   """Runs the demo."""
-  from swe_tf.demo import session
+  from swe_tf.studies.demo import session
 
   logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
   session.run(options.output_dir, options.params_override)

@@ -13,8 +13,8 @@ from absl import logging
 from rich import console as rich_console
 
 from swe_tf import errors
+from swe_tf.analysis import difference as difference_lib
 from swe_tf.commands import options as options_lib
-from swe_tf.runs import difference as difference_lib
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ from swe_tf import files
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
-from swe_tf.doctor import topologies
+from swe_tf.doctor.tpu import topologies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,12 +74,12 @@ def run(options: Options) -> None:
   files.check_output_dir(options.output_dir, "output_dir")
   # TensorFlow takes seconds to import.
   from swe_tf.doctor import experiment
-  from swe_tf.doctor import fit
-  from swe_tf.doctor import lowering
-  from swe_tf.doctor import slices
-  from swe_tf.doctor import steps
-  from swe_tf.doctor import tpu
-  from swe_tf.doctor import tpu_summary
+  from swe_tf.doctor.tpu import fit
+  from swe_tf.doctor.tpu import lowering
+  from swe_tf.doctor.tpu import slices
+  from swe_tf.doctor.tpu import steps
+  from swe_tf.doctor.tpu import summary as tpu_summary
+  from swe_tf.doctor.tpu.programs import programs as tpu
 
   versions = tpu.require_compiler()
   config = experiment.read_config(options)

@@ -25,11 +25,11 @@ from swe_tf import files
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.data.prepare import prepared_data
-from swe_tf.finetune import execution
-from swe_tf.finetune import protocol
-from swe_tf.finetune import table as table_lib
-from swe_tf.runs import launcher
 from swe_tf.scoring import column
+from swe_tf.studies import launcher
+from swe_tf.studies.finetune import execution
+from swe_tf.studies.finetune import protocol
+from swe_tf.studies.finetune import table as table_lib
 
 
 @dataclasses.dataclass(frozen=True)

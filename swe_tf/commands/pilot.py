@@ -27,9 +27,9 @@ from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
 from swe_tf.commands import sweep as sweep_command
-from swe_tf.runs import launcher
-from swe_tf.study import budget
-from swe_tf.study import outcome as outcome_lib
+from swe_tf.studies import budget
+from swe_tf.studies import launcher
+from swe_tf.studies import outcome as outcome_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _steps(options: Options, config: Any, console) -> int:
   """Returns the steps of each run that fit the budget."""
   if options.steps is not None:
     return options.steps
-  from swe_tf.study import pilot
+  from swe_tf.studies import pilot
 
   assert options.hours is not None
   plan = files.as_path(options.output_dir) / "pilot.json"
@@ -82,7 +82,7 @@ def _steps(options: Options, config: Any, console) -> int:
   console.print("timing a step of the baseline ...")
   with launcher.workers(options.jobs, uses=trial.overrides) as workers:
     timing = workers[0].run(
-      "swe_tf.study.pilot:time_step",
+      "swe_tf.studies.pilot:time_step",
       {"experiment": options.experiment, "overrides": trial.overrides},
     )
   console.print(
@@ -164,9 +164,9 @@ def run(options: Options) -> int:
   console = rich_console.Console()
   console.print("starting TensorFlow and reading the plan ...")
   from swe_tf.doctor import experiment
-  from swe_tf.study import experiments
-  from swe_tf.study import pilot
-  from swe_tf.study import tuning as tuning_lib
+  from swe_tf.studies import experiments
+  from swe_tf.studies import pilot
+  from swe_tf.studies import tuning as tuning_lib
 
   config = experiment.read_config(options)
   steps = _steps(options, config, console)

@@ -13,9 +13,9 @@ import dataclasses
 from absl import logging
 
 from swe_tf import files
+from swe_tf.analysis import build
+from swe_tf.analysis import output
 from swe_tf.commands import options as options_lib
-from swe_tf.report import build
-from swe_tf.report import output
 
 
 @dataclasses.dataclass(frozen=True)

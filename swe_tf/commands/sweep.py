@@ -23,12 +23,12 @@ from swe_tf import files
 from swe_tf import library
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
-from swe_tf.runs import launcher
-from swe_tf.runs import status
-from swe_tf.runs import sweep as sweep_lib
-from swe_tf.study import early as study_early
-from swe_tf.study import hparams
-from swe_tf.study import study_file
+from swe_tf.studies import early as study_early
+from swe_tf.studies import hparams
+from swe_tf.studies import launcher
+from swe_tf.studies import status
+from swe_tf.studies import study_file
+from swe_tf.studies import sweep as sweep_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +153,7 @@ def run(options: Options) -> int:
       checked.append(data)
   console.print(f"starting TensorFlow and checking {len(study.runs)} runs ...")
   from swe_tf.configs import cost
-  from swe_tf.study import experiments
+  from swe_tf.studies import experiments
 
   logging.set_verbosity(logging.ERROR)
   configs = dict(experiments.make_configs(study, options.params_override))
@@ -187,7 +187,7 @@ def _make_sweep(
   output_dir: str,
   shard: tuple[int, int] = (0, 1),
 ) -> sweep_lib.Sweep:
-  from swe_tf.study import experiments
+  from swe_tf.studies import experiments
 
   return sweep_lib.Sweep(
     experiments.make_runs(study, configs),
@@ -220,7 +220,7 @@ def run_study(
   Returns:
     Whether a run failed.
   """
-  from swe_tf.study import experiments
+  from swe_tf.studies import experiments
 
   configs = dict(configs)
   entropy = experiments.unigram_entropy(configs[study.runs[0].name])

@@ -19,8 +19,8 @@ from rich import console as rich_console
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
-from swe_tf.runs import actions
-from swe_tf.runs import progress as progress_lib
+from swe_tf.studies import actions
+from swe_tf.studies import progress as progress_lib
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from swe_tf.commands import doctor
 from swe_tf.commands import doctor_cost
 from swe_tf.commands import doctor_tpu
 from tests import tiny
-from tests.finetune import samples
+from tests.studies.finetune import samples
 
 
 @pytest.fixture(name="flags")

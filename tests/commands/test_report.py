@@ -7,9 +7,9 @@ import pytest
 
 from swe_tf import errors
 from swe_tf.commands import report
-from tests.report.fake_runs import config
-from tests.report.fake_runs import swe
-from tests.report.fake_runs import write_run
+from tests.analysis.fake_runs import config
+from tests.analysis.fake_runs import swe
+from tests.analysis.fake_runs import write_run
 
 
 def _report(runs, output_dir):

@@ -16,8 +16,8 @@ from swe_tf.configs import early
 from swe_tf.configs import override_text
 from swe_tf.data import presence
 from swe_tf.modeling import checkpoint_files
-from swe_tf.study import early as study_early
-from swe_tf.study import study_file
+from swe_tf.studies import early as study_early
+from swe_tf.studies import study_file
 
 ROOT = pathlib.Path(__file__).parents[2]
 RECORDS = "swe/bert_pretraining"

@@ -9,8 +9,8 @@ from tensorflow.python.distribute import tpu_strategy
 from tensorflow.python.distribute import tpu_values
 import tf_keras
 
-from swe_tf.doctor import one_replica
-from swe_tf.doctor import steps
+from swe_tf.doctor.tpu import one_replica
+from swe_tf.doctor.tpu import steps
 from swe_tf.training import micro_batches
 from tests import tiny
 

@@ -5,8 +5,8 @@ import tensorflow as tf
 from tensorflow.compiler.xla.service import hlo_pb2
 
 from swe_tf.configs import cost as cost_lib
-from swe_tf.doctor import lowering
-from swe_tf.doctor import steps
+from swe_tf.doctor.tpu import lowering
+from swe_tf.doctor.tpu import steps
 from tests import tiny
 
 _REPLICAS = 4

@@ -7,12 +7,12 @@ import pytest
 
 from swe_tf import errors
 from swe_tf.configs import cost as cost_lib
-from swe_tf.doctor import fit
-from swe_tf.doctor import lowering
-from swe_tf.doctor import slices
-from swe_tf.doctor import topologies
-from swe_tf.doctor import tpu
-from swe_tf.doctor import tpu_summary
+from swe_tf.doctor.tpu import fit
+from swe_tf.doctor.tpu import lowering
+from swe_tf.doctor.tpu import slices
+from swe_tf.doctor.tpu import summary as tpu_summary
+from swe_tf.doctor.tpu import topologies
+from swe_tf.doctor.tpu.programs import programs as tpu
 from tests import tiny
 
 

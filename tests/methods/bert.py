@@ -5,7 +5,7 @@ import tensorflow as tf
 import tf_keras
 
 from official.nlp.tasks import masked_lm
-from swe_tf.doctor import steps
+from swe_tf.doctor.tpu import steps
 from tests import tiny
 
 _HEAD = {"inner_dim": 6, "num_classes": 2, "name": "next_sentence"}

@@ -15,7 +15,7 @@ from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.data.prepare import prepared_data
 from tests import tiny
-from tests.finetune import samples
+from tests.studies.finetune import samples
 
 _YAMLS = pathlib.Path(__file__).parents[2] / "experiments" / "finetuning"
 

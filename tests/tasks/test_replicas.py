@@ -13,10 +13,10 @@ import tf_keras
 from swe_tf import errors
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
-from swe_tf.finetune import predictions
+from swe_tf.studies.finetune import predictions
 from tests import tiny
-from tests.finetune import samples
 from tests.sharing import toy
+from tests.studies.finetune import samples
 
 _STEPS = 3
 # 30 = 12 + 12 + 6: of 4 replicas, two have no examples in the last batch.

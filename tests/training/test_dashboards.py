@@ -8,8 +8,8 @@ from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata
 
+from swe_tf.analysis import scalars
 from swe_tf.modeling import registry
-from swe_tf.runs import scalars
 from tests import tiny
 
 _INTERVAL, _TAU, _STEPS = 4, 5, 12

@@ -16,8 +16,8 @@ from swe_tf import errors
 from swe_tf.training import micro_batches
 from swe_tf.training import resumable
 from tests import tiny
-from tests.finetune import samples
 from tests.sharing import toy
+from tests.studies.finetune import samples
 
 _TAU, _STEPS = 2, 4
 # Adam divides by |g| + epsilon; see `toy`.

@@ -1,0 +1,1 @@
+"""The TPU compiler, without a TPU: what a step would take."""

@@ -1,0 +1,150 @@
+"""The experiments of a study's runs, checked before the first one starts."""
+
+from collections.abc import Container, Mapping
+import math
+from typing import Any
+
+import numpy as np
+
+from official.core import config_definitions as cfg
+from official.core import exp_factory
+from official.core import task_factory
+from swe_tf import errors
+from swe_tf import files
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf import yaml_files
+from swe_tf.configs import cost
+from swe_tf.configs import experiment as experiment_lib
+from swe_tf.configs import parsing
+from swe_tf.modeling import registry as encoders
+from swe_tf.studies import axes
+from swe_tf.studies import study_file
+from swe_tf.studies import sweep
+
+Configs = Mapping[str, cfg.ExperimentConfig]
+
+
+def make_config(
+  study: study_file.Study, run: study_file.Run, params_override: str = ""
+) -> cfg.ExperimentConfig:
+  """Returns the experiment of a run, validated.
+
+  Args:
+    study: The study.
+    run: The run.
+    params_override: Overrides for every run, applied last; as for `swe train`.
+
+  Raises:
+    UsageError: If the experiment is not valid.
+  """
+  try:
+    config = exp_factory.get_exp_config(study.experiment)
+    if not isinstance(config, experiment_lib.SharingExperimentConfig):
+      raise errors.UsageError(
+        f"experiment {study.experiment} does not share weights; use "
+        "swe/bert_pretraining or swe/bert_pretraining_text."
+      )
+    base = [yaml_files.read(path) for path in study.config_files]
+    for overrides in (*base, study.overrides, *run.own):
+      config.override(overrides, is_strict=True)
+    encoder = encoders.encoder_of(config.task.as_dict())
+    if encoder is None:
+      raise errors.UsageError(
+        f"the encoder of {study.experiment} is not known; register its family "
+        "in swe_tf.modeling.registry."
+      )
+    for axis, value in run.point.items():
+      if axis in axes.KNOWN:
+        config.override(axes.overrides_of(axis, value, encoder), is_strict=True)
+    config = parsing.apply_overrides(config, params_override)
+    if "units" in run.point:
+      axes.check_units(run.point["units"], encoder.num_layers)
+    config.validate()
+  except (LookupError, AttributeError, ValueError) as error:
+    raise errors.UsageError(f"run {run.name}: {error}") from error
+  return config
+
+
+def make_configs(study: study_file.Study, params_override: str = "") -> Configs:
+  """Returns the experiments of all runs by name; checks their data too."""
+  configs, checked = {}, set()
+  for run in study.runs:
+    config = make_config(study, run, params_override)
+    data = repr((config.task.train_data, config.task.validation_data))
+    if data not in checked:
+      task = task_factory.get_task(config.task)
+      if hasattr(task, "check_data"):
+        task.check_data()
+      checked.add(data)
+    configs[run.name] = config
+  return configs
+
+
+def make_runs(study: study_file.Study, configs: Configs) -> list[sweep.Run]:
+  """Returns the runs of a study in the form that a sweep takes."""
+  return [
+    sweep.Run(
+      name=run.name,
+      function="swe_tf.studies.jobs:train",
+      arguments={
+        "experiment": study.experiment,
+        "metrics": list(study.metrics),
+      },
+      config=configs[run.name].as_dict(),
+      about={"axes": dict(run.point)},
+      cost=cost.training_flops(configs[run.name]),
+    )
+    for run in study.runs
+  ]
+
+
+def losses_of(
+  sweep_: sweep.Sweep, study: study_file.Study, failures: Container[str] = ()
+) -> dict[str, float]:
+  """Returns the final losses so far by run; infinity for a failed run."""
+  losses = {run.name: math.inf for run in study.runs if run.name in failures}
+  for name, result in sweep_.results().items():
+    loss = result["metrics"][study.metrics[0]]
+    losses[name] = loss if math.isfinite(loss) else math.inf
+  return losses
+
+
+def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
+  """Returns the experiment of a run from its saved config, validated.
+
+  Args:
+    experiment: The name of the base experiment. It supplies the parameters that
+      did not exist when the file was written.
+    path: The file, which has all parameters.
+  """
+  config = exp_factory.get_exp_config(experiment)
+  config.override(yaml_files.read(path), is_strict=False)
+  config.validate()
+  return config
+
+
+def unigram_entropy(config: cfg.ExperimentConfig) -> float | None:
+  """Returns the entropy in nats of the tokens to predict in validation.
+
+  None for a task that does not predict tokens.
+
+  It is the loss of the best model that ignores the context: a model that is not
+  below it has learned how frequent tokens are, and nothing else.
+  """
+  dataset = task_factory.get_task(config.task).build_inputs(
+    config.task.validation_data
+  )
+  steps = config.trainer.validation_steps
+  batches: list[Any] = list(
+    dataset.take(steps if steps > 0 else -1).as_numpy_iterator()
+  )
+  asks = [isinstance(b, Mapping) and "masked_lm_ids" in b for b in batches]
+  if not batches or not all(asks):
+    return None
+  ids, weights = (
+    np.concatenate([batch[f"masked_lm_{name}"].ravel() for batch in batches])
+    for name in ("ids", "weights")
+  )
+  counts = np.bincount(ids, weights)
+  share = counts[counts > 0] / counts.sum()
+  return float(-(share * np.log(share)).sum())

@@ -1,0 +1,296 @@
+"""A pilot: whether sharing would pay for a planned run, on its own data.
+
+The planned experiment is cut down to a budget, with its schedule decayed to 0
+at the last step, and trained by the arms that matter: the baseline, equal
+initial weights, SWE as planned, and the recipe. An arm whose steps cost less is
+judged against a baseline of its own, with as few FLOPs and fully decayed. All
+arms get the same three learning rates; those that are not far behind get more
+seeds.
+
+A pilot is a tuned study (`tuning.py`), run like any sweep. The final loss of
+short runs decides, so the verdict is about runs of that length.
+"""
+
+from collections.abc import Mapping
+import contextlib
+import math
+import time
+from typing import Any
+
+from official.core import config_definitions as cfg
+from official.core import exp_factory
+from swe_tf import errors
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.configs import cost
+from swe_tf.methods import catalog
+from swe_tf.methods import config as config_lib
+from swe_tf.methods import growth
+from swe_tf.methods import recipes
+from swe_tf.methods import rules
+from swe_tf.modeling import registry as encoders
+from swe_tf.studies import budget
+from swe_tf.studies import study_file
+from swe_tf.studies import worker
+from swe_tf.training import runner as runner_lib
+
+BASELINE, SWE, PLANNED = catalog.BASELINE, catalog.SWE, "planned"
+EQUAL_INIT = "equal_init"
+RECIPE = "one_loop"
+_RATE_FACTORS = (0.5, 1.0, 2.0)
+_VALIDATIONS = budget.VALIDATIONS
+# An arm that is further behind gets no more seeds.
+_DROP_ABOVE = 0.05
+_TIMED_STEPS = 5
+# Fields of `task.sharing`, besides tau and stages.
+_COUNTS_OF_STEPS = ("check_interval", "untie_warmup_steps")
+
+
+def make_study(
+  experiment: str, config: cfg.ExperimentConfig, steps: int, seeds: int
+) -> study_file.Study:
+  """Returns the pilot of a planned run, as a study.
+
+  Args:
+    experiment: The name of the experiment.
+    config: The planned experiment, validated.
+    steps: The number of steps of each run.
+    seeds: How many seeds the best rates get.
+
+  Raises:
+    UsageError: If the plan cannot be cut down.
+  """
+  arms, controls = _arms(config, steps), {}
+  overrides = _cut_down(config, steps)
+  study = study_file.Study(
+    experiment=experiment,
+    config_files=(),
+    overrides=overrides,
+    metrics=("validation_loss",),
+    runs=(),
+  )
+  for arm, validations in _cheaper(study, arms).items():
+    controls[arm] = f"{BASELINE}{100 * validations // _VALIDATIONS}"
+    few = validations * overrides["trainer"]["validation_interval"]
+    arms[controls[arm]] = arms[BASELINE] | {"trainer": {"train_steps": few}}
+  tuning = {
+    "arms": arms,
+    "controls": controls,
+    "baseline": BASELINE,
+    "learning_rates": [_peak(config) * factor for factor in _RATE_FACTORS],
+    "seeds": list(range(seeds)),
+    "most_rates": len(_RATE_FACTORS),
+    "drop_above": _DROP_ABOVE,
+  }
+  return study_file.tuned(study, tuning, "the pilot")
+
+
+def most_runs(study: study_file.Study) -> int:
+  """Returns how many runs there are if no arm is dropped."""
+  assert study.tuning is not None
+  arms, seeds = len(study.tuning.arms), len(study.tuning.seeds)
+  return arms * (len(_RATE_FACTORS) + seeds - 1)
+
+
+def sharing_arms(study: study_file.Study) -> list[str]:
+  """Returns the arms that share weights."""
+  assert study.tuning is not None
+  controls = (BASELINE, EQUAL_INIT, *study.tuning.controls.values())
+  return [arm for arm in study.tuning.arms if arm not in controls]
+
+
+def _cheaper(
+  study: study_file.Study, arms: Mapping[str, Any]
+) -> dict[str, int]:
+  """Returns how many validations a baseline with as few FLOPs has, by arm.
+
+  Only for arms whose steps cost less. Rounded up, in favour of the baseline.
+  """
+  costs = {}
+  for arm, overrides in arms.items():
+    loops = overrides["task"]["sharing"].get("loops")
+    if arm != BASELINE and not loops:
+      continue
+    config = exp_factory.get_exp_config(study.experiment)
+    for each in (study.overrides, overrides):
+      config.override(each, is_strict=False)
+    config.validate()
+    # Only BERT has a cost model; other models go without such a control.
+    with contextlib.suppress(errors.UsageError):
+      costs[arm] = cost.training_flops(config)
+  base = costs.pop(BASELINE, 0)
+  return {
+    arm: math.ceil(_VALIDATIONS * flops / base) for arm, flops in costs.items()
+  }
+
+
+def _peak(config: cfg.ExperimentConfig) -> float:
+  rate = config.trainer.optimizer_config.learning_rate
+  if rate.type != "polynomial":
+    raise errors.UsageError(
+      f"trainer.optimizer_config.learning_rate.type is {rate.type!r}; a pilot "
+      "can only shorten polynomial schedules."
+    )
+  return float(rate.polynomial.initial_learning_rate)
+
+
+def _arms(
+  config: cfg.ExperimentConfig, pilot_steps: int
+) -> dict[str, dict[str, Any]]:
+  """Returns the overrides of each arm for an experiment that shares nothing."""
+  sharing, steps = config.task.sharing, config.trainer.train_steps
+  unit = {"unit_size": sharing.unit_size}
+  swe = {"mode": catalog.SWE, **unit}
+  if sharing.mode == catalog.SWE:
+    swe["untie_fraction"] = rules.tau_of(sharing, steps) / steps
+  arms: dict[str, dict[str, Any]] = {
+    BASELINE: {"mode": catalog.NONE},
+    EQUAL_INIT: {"mode": EQUAL_INIT, **unit},
+    SWE: swe,
+  }
+  encoder = encoders.encoder_of(config.task.as_dict())
+  if encoder is not None and isinstance(encoder.family, encoders.Bert):
+    fields = recipes.RECIPES[RECIPE](encoder.num_layers or 1)
+    arms[RECIPE] = {"mode": catalog.SWE, **fields}
+  planned = _planned(config, pilot_steps)
+  if planned is not None and planned not in arms.values():
+    arms[PLANNED] = planned
+  return {arm: {"task": {"sharing": fields}} for arm, fields in arms.items()}
+
+
+def _planned(
+  config: cfg.ExperimentConfig, pilot_steps: int
+) -> dict[str, Any] | None:
+  """Returns the plan's sharing settings beyond Algorithm 1, if any.
+
+  Whatever counts steps keeps its fraction of the run: in a shorter run the same
+  step would be another fraction.
+  """
+  ours = config.task.sharing.as_dict()
+  plain = config_lib.SharingConfig().as_dict()
+  known = ("untie_fraction", "untie_step", "unit_size", "recipe", "bindings")
+  extra = {
+    name: value
+    for name, value in ours.items()
+    if value != plain[name] and name not in known
+  }
+  if (
+    config.task.sharing.mode in (catalog.NONE, EQUAL_INIT)
+    or config.task.sharing.recipe == RECIPE
+    or not extra
+  ):
+    return None
+  steps = config.trainer.train_steps
+  tau = rules.tau_of(config.task.sharing, steps)
+  for stage in (*extra.get("loops", ()), *extra.get("stages", ())):
+    for name in ("until", "from"):
+      step = stage.pop(f"{name}_step", None)
+      if step is not None:
+        stage[f"{name}_fraction"] = step / steps
+  for name in _COUNTS_OF_STEPS:
+    if ours[name] and (name in extra or "rule" in extra):
+      extra[name] = max(1, round(ours[name] * pilot_steps / steps))
+  return {
+    "mode": config.task.sharing.mode,
+    "unit_size": config.task.sharing.unit_size,
+    "untie_fraction": tau / steps,
+    **extra,
+  }
+
+
+def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
+  """Returns the plan with fewer steps, and without sharing."""
+  planned = config.trainer.train_steps
+  budget.check_steps(steps, planned)
+  overrides = config.as_dict()
+  overrides["task"]["sharing"] = config_lib.SharingConfig().as_dict()
+  if "growth" in overrides["task"]:
+    overrides["task"]["growth"] = growth.GrowthConfig().as_dict()
+  loop = steps // _VALIDATIONS
+  trainer = overrides["trainer"]
+  trainer |= {
+    "train_steps": loop * _VALIDATIONS,
+    "steps_per_loop": loop,
+    "summary_interval": loop,
+    "validation_interval": loop,
+    "checkpoint_interval": loop * (_VALIDATIONS // 4),
+    "max_to_keep": 1,
+  }
+  optimizer = trainer["optimizer_config"]
+  optimizer["learning_rate"]["polynomial"] |= {"decay_steps": None, "offset": 0}
+  for kind in ("linear", "polynomial"):
+    warmup = (optimizer.get("warmup") or {}).get(kind)
+    if warmup and warmup.get("warmup_steps"):
+      part = warmup["warmup_steps"] / planned
+      warmup["warmup_steps"] = max(1, round(part * steps))
+  return overrides
+
+
+def time_step(
+  job: worker.Job, experiment: str, overrides: dict[str, Any]
+) -> dict[str, float]:
+  """Times a step of the cut-down baseline; the worker's job for `fit`.
+
+  Args:
+    job: The job.
+    experiment: The name of the experiment.
+    overrides: The configuration.
+
+  Returns:
+    `start`, the seconds until the first step is done, and `step`, the seconds
+    per step.
+  """
+  del job
+  begin = time.monotonic()
+  config = exp_factory.get_exp_config(experiment)
+  config.override(overrides, is_strict=False)
+  config.validate()
+  import tempfile
+
+  import tensorflow as tf
+
+  with tempfile.TemporaryDirectory() as model_dir:
+    trainer = runner_lib.make_runner(config, model_dir).trainer
+    trainer.train(tf.constant(1))
+    start = time.monotonic() - begin
+    steps = _TIMED_STEPS
+    while True:
+      begin = time.monotonic()
+      trainer.train(tf.constant(steps))
+      spent = time.monotonic() - begin
+      if spent > 2.0:
+        return {"start": start, "step": spent / steps}
+      steps *= 2
+
+
+def fit(
+  timing: dict[str, float], seconds: float, runs: int, jobs: int, planned: int
+) -> int:
+  """Returns how many steps of each run fit into a time budget.
+
+  Args:
+    timing: What `time_step` returned.
+    seconds: The time budget.
+    runs: The maximum number of runs.
+    jobs: How many run at a time.
+    planned: The number of steps of the planned run.
+
+  Raises:
+    UsageError: If not even the minimum number of steps fits.
+  """
+  # A run that starts shared compiles twice, and validation takes time too.
+  each = seconds * jobs / runs - 2.0 * timing["start"]
+  steps = int(each / (1.4 * timing["step"]))
+  if steps < _VALIDATIONS:
+    least = (2.0 * timing["start"] + 28.0 * timing["step"]) * runs / jobs
+    raise errors.UsageError(
+      f"{runs} runs do not fit in {seconds / 3600:.2g} hours: each takes "
+      f"{timing['start']:.0f} s to start. Give at least {least / 3600:.2g} "
+      "hours, or more --jobs."
+    )
+  return min(steps, planned) // _VALIDATIONS * _VALIDATIONS
+
+
+def flops(study: study_file.Study, configs: dict[str, Any]) -> float:
+  """Returns the most FLOPs that a pilot can take, without repeated rates."""
+  each = [cost.training_flops(configs[run.name]) for run in study.runs]
+  return sum(each) * most_runs(study) / max(1, len(each))

@@ -1,0 +1,138 @@
+"""Directories of runs as `swe train` leaves them, without any training."""
+
+import json
+import pathlib
+
+from tensorboard.compat.proto import event_pb2
+from tensorboard.plugins.scalar import summary_v2
+from tensorboard.summary.writer import record_writer
+import yaml
+
+from swe_tf.analysis import found_runs
+
+STEPS = 100
+
+
+def write_events(directory: pathlib.Path, scalars) -> None:
+  """Writes an event file with scalars given as {tag: [(step, value)]}."""
+  directory.mkdir(parents=True, exist_ok=True)
+  with open(directory / "events.out.tfevents.0", "wb") as file:
+    writer = record_writer.RecordWriter(file)
+    for tag, curve in scalars.items():
+      for step, value in curve:
+        event = event_pb2.Event(
+          wall_time=float(step),
+          step=step,
+          summary=summary_v2.scalar_pb(tag, value),
+        )
+        writer.write(event.SerializeToString())
+
+
+def config(
+  *,
+  seed=0,
+  rate=1e-3,
+  steps=STEPS,
+  width=8,
+  layers=24,
+  data="d/t.txt",
+  sharing=None,
+  growth=None,
+  **encoder,
+):
+  """Returns what a `params.yaml` holds, as far as a report reads it."""
+  task = {
+    "model": {
+      "encoder": {
+        "type": "any",
+        "any": {
+          "num_layers": layers,
+          "hidden_size": width,
+          "num_attention_heads": 1,
+          "intermediate_size": 4 * width,
+          **encoder,
+        },
+      }
+    },
+    "train_data": {
+      "seed": seed,
+      "global_batch_size": 4,
+      "seq_length": 16,
+      "input_path": data,
+    },
+    "seed": seed,
+    "sharing": {"mode": "none"} if sharing is None else sharing,
+  }
+  if growth:
+    task["growth"] = {"method": growth}
+  return {
+    "task": task,
+    "trainer": {
+      "train_steps": steps,
+      "optimizer_config": {
+        "learning_rate": {
+          "type": "polynomial",
+          "polynomial": {"initial_learning_rate": rate},
+        }
+      },
+    },
+  }
+
+
+def swe(fraction=0.1, unit_size=1, **fields):
+  return {
+    "mode": "swe",
+    "unit_size": unit_size,
+    "untie_fraction": fraction,
+    **fields,
+  }
+
+
+def write_run(
+  directory: pathlib.Path,
+  content,
+  loss,
+  accuracy=0.5,
+  *,
+  end: int | None = None,
+  curve=None,
+  seconds=None,
+  tau=None,
+):
+  """Writes a run.
+
+  Args:
+    directory: Where.
+    content: The config.
+    loss: The final validation loss.
+    accuracy: The final MLM accuracy, as a fraction.
+    end: The last step, if it is not that of the config.
+    curve: Earlier validation losses.
+    seconds: The wall time.
+    tau: The untie step that was measured.
+  """
+  end = end or content["trainer"]["train_steps"]
+  directory.mkdir(parents=True)
+  # The tuple has a tag that a safe loader refuses.
+  text = yaml.dump(content | {"runtime": {"shape": (1, 2)}})
+  assert "python/tuple" in text
+  (directory / "params.yaml").write_text(text)
+  train = {"training_loss": [(1, 9.0), (end, loss + 0.1)]}
+  if tau is not None:
+    train["sharing/untie_step"] = [(end, tau)]
+  write_events(directory / "train", train)
+  write_events(
+    directory / "validation",
+    {
+      "validation_loss": [*(curve or ()), (end, loss)],
+      "masked_lm_accuracy": [(end, accuracy)],
+    },
+  )
+  if seconds is not None:
+    (directory / "result.json").write_text(
+      json.dumps({"status": "finished", "seconds": seconds, "metrics": {}})
+    )
+
+
+def read(*roots) -> list[found_runs.Run]:
+  return found_runs.read_runs(roots)

@@ -1,0 +1,168 @@
+"""What a report reads off a config: the method, and what is its own."""
+
+from unittest import mock
+
+import pytest
+
+from swe_tf import errors
+from swe_tf.analysis import comparisons
+from swe_tf.analysis import paper_sections
+from swe_tf.analysis import run_config
+from swe_tf.methods import catalog
+from tests.analysis import fake_runs
+from tests.analysis.fake_runs import config
+from tests.analysis.fake_runs import swe
+from tests.analysis.fake_runs import write_run
+
+
+@pytest.fixture(name="plug_in")
+def fixture_plug_in():
+  """Two methods, until the test has ended."""
+  with mock.patch.dict(catalog._METHODS):
+    for name, ignores in (("frozen", {"tau", "units"}), ("drifting", ())):
+      catalog.register(
+        catalog.Method(
+          name=name,
+          task={"sharing": {"mode": f"{name}_mode"}},
+          build="plug_in:build",
+          ignores=frozenset(ignores),
+        )
+      )
+    yield
+
+
+@pytest.mark.parametrize(
+  "task, method, unit, tau",
+  [
+    (
+      dict(sharing={"mode": "none", "untie_fraction": 0.3}),
+      "baseline",
+      "24x1",
+      0,
+    ),
+    (dict(sharing=swe(0.0)), "baseline", "24x1", 0),
+    (dict(sharing=swe(unit_size=24)), "baseline", "24x1", 0),
+    (dict(sharing={}), "baseline", "24x1", 0),
+    (dict(sharing=swe()), "swe", "1x24", 10),
+    (dict(sharing=swe(untie_step=7)), "swe", "1x24", 7),
+    (dict(sharing=swe(unit_size=4)), "swe", "4x6", 10),
+    (dict(sharing=swe(1.0)), "albert", "1x24", 100),
+    (dict(sharing=swe(rule="staged")), "swe staged", "1x24", 10),
+    (dict(sharing=swe(rule="adaptive")), "swe adaptive", "1x24", None),
+    (dict(sharing=swe(loops=[{"loops": 3}])), "swe 3 loops", "1x24", 10),
+    (dict(sharing={"mode": "reparameterize"}), "reparameterize", "1x24", None),
+    (dict(sharing={"mode": "stem_branch"}), "stem_branch", "1x24", None),
+    (dict(growth="net2net"), "net2net", None, None),
+    (dict(growth="stacking"), "stacking", None, None),
+  ],
+)
+def test_the_method_of_a_config(task, method, unit, tau):
+  found = run_config.read(config(**task))
+  assert found.label == method
+  assert (found.unit, found.untie_step) == (unit, tau)
+
+
+def test_micro_batches_make_the_same_run():
+  whole, cut = config(sharing=swe()), config(sharing=swe())
+  cut["task"]["micro_batches"] = 4
+  assert run_config.read(cut).setting == run_config.read(whole).setting
+
+
+@pytest.mark.parametrize(
+  "fields, method, unit, tau",
+  [
+    (dict(mode="frozen_mode"), "frozen", None, None),
+    (dict(mode="drifting_mode"), "drifting", "1x24", 10),
+    (dict(mode="drifting_mode", rule="split"), "drifting split", "1x24", None),
+    (dict(mode="unheard_of", unit_size=2), "unheard_of", None, None),
+    (dict(mode="swe", rule="MyRule"), "swe MyRule", "1x24", None),
+  ],
+)
+def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
+  found = run_config.read(config(sharing=fields))
+  assert (found.label, found.unit, found.untie_step) == (method, unit, tau)
+
+
+def test_what_departs_from_algorithm_1_is_named():
+  off = {
+    "share": "all",
+    "own_layers": 0,
+    "shared_learning_rate_scale": 1.0,
+    "untie_warmup_steps": 0,
+    "second_moments": "copy",
+    "second_moment_passes": 50,
+    "recipe": "",
+  }
+  plain = run_config.read(config(sharing=swe()))
+  same = run_config.read(config(sharing=swe(**off)))
+  assert same.label == "swe" and same.variant == plain.variant
+  for knob, label in (
+    ({"share": "kernels"}, "swe share=kernels"),
+    ({"own_layers": 1}, "swe own_layers=1"),
+    ({"untie_warmup_steps": 9}, "swe untie_warmup_steps=9"),
+    ({"second_moments": "own"}, "swe second_moments=own"),
+    (
+      {"loops": [{"loops": 3}], "shared_learning_rate_scale": 0.5},
+      "swe 3 loops shared_learning_rate_scale=0.5",
+    ),
+  ):
+    found = run_config.read(config(sharing=swe(**(off | knob))))
+    assert found.label == label and found.variant != plain.variant
+    assert not found.is_fixed_sharing and not found.has_papers_tau
+  adaptive = [
+    run_config.read(config(sharing=swe(rule="adaptive", **fields))).variant
+    for fields in ({}, off)
+  ]
+  assert adaptive[0] == adaptive[1]
+
+
+def test_a_model_that_grows_in_an_unknown_way():
+  assert run_config.read(config(growth="unheard_of")).label == "unheard_of"
+
+
+def test_a_run_that_cannot_have_been_is_named(tmp_path):
+  write_run(tmp_path / "a", config(sharing=swe(untie_step=101)), 2.0)
+  with pytest.raises(errors.UsageError, match=r"a/params\.yaml: untie_step"):
+    fake_runs.read(tmp_path)
+
+
+def test_an_encoder_that_nobody_knows():
+  content = config(sharing=swe())
+  content["task"]["model"] = {"encoder": {"type": "other", "other": {"a": 1}}}
+  found = run_config.read(content)
+  assert (found.num_layers, found.width, found.unit) == (None, None, None)
+
+
+def test_runs_that_differ_in_what_matters_are_never_averaged(tmp_path, plug_in):
+  bound = ["find_repeated_blocks.finder = @mine"]
+  sharings = {
+    "baseline; bindings=unset": {"mode": "none"},
+    "baseline; bindings=['a']": {"mode": "none", "bindings": ["a"]},
+    "swe 1x24, untied after 10; bindings=unset": swe(bindings=[]),
+    f"swe 1x24, untied after 10; bindings={bound}": swe(bindings=bound),
+    "frozen; rho=unset": {"mode": "frozen_mode"},
+    "frozen; rho=0.3": {"mode": "frozen_mode", "rho": 0.3},
+    "drifting; untie_step=10": {"mode": "drifting_mode"},
+    "drifting; untie_step=20": {"mode": "drifting_mode", "untie_step": 20},
+    "drifting 2x12": {"mode": "drifting_mode", "unit_size": 2},
+    "unheard_of; unit_size=1": {"mode": "unheard_of", "unit_size": 1},
+    "unheard_of; unit_size=2": {"mode": "unheard_of", "unit_size": 2},
+  }
+  for i, sharing in enumerate(sharings.values()):
+    write_run(tmp_path / f"{i}", config(sharing=sharing), 2.0)
+  # What a method ignores parts no runs.
+  same = {"mode": "frozen_mode", "unit_size": 2, "untie_fraction": 0.5}
+  write_run(tmp_path / "same", config(seed=1, sharing=same), 2.0)
+  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
+  sizes = {name: len(group.runs) for name, group in comparison.groups.items()}
+  assert sizes == {
+    name: 2 if name == "frozen; rho=unset" else 1 for name in sharings
+  }
+  assert comparison.baseline is comparison.groups["baseline; bindings=unset"]
+  (table,) = paper_sections.methods([comparison]).tables
+  rows = [
+    (row["method"], row["unit"], row.get("untie_step")) for row in table.rows
+  ]
+  assert rows.count(("frozen", None, None)) == 2
+  assert rows.count(("unheard_of", None, None)) == 2
+  assert ("drifting", "1x24", 20) in rows

@@ -1,0 +1,131 @@
+"""The opening of a report: what it may say of which runs."""
+
+import pytest
+from scipy import stats
+
+from swe_tf.analysis import build
+from swe_tf.analysis import comparisons
+from swe_tf.analysis import figures
+from swe_tf.analysis import page as page_lib
+from swe_tf.analysis import render
+from swe_tf.analysis import verdict
+from tests.analysis import fake_runs
+from tests.analysis.fake_runs import config
+from tests.analysis.fake_runs import swe
+from tests.analysis.fake_runs import write_run
+
+_BASE = (3.0, 3.1, 2.9)
+
+
+def _say(*roots):
+  return verdict.say(comparisons.compare(fake_runs.read(*roots)))
+
+
+def _write(root, name, losses, **fields):
+  for seed, loss in enumerate(losses):
+    write_run(root / f"{name}{seed}", config(seed=seed, **fields), loss)
+
+
+@pytest.mark.parametrize(
+  "losses,words",
+  [
+    ((2.9, 3.02, 2.79), "is ahead of the baseline"),
+    ((3.1, 3.22, 2.99), "is behind the baseline"),
+    # The same mean as that of the first, and two of three seeds ahead.
+    ((2.4, 3.4, 2.91), "and the baseline are too close to tell apart"),
+  ],
+)
+def test_the_verdict_is_that_of_a_paired_t_test(tmp_path, losses, words):
+  _write(tmp_path, "base", _BASE)
+  _write(tmp_path, "swe", losses, sharing=swe())
+  (line,) = _say(tmp_path)
+  assert line.startswith(f"swe 1x24 (untied after 10) {words}: ")
+  test = stats.ttest_rel(losses, _BASE)
+  assert ("too close" in line) == (test.pvalue > 0.05)
+  low, high = test.confidence_interval(0.95)
+  mean = sum(losses) / 3 - sum(_BASE) / 3
+  assert f"is {mean:+.4f} nats (95% interval {low:+.4f} to {high:+.4f}," in line
+
+
+def test_one_seed_says_nothing_whatever_the_difference(tmp_path):
+  _write(tmp_path, "base", _BASE)
+  _write(tmp_path, "swe", (1.0,), sharing=swe())
+  (line,) = _say(tmp_path)
+  assert line == (
+    "One seed cannot tell a difference from noise: the final validation loss "
+    "of swe 1x24 (untied after 10) minus the baseline's is -2.0000 nats."
+  )
+
+
+def test_it_is_about_the_paper_s_method_and_names_a_lower_one(tmp_path):
+  _write(tmp_path, "base", _BASE)
+  _write(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
+  _write(tmp_path, "late", (3.0, 3.1, 2.8), sharing=swe(0.5))
+  _write(tmp_path, "grown", (2.0, 2.1, 1.9), growth="stacking")
+  (line,) = _say(tmp_path)
+  assert line.startswith("swe 1x24 (untied after 10) is behind the baseline")
+  assert "The lowest of 3 methods is stacking: -1.0000 nats (95%" in line
+
+
+def test_an_unequal_number_of_rates_is_said(tmp_path):
+  _write(tmp_path, "base", _BASE)
+  _write(tmp_path, "swe", (2.9, 3.02, 2.79), sharing=swe())
+  _write(tmp_path, "fast", (4.0,), sharing=swe(), rate=2e-3)
+  assert (
+    "It was tried with 2 learning rates, the baseline with 1: not a fair "
+    "comparison."
+  ) in _say(tmp_path)[0]
+
+
+def test_nothing_to_compare_says_why(tmp_path):
+  write_run(tmp_path / "a", config(), 2.0, end=60)
+  assert _say(tmp_path) == [
+    "There is nothing to compare: no pre-training run has finished."
+  ]
+  write_run(tmp_path / "b", config(seed=1, sharing=swe()), 2.0)
+  assert "no baseline has finished" in _say(tmp_path)[0]
+  write_run(tmp_path / "c", config(seed=2), 2.0)
+  assert "finished with the same seed as the baseline" in _say(tmp_path)[0]
+  assert "no other method has finished" in _say(tmp_path / "c")[0]
+
+
+def test_several_settings_are_counted_and_listed(tmp_path):
+  _write(tmp_path, "base", _BASE)
+  _write(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
+  _write(tmp_path, "wide", (2.0,), width=16)
+  _write(tmp_path, "wideswe", (2.5,), width=16, sharing=swe())
+  _write(tmp_path, "alone", (2.0,), width=32)
+  first, *settings = _say(tmp_path)
+  assert first == (
+    "Against the baseline, in 2 settings: behind in 1, undecided by one seed "
+    "in 1."
+  )
+  assert ["width 8," in settings[0], "width 16," in settings[1]] == [True] * 2
+  assert "is behind the baseline" in settings[0]
+
+
+def test_the_report_opens_with_verdict_and_figure(tmp_path, monkeypatch):
+  _write(tmp_path, "base", _BASE)
+  _write(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
+  drawings = []
+  save = figures._save
+  monkeypatch.setattr(
+    figures,
+    "_save",
+    lambda drawing, *rest: (drawings.append(drawing), save(drawing, *rest))[1],
+  )
+  sections, opening = build.make_sections([tmp_path])
+  parts = render.to_markdown(sections, opening).split("\n\n")
+  assert parts[1] == f"**{opening.verdict}**"
+  assert parts[2].endswith("(differences.png)")
+  text = page_lib.to_html(sections, opening)
+  places = [
+    text.index(part)
+    for part in ("is behind the baseline", "<img", "<table", 'id="reading"')
+  ]
+  assert places == sorted(places)
+  panel = next(each for each in drawings if len(each.axes) == 1).axes[0]
+  dots = [line for line in panel.lines if line.get_marker() == "o"]
+  assert [list(line.get_xdata()) for line in dots] == [
+    pytest.approx([0.1, 0.12, 0.09], abs=1e-6)
+  ]

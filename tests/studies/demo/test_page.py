@@ -1,0 +1,178 @@
+"""The story of two runs that were made up, and the page that tells it."""
+
+from html import parser
+import re
+import types
+
+import numpy as np
+import pytest
+
+from swe_tf.data.text import docstrings
+from swe_tf.modeling import registry
+from swe_tf.studies.demo import jobs
+from swe_tf.studies.demo import page as page_lib
+from swe_tf.studies.demo import sentences
+from swe_tf.studies.demo import story as story_lib
+
+_ANSWERS = [
+  list("".join(re.findall(r"\[(\w+)\]", text))) for text in sentences.SENTENCES
+]
+
+
+def _arm(loss, untie_step=None, flops=1e12):
+  # A line from 3 at step 0 down to the loss.
+  curve = [(s, 3.0 - (3.0 - loss) * s / 700) for s in range(100, 701, 100)]
+  result = {
+    "train_steps": 700,
+    "seq_length": 32,
+    "tokens_per_step": 2048,
+    "flops": flops,
+    "validation_loss": loss,
+    "masked_lm_accuracy": 0.4,
+    "entropy_of_single_characters": 2.9,
+    "filled": _ANSWERS,
+    "layer_cosines": [[1.0, 0.5], [0.5, 1.0]],
+    "seconds": 100.0,
+    "cpu_seconds": 90.0,
+  }
+  train = {"training_loss": curve}
+  if untie_step:
+    wrong = [["<", *row[1:]] for row in _ANSWERS]
+    result |= {"untie_step": untie_step, "filled_at_untying": wrong}
+    train["sharing/gradient_cosine"] = [(10, 0.9), (20, 0.8)]
+    train["sharing/distance_from_mean"] = [(80, 0.1), (90, 0.2)]
+  return story_lib.Arm(
+    result=result, train=train, validation={"validation_loss": curve}
+  )
+
+
+def _story(model, baseline, **fields):
+  return story_lib.Story(_arm(model, 70, **fields), _arm(baseline))
+
+
+class _Page(parser.HTMLParser):
+  """Reads a page: that every element ends, and what it refers to."""
+
+  _EMPTY = {"meta", "img"}
+
+  def __init__(self, text):
+    super().__init__()
+    self.open, self.references, self.text = [], [], ""
+    self.kinds = []
+    self.feed(text)
+    assert not self.open
+
+  def handle_starttag(self, tag, attrs):
+    self.references += [v for k, v in attrs if k in ("src", "href")]
+    self.kinds += [v for k, v in attrs if k == "class"]
+    if tag not in self._EMPTY:
+      self.open.append(tag)
+
+  def handle_endtag(self, tag):
+    assert self.open.pop() == tag
+
+  def handle_data(self, data):
+    self.text += data
+
+
+@pytest.mark.parametrize(
+  "model,baseline,verdict,steps",
+  [
+    # The line of the baseline is at 2.2 after 700 * 0.8 / 1.0 steps.
+    (2.2, 2.0, "sharing lost 0.200 nats", "560 of 700 steps: sharing lost 140"),
+    (2.0, 2.2, "sharing won 0.200 nats", "560 of 700 steps: sharing saved 140"),
+    (
+      2.02,
+      2.0,
+      "too close to call",
+      "lost 14 steps, 2% of the budget, which is noise",
+    ),
+    (float("nan"), 2.0, "diverges has no verdict", "no steps to count"),
+  ],
+)
+def test_the_verdict_falls_as_the_losses_do(model, baseline, verdict, steps):
+  story = _story(model, baseline)
+  assert verdict in story.verdict() and story.verdict().count(". ") == 0
+  assert f"{model:.3f}" in story.verdict()
+  assert f"{baseline:.3f}" in story.verdict()
+  assert steps in story.steps_text()
+
+
+def test_the_page_tells_all_of_it_and_needs_nothing_else():
+  page = _Page(page_lib.make(_story(2.2, 2.0), "runs/demo", None))
+  opening = page.text.partition("The curves")[0]
+  assert "sharing lost 0.200 nats" in opening
+  for part in ("What was saved or lost", "The layers", "What to run next"):
+    assert part in page.text
+  assert len(page.references) == 5
+  assert all(each.startswith("data:image/svg") for each in page.references)
+  # Of three columns, one has a wrong character in each sentence.
+  assert page.kinds.count("wrong") == 5
+  assert page.kinds.count("right") == 3 * 25 - 5
+  assert "20 of 25" in page.text and "25 of 25" in page.text
+  assert "swe export --checkpoint=runs/demo/model" in page.text
+
+
+def test_what_comes_from_outside_is_escaped():
+  override = "task.x=<script>alert(1)</script>"
+  text = page_lib.make(_story(2.2, 2.0), "runs/<b>", override)
+  assert "<script" not in text and "<b>" not in text
+  assert override in _Page(text).text
+  assert ">&lt;</span>" in text  # A token that was filled in.
+
+
+def test_fewer_flops_are_not_hidden():
+  text = page_lib.make(_story(2.0, 2.2, flops=5e11), "runs/demo", None)
+  assert "0.50 of the baseline" in text
+  assert "same FLOPs" in page_lib.make(_story(2.0, 2.2), "runs/demo", None)
+
+
+def test_cosines_are_those_of_all_kernels_of_a_layer(monkeypatch):
+  rng = np.random.default_rng(0)
+  layers = [
+    [rng.normal(size=shape) for shape in ((2, 3), (3,), (3, 2, 2))]
+    for _ in range(3)
+  ]
+  blocks = [types.SimpleNamespace(trainable_weights=each) for each in layers]
+  monkeypatch.setattr(registry, "blocks_of", lambda model: blocks)
+  for i, row in enumerate(jobs.layer_cosines(None)):
+    for j, cosine in enumerate(row):
+      one, other = (
+        np.concatenate([layers[k][0].ravel(), layers[k][2].ravel()])
+        for k in (i, j)
+      )
+      norms = np.linalg.norm(one) * np.linalg.norm(other)
+      assert cosine == pytest.approx(one @ other / norms, abs=1e-4)
+
+
+@pytest.mark.parametrize("seq_length", [32, 12])
+def test_masks_are_filled_by_what_the_model_predicts(tmp_path, seq_length):
+  texts = [re.sub(r"[\[\]]", "", text) for text in sentences.SENTENCES]
+  vocab = docstrings.character_vocab(texts, 40)
+  (tmp_path / "vocab.txt").write_text("".join(f"{t}\n" for t in vocab))
+
+  def perfect(inputs, training):
+    assert not training
+    words, places = inputs["input_word_ids"], inputs["masked_lm_positions"]
+    logits = np.zeros((*places.shape, len(vocab)))
+    for row, text in enumerate(texts):
+      text = text[: seq_length - 2]
+      seen = [vocab[index] for index in words[row]]
+      masked = [i - 1 for i in places[row] if i]
+      assert seen[: len(text) + 2] == [
+        "[CLS]",
+        *("[MASK]" if i in masked else c for i, c in enumerate(text)),
+        "[SEP]",
+      ]
+      assert set(seen[len(text) + 2 :]) <= {"[PAD]"}
+      assert inputs["input_mask"][row].sum() == len(text) + 2
+      for slot, place in enumerate(masked):
+        logits[row, slot, vocab.index(text[place])] = 1.0
+    return {"mlm_logits": logits}
+
+  filled = sentences.fill(perfect, tmp_path / "vocab.txt", seq_length)
+  if seq_length == 32:
+    assert filled == _ANSWERS
+  else:
+    assert [row[:1] for row in filled] == [row[:1] for row in _ANSWERS]
+    assert all(1 <= len(row) < 5 for row in filled)

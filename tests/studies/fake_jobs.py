@@ -1,0 +1,59 @@
+"""Jobs without TensorFlow: they count steps, save them, end in many ways."""
+
+import os
+import signal
+import time
+
+from swe_tf import errors
+from swe_tf.studies import status
+
+
+def train(job, steps=3, sleep=0.0, end=""):
+  """Counts from its checkpoint on; at the end it may fail in some way.
+
+  Args:
+    job: The job.
+    steps: How many steps there are.
+    sleep: How long one of them takes.
+    end: How it ends, instead of with a result.
+  """
+  with open(job.directory.path / "calls.txt", "a") as file:
+    file.write(f"{os.getpid()}\n")
+  checkpoint = job.directory.path / "checkpoint"
+  step = int(checkpoint.read_text()) if checkpoint.exists() else 0
+  print(f"starting at step {step}")
+  for now in range(step + 1, steps + 1):
+    time.sleep(sleep)
+    checkpoint.write_text(str(now))
+    job.report(status.Status(step=now, steps=steps, loss=1 / now))
+  if end == "raise":
+    raise ValueError("no luck\nat all")
+  if end == "usage error":
+    raise errors.UsageError("the input\nis bad")
+  if end:
+    os.kill(os.getpid(), getattr(signal, end))
+  return job.finish({"loss": 1 / steps})
+
+
+def burn(job, seconds):
+  """Uses the processor for a while."""
+  deadline = time.process_time() + seconds
+  while time.process_time() < deadline:
+    pass
+  return job.finish({})
+
+
+def cores(job):
+  return sorted(os.sched_getaffinity(0))
+
+
+def process(job):
+  return os.getpid()
+
+
+def hold(job, seconds=0.0):
+  """Prints, says so, and waits: works at a URL too."""
+  print(f"held by {os.getpid()}")
+  job.report(status.Status(step=1, steps=1, text="holding"))
+  time.sleep(seconds)
+  return job.finish({})

@@ -1,0 +1,131 @@
+"""`swe finetune` as a user runs it: killed, called again, given bad input."""
+
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.studies.finetune import samples
+
+pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", name="inputs")
+def fixture_inputs(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("inputs")
+  data_dir = samples.write_data(
+    "SST-2", folder, count=32, real=False, max_seq_length=64
+  )
+  encoder = samples.write_encoder(
+    folder / "encoder",
+    data_dir,
+    hidden_size=16,
+    num_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+  )
+  return data_dir, encoder
+
+
+def _start(output_dir, data_dir, encoder, *flags):
+  return subprocess.Popen(
+    [
+      sys.executable,
+      "-m",
+      "swe_tf.cli",
+      "finetune",
+      "--task=SST-2",
+      f"--checkpoint={encoder}",
+      f"--data_dir={data_dir}",
+      f"--output_dir={output_dir}",
+      *flags,
+    ],
+    cwd=_ROOT,
+    text=True,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+  )
+
+
+def _wait_for(path, process):
+  while not list(path.parent.glob(path.name)):
+    assert process.poll() is None, process.stdout.read()
+    time.sleep(0.01)
+
+
+def test_killed_sweep_ends_in_the_same_table(tmp_path, inputs):
+  flags = (
+    "--learning_rates=1e-3,1e-2",
+    "--epochs=10",
+    "--params_override=task.train_data.global_batch_size=8,"
+    "trainer.steps_per_loop=2,trainer.summary_interval=2,"
+    "trainer.checkpoint_interval=2",
+  )
+  straight, killed = tmp_path / "straight", tmp_path / "killed"
+  process = _start(straight, *inputs, *flags)
+  output, _ = process.communicate()
+  assert process.returncode == 0, output
+
+  second = killed / "lr_0.01_seed_0"
+  process = _start(killed, *inputs, *flags)
+  _wait_for(second / "ckpt-1?.index", process)
+  process.send_signal(signal.SIGKILL)
+  process.communicate()
+  assert not (second / "result.json").exists(), "killed too late"
+  first = killed / "lr_0.001_seed_0" / "result.json"
+  finished_at = first.stat().st_mtime_ns
+  process = _start(killed, *inputs, *flags)
+  output, _ = process.communicate()
+  assert process.returncode == 0, output
+
+  assert first.stat().st_mtime_ns == finished_at
+  assert "lr_0.001_seed_0: accuracy" in output and "finished before" in output
+  assert "restored from checkpoint" in (second / "log.txt").read_text()
+  for name in ("table.txt", "selection.json", "lr_0.01_seed_0/dev.tsv"):
+    assert (killed / name).read_text() == (straight / name).read_text()
+
+
+def test_bad_checkpoint_is_one_line_before_training(tmp_path, inputs):
+  data_dir, encoder = inputs
+  copy = tmp_path / "encoder"
+  copy.mkdir()
+  for path in pathlib.Path(encoder).iterdir():
+    (copy / path.name).write_bytes(path.read_bytes())
+  config = copy / "encoder.yaml"
+  config.write_text(
+    config.read_text().replace("hidden_size: 16", "hidden_size: 32")
+  )
+  output_dir = tmp_path / "out"
+  process = _start(output_dir, data_dir, copy)
+  output, _ = process.communicate()
+  assert process.returncode == 2
+  errors = [line for line in output.splitlines() if "error: " in line]
+  assert len(errors) == 1 and "different architecture" in errors[0], output
+  assert "Traceback" not in output
+  assert not output_dir.exists()
+
+
+def test_wrong_task_is_told_at_once(tmp_path, inputs):
+  process = _start(tmp_path / "out", *inputs, "--task=RTE")
+  output, _ = process.communicate()
+  assert process.returncode == 2
+  assert "was prepared for SST-2" in output and output.count("\n") == 1
+  # TensorFlow is for the worker: a fault in the flags does not wait for it.
+  modules = subprocess.run(
+    [
+      sys.executable,
+      "-c",
+      "import sys, swe_tf.commands.finetune\n"
+      "print('tensorflow' in sys.modules)",
+    ],
+    cwd=_ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert modules.stdout == "False\n"

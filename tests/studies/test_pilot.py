@@ -1,0 +1,156 @@
+"""`swe pilot`: its plan, its budget, and a case in which sharing must win."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from official.core import exp_factory
+from swe_tf import errors
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.commands import pilot as pilot_command
+from swe_tf.configs import cost
+from swe_tf.studies import experiments
+from swe_tf.studies import pilot
+from tests import tiny
+
+
+@pytest.fixture(scope="module", name="config")
+def _config(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("records")
+  base = tiny.overrides(tiny.write_records(str(folder)))
+  every = ("steps_per_loop", "summary_interval")
+  base["trainer"] |= {"train_steps": 1000, **dict.fromkeys(every, 10)}
+  base["task"]["sharing"] = {"untie_step": 200}
+  base["task"]["model"]["encoder"]["any"]["num_layers"] = 4
+  return tiny.config_of(base)
+
+
+def test_a_plan_is_cut_down_and_decays_to_zero(config):
+  study = pilot.make_study("swe/bert_pretraining", config, 105, 3)
+  assert list(study.tuning.arms) == [
+    "baseline",
+    "equal_init",
+    "swe",
+    "one_loop",
+    "baseline65",
+  ]
+  assert study.tuning.controls == {"one_loop": "baseline65"}
+  assert study.tuning.learning_rates == (0.005, 0.01, 0.02)
+  configs = experiments.make_configs(study)
+  assert len(configs) == 15 and pilot.most_runs(study) == 25
+  flops = {name: cost.training_flops(each) for name, each in configs.items()}
+  base, recipe, control = (
+    flops[f"{arm}-lr0.01-seed0"]
+    for arm in ("baseline", "one_loop", "baseline65")
+  )
+  # The control has at least the recipe's FLOPs, to the next 5%.
+  assert 0.6 * base < recipe <= control == 0.65 * base
+  for name, each in configs.items():
+    steps = 65 if name.startswith("baseline65") else 100
+    assert each.trainer.train_steps == steps
+    rate = each.trainer.optimizer_config.learning_rate.polynomial
+    assert rate.decay_steps + rate.offset == steps
+    assert rate.end_learning_rate == 0
+    assert each.task.train_data.input_path == config.task.train_data.input_path
+    sharing = each.task.sharing
+    assert (sharing.mode == "none") == name.startswith("baseline")
+    if name.startswith("swe"):
+      assert sharing.untie_fraction == pytest.approx(0.2)
+      assert sharing.untie_step is None and not sharing.loops
+    if name.startswith("one_loop"):
+      assert [stage.loops for stage in sharing.loops] == [1]
+  assert pilot.sharing_arms(study) == ["swe", "one_loop"]
+
+
+def test_what_is_planned_beyond_algorithm_1_is_an_arm_of_its_own(config):
+  planned = exp_factory.get_exp_config("swe/bert_pretraining")
+  planned.override(config.as_dict())
+  planned.override(
+    {"task": {"sharing": {"loops": [{"loops": 1, "until_step": 100}]}}}
+  )
+  planned.validate()
+  study = pilot.make_study("swe/bert_pretraining", planned, 100, 2)
+  sharing = study.tuning.arms["planned"]["task"]["sharing"]
+  assert sharing["untie_fraction"] == pytest.approx(0.2)
+  assert sharing["loops"][0]["until_fraction"] == pytest.approx(0.1)
+  experiments.make_configs(study)
+
+
+def test_an_arm_that_diverged_can_be_written():
+  outcomes = {"swe": {"loss": math.inf, "flops": [math.nan, 0.5], "seeds": 2}}
+  assert pilot_command._finite(outcomes) == {
+    "swe": {"loss": None, "flops": [None, 0.5], "seeds": 2}
+  }
+
+
+def test_what_counts_steps_is_cut_down_too(config):
+  planned = exp_factory.get_exp_config("swe/bert_pretraining")
+  planned.override(config.as_dict())
+  fields = {"rule": "adaptive", "untie_warmup_steps": 50, "check_interval": 200}
+  planned.override({"task": {"sharing": fields}})
+  planned.validate()
+  study = pilot.make_study("swe/bert_pretraining", planned, 100, 2)
+  sharing = study.tuning.arms["planned"]["task"]["sharing"]
+  assert sharing["untie_warmup_steps"] == 5
+  assert sharing["check_interval"] == 20
+
+
+@pytest.mark.parametrize("steps", [10, 1001])
+def test_a_budget_that_makes_no_sense_is_refused(config, steps):
+  with pytest.raises(errors.UsageError, match=f"a pilot of {steps} steps"):
+    pilot.make_study("swe/bert_pretraining", config, steps, 3)
+
+
+def test_steps_follow_from_the_time():
+  timing = {"start": 10.0, "step": 0.1}
+  steps = pilot.fit(timing, seconds=3600, runs=20, jobs=2, planned=10**6)
+  # 360 s a run, 20 of them to start: the rest at 1.4 times the step.
+  assert steps == 2420
+  assert pilot.fit(timing, 3600, 20, 2, planned=400) == 400
+  with pytest.raises(errors.UsageError, match="Give at least 0.063 hours"):
+    pilot.fit(timing, 100, 20, 2, 1000)
+
+
+@pytest.mark.slow
+def test_where_sharing_must_win_it_says_so(tmp_path):
+  """Theorem 1's case, resumed after its first call; see `deep_linear.py`."""
+  command = [
+    sys.executable,
+    "-m",
+    "swe_tf.cli",
+    "pilot",
+    "--plugins=tests.studies.deep_linear",
+    "--experiment=test/deep_linear",
+    f"--output_dir={tmp_path}",
+    "--steps=100",
+    "--jobs=2",
+  ]
+  # A budget in hours is timed in a process of its own, and nothing is run.
+  timed = [w for w in command if not w.startswith("--steps")]
+  timed = subprocess.run(
+    [*timed, "--hours=1", "--dry_run"], capture_output=True, text=True
+  )
+  assert timed.returncode == 0, timed.stderr
+  assert "s to start" in timed.stdout and not any(tmp_path.iterdir())
+  outputs = []
+  for _ in range(2):
+    result = subprocess.run(
+      command,
+      capture_output=True,
+      text=True,
+      timeout=900,
+      env=dict(os.environ, COLUMNS="160"),
+    )
+    assert result.returncode == 0, result.stderr
+    outputs.append(result.stdout)
+  assert "verdict: share" in outputs[0]
+  assert "Equal initial weights, never tied, do as well" in outputs[0]
+  assert outputs[1].count("(finished before)") >= 9
+  content = json.loads((tmp_path / "pilot.json").read_text())
+  assert content["verdict"] == "share"
+  assert content["outcomes"]["swe"]["difference"]["high"] < 0
+  assert (tmp_path / "pilot.png").stat().st_size > 10_000
