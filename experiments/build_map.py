@@ -17,7 +17,7 @@ from typing import Any
 from experiments import draw_map
 from experiments import map_measures as measures
 from swe_tf import files
-from swe_tf.analysis import intervals
+from swe_tf.analysis import statistics
 from swe_tf.studies import outcome as outcome_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -210,7 +210,7 @@ def confirmation() -> str:
   for arm in dict.fromkeys(record.arm for record in records):
     runs = [record for record in records if record.arm == arm]
     mean, low, high = measures.saving(records, arm)
-    loss = intervals.interval(run.final_loss for run in runs)
+    loss = statistics.mean(run.final_loss for run in runs)
     is_base = arm == "baseline"
     saves = "yes" if mean <= 0.7 and high < 0.9 else "no"
     lines.append(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 import pathlib
 
-from swe_tf.analysis import intervals
+from swe_tf.analysis import statistics
 from swe_tf.studies import outcome as outcome_lib
 
 Records = Sequence[outcome_lib.Record]
@@ -88,7 +88,7 @@ def _draw_rates(panel, records: Records, colours: Mapping[str, tuple]) -> None:
     runs = [record for record in records if record.arm == arm]
     rates = sorted({run.learning_rate for run in runs})
     means = [
-      intervals.interval(r.final_loss for r in runs if r.learning_rate == x)
+      statistics.mean(r.final_loss for r in runs if r.learning_rate == x)
       for x in rates
     ]
     panel.plot(

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from swe_tf.analysis import intervals
 from swe_tf.analysis import scalars
+from swe_tf.analysis import statistics
 from swe_tf.studies import outcome as outcome_lib
 
 SEEDS = 3  # An arm with fewer was dropped.
@@ -18,7 +18,7 @@ _DRAWS = 10_000
 
 def flops_to_mean(
   records: list[outcome_lib.Record], arm: str
-) -> intervals.Interval | None:
+) -> statistics.Interval | None:
   """Returns the fraction of the baseline's FLOPs to its mean final loss.
 
   Less noisy than seed by seed, where a lucky baseline may never be reached.
@@ -33,7 +33,7 @@ def flops_to_mean(
       parts.append(
         None if step is None else run.flops_until(step) / base[0].flops
       )
-  return intervals.interval(parts)
+  return statistics.mean(parts)
 
 
 def saving(
@@ -114,11 +114,11 @@ def equal_loss(
 
 def minus_short(
   records: list[outcome_lib.Record], arm: str
-) -> intervals.Interval | None:
+) -> statistics.Interval | None:
   """Returns the final loss minus that of the baseline with as few FLOPs."""
   best = outcome_lib.at_best_rates(records)
   short = best.get("short", {})
-  return intervals.interval(
+  return statistics.mean(
     run.final_loss - short[seed].final_loss
     for seed, run in best[arm].items()
     if seed in short
@@ -135,7 +135,7 @@ def verdict_of(arm: outcome_lib.Outcome, base: outcome_lib.Outcome) -> str:
   return "costs" if arm.loss.mean > base.loss.mean + errors else "as good"
 
 
-def _standard_error(each: intervals.Interval) -> float:
+def _standard_error(each: statistics.Interval) -> float:
   from scipy import stats
 
   return (each.high - each.mean) / float(stats.t.ppf(0.975, each.n - 1))

@@ -23,6 +23,8 @@ _LIGHT_ROOMS = {
 _HEAVY_MODULES = {
   "swe_tf.studies.experiments",  # Builds experiments.
   "swe_tf.studies.jobs",  # Trains them.
+  "swe_tf.studies.finetune.jobs",
+  "swe_tf.studies.finetune.predictions",
   "swe_tf.studies.pilot",  # Cuts them down.
 }
 

@@ -27,7 +27,7 @@ from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.doctor.tpu.programs import programs as tpu
+from swe_tf.doctor.tpu import programs as tpu
 from swe_tf.scoring import glue_predictions
 from swe_tf.studies import pilot
 from swe_tf.studies.demo import experiment as demo

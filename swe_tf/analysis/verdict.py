@@ -11,7 +11,7 @@ import dataclasses
 
 from swe_tf.analysis import comparisons
 from swe_tf.analysis import found_runs
-from swe_tf.analysis import intervals
+from swe_tf.analysis import statistics
 from swe_tf.methods import catalog
 
 AHEAD, BEHIND = "ahead", "behind"
@@ -32,8 +32,8 @@ class Difference:
   values: tuple[float, ...]
 
   @property
-  def interval(self) -> intervals.Interval:
-    found = intervals.interval(self.values)
+  def interval(self) -> statistics.Interval:
+    found = statistics.mean(self.values)
     assert found is not None
     return found
 

@@ -76,10 +76,10 @@ def run(options: Options) -> None:
   from swe_tf.doctor import experiment
   from swe_tf.doctor.tpu import fit
   from swe_tf.doctor.tpu import lowering
+  from swe_tf.doctor.tpu import programs as tpu
   from swe_tf.doctor.tpu import slices
   from swe_tf.doctor.tpu import steps
   from swe_tf.doctor.tpu import summary as tpu_summary
-  from swe_tf.doctor.tpu.programs import programs as tpu
 
   versions = tpu.require_compiler()
   config = experiment.read_config(options)

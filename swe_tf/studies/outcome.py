@@ -14,8 +14,8 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.analysis import intervals
 from swe_tf.analysis import scalars
+from swe_tf.analysis import statistics
 from swe_tf.studies import directory as directory_lib
 from swe_tf.studies import tuning as tuning_lib
 
@@ -158,14 +158,14 @@ class Outcome:
 
   arm: str
   learning_rate: float
-  loss: intervals.Interval
-  difference: intervals.Interval | None
-  steps_ratio: intervals.Interval | None
-  flops_ratio: intervals.Interval | None
+  loss: statistics.Interval
+  difference: statistics.Interval | None
+  steps_ratio: statistics.Interval | None
+  flops_ratio: statistics.Interval | None
   reached: int
   flops: float
   control: str
-  at_equal_flops: intervals.Interval | None
+  at_equal_flops: statistics.Interval | None
 
 
 def best_rate(records: Sequence[Record], arm: str) -> float | None:
@@ -230,21 +230,19 @@ def compare(
     reached = [ratios(run, other) for run, other in pairs if run.curve]
     control = (controls or {}).get(arm, baseline)
     others = best.get(control, {})
-    losses = intervals.interval(run.final_loss for run in runs.values())
+    losses = statistics.mean(run.final_loss for run in runs.values())
     assert losses is not None
     outcomes[arm] = Outcome(
       arm=arm,
       learning_rate=next(iter(runs.values())).learning_rate,
       loss=losses,
-      difference=intervals.interval(
-        r.final_loss - b.final_loss for r, b in pairs
-      ),
-      steps_ratio=intervals.interval(steps for steps, _ in reached),
-      flops_ratio=intervals.interval(flops for _, flops in reached),
+      difference=statistics.mean(r.final_loss - b.final_loss for r, b in pairs),
+      steps_ratio=statistics.mean(steps for steps, _ in reached),
+      flops_ratio=statistics.mean(flops for _, flops in reached),
       reached=sum(steps is not None for steps, _ in reached),
       flops=pairs[0][0].flops / pairs[0][1].flops if pairs else math.nan,
       control=control,
-      at_equal_flops=intervals.interval(
+      at_equal_flops=statistics.mean(
         run.final_loss - others[seed].final_loss
         for seed, run in runs.items()
         if seed in others
@@ -309,13 +307,13 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
   )
 
 
-def _seeds_needed(difference: intervals.Interval) -> str:
+def _seeds_needed(difference: statistics.Interval) -> str:
   """Returns how many seeds would tell, if mean and deviation stay the same."""
   if difference.n < 2:
     return "more than one seed is needed"
   deviation = (difference.high - difference.mean) * math.sqrt(difference.n)
-  deviation /= intervals.quantile(difference.n)
+  deviation /= statistics.quantile(difference.n)
   for n in range(difference.n + 1, 101):
-    if intervals.quantile(n) * deviation / math.sqrt(n) < abs(difference.mean):
+    if statistics.quantile(n) * deviation / math.sqrt(n) < abs(difference.mean):
       return f"about {n} seeds would show a difference of this size"
   return "not even 100 seeds would show a difference of this size"

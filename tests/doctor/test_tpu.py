@@ -9,10 +9,10 @@ from swe_tf import errors
 from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor.tpu import fit
 from swe_tf.doctor.tpu import lowering
+from swe_tf.doctor.tpu import programs as tpu
 from swe_tf.doctor.tpu import slices
 from swe_tf.doctor.tpu import summary as tpu_summary
 from swe_tf.doctor.tpu import topologies
-from swe_tf.doctor.tpu.programs import programs as tpu
 from tests import tiny
 
 
