@@ -1,13 +1,17 @@
 """The map: when sharing pays, from the runs of its regimes.
 
-    python -m experiments.build_map collect REGIME RUNS...   # after a sweep
-    python -m experiments.build_map                          # rebuilds the rest
+    python -m experiments.build_map collect FILE RUNS...   # also while it runs
+    python -m experiments.build_map                        # rebuilds the rest
 
-`collect` writes docs/results/map/REGIME.json from the directories of sweeps:
-all runs with their curves. Without arguments, docs/results/map.json (one row
+`collect` adds the finished runs of sweeps, with their curves, to
+docs/results/map/FILE.json. Without arguments, docs/results/map.json (one row
 per run), the figure and the tables of docs/map.md are rebuilt from these files.
+Intervals and words are those of `swe_tf.analysis`; seed 0 chose the rates and
+never counts.
 """
 
+import dataclasses
+import json
 import math
 import pathlib
 import sys
@@ -15,280 +19,430 @@ import textwrap
 from typing import Any
 
 from experiments import draw_map
-from experiments import map_measures as measures
 from swe_tf import files
+from swe_tf.analysis import outcome as outcome_lib
 from swe_tf.analysis import statistics
-from swe_tf.studies import outcome as outcome_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "map.md"
-_BEGIN, _END = "<!-- map: begin -->\n", "<!-- map: end -->\n"
-# Arm names in a study that is older than the map.
-_RENAMED = {"stacking3": "stacking"}
+FIGURE = ROOT / "docs" / "figures" / "map.png"
+NO_SEED = -1  # Where no seed chose a rate.
 
-TITLES = {
-  "text": "characters, 1,024 tokens a step",
-  "small_batch": "characters, 256 tokens a step",
-  "causal": "causal language model",
-  "post_ln": "Post-LN, 24 layers",
-  "pointers": "pointer chasing",
-  "deep": "48 layers",
-  "short_data": "20 epochs of 15 kB",
-  "long": "8 times the tokens",
-  "low_rate": "rates far below the best",
+
+@dataclasses.dataclass(frozen=True)
+class Regime:
+  """A regime of the map.
+
+  Attributes:
+    title: What it is.
+    study: Its first study file, in experiments/.
+    files: All files of docs/results/map/ with its runs.
+    smaller: The baseline with a smaller budget, for FLOPs for an equal loss.
+    stopped: Why it was stopped and nothing is judged; empty if it was not.
+  """
+
+  title: str
+  study: str
+  files: tuple[str, ...]
+  smaller: str = "short"
+  stopped: str = ""
+
+
+REGIMES = {
+  "long_300": Regime(
+    "long runs, second horizon",
+    "map/long_300",
+    ("long_300",),
+    smaller="half",
+  ),
+  "long": Regime(
+    "long runs, first horizon", "map/long", ("long",), smaller="half"
+  ),
+  "text": Regime(
+    "characters, 1,024 tokens per step",
+    "studies/few_loops",
+    (
+      *("text", "text_seeds", "text_tau", "text_tau70", "text_shallow"),
+      *("text_probes", "text_fresh"),
+    ),
+  ),
+  "small_batch": Regime(
+    "characters, 256 tokens per step",
+    "map/small_batch",
+    ("small_batch", "small_batch_short"),
+  ),
+  "causal": Regime("causal language model", "map/causal", ("causal",)),
+  "short_data": Regime(
+    "20 epochs of 15 kB", "map/short_data", ("short_data", "short_data_fresh")
+  ),
+  "pointers": Regime(
+    "pointer chasing", "map/pointers", ("pointers", "pointers_fresh")
+  ),
+  "low_rate": Regime("rates far below the best", "map/low_rate", ("low_rate",)),
+  "post_ln": Regime(
+    "Post-LN, 24 layers",
+    "map/post_ln",
+    ("post_ln",),
+    stopped="after 600 steps every arm but one was still at the entropy of "
+    "single tokens (3.02), where the rule drops nothing and no rate is the "
+    "best. The exception is stacking: 6 layers first, then 24, got to 2.881 in "
+    "as many steps. Two more runs were under way then; they have no result and "
+    "are in no file.",
+  ),
 }
 # These ask what happens at given rates, so no rate is the best.
 UNTUNED = ("low_rate",)
-# Stopped regimes, with the reason; their arms are not judged.
-STOPPED = {
-  "post_ln": "after 600 steps every arm but one was still at the entropy of "
-  "single tokens (3.02), where the rule drops nothing and no rate is the best. "
-  "The exception is `stacking`: 6 layers first, then 24, got to 2.881 in as "
-  "many steps. Two more runs were under way then; they have no result and are "
-  "in no file."
+# In words, for tables and figures.
+LABELS = {
+  "baseline": "baseline",
+  "layers3": "3 layers that stay 3",
+  "layers6": "6 layers that stay 6",
+  "short": "baseline with 0.73 of the steps",
+  "half": "baseline with half of the steps",
+  "equal_init": "equal initial weights, never tied",
+  "swe10": "SWE as printed (10%)",
+  "swe_1x12": "SWE as printed (10%)",
+  "swe10_2x": "SWE, units of 2 layers",
+  "swe_2x6": "SWE, units of 2 layers",
+  "loops1": "one layer for 30%, then 12",
+  "one_loop_30": "one layer for 30%, then 12",
+  "loops1_50": "one layer for 50%, then 12 (`one_loop`)",
+  "one_loop_50": "one layer for 50%, then 12 (`one_loop`)",
+  "loops1_70": "one layer for 70%, then 12",
+  "one_loop_5": "one layer for 5%, then 12",
+  "one_loop_10": "one layer for 10%, then 12",
+  "loops3": "one layer applied 3 times for 30%",
+  "few_loops": "a quarter of the layers for 30% (`few_loops`)",
+  "stacking": "stacking: a quarter of the layers for 30%",
+  "stacking_50": "stacking: a quarter of the layers for 50%",
+  "stacking_70": "stacking: a quarter of the layers for 70%",
+  "stages": "tied, 1, 3, 6 loops to 30%, then 12",
+  "noise": "one layer for 30%, copies with noise",
+  "redraw": "one layer for 30%, half of each copy redrawn",
+  "identity": "one layer for 30%, new layers start as the identity",
+  "adaptive": "tied until gradients disagree",
+  "tied": "always tied",
 }
-# More seeds and arms of a regime, in separate files.
-MORE_SEEDS = {
-  "text": (
-    "text_seeds",
-    "text_tau",
-    "text_tau70",
-    "text_shallow",
-    "text_probes",
+# Stacking in the long regimes is that of Gong et al.
+_LONG_LABELS = {"stacking": "stacking: 3, 6, 12 layers (12.5%, 30%)"}
+_BEGIN, _END = "<!-- map: begin -->\n", "<!-- map: end -->\n"
+_TOP_BEGIN, _TOP_END = "<!-- top: begin -->\n", "<!-- top: end -->\n"
+
+_GAIN_BEGIN, _GAIN_END = "<!-- gain: begin -->\n", "<!-- gain: end -->\n"
+# The arms whose results a method's card shows.
+CARDS = {
+  "swe": ("swe10", "swe_1x12", "swe10_2x", "swe_2x6"),
+  "few_loops": (
+    *("one_loop_5", "one_loop_10", "loops1", "one_loop_30"),
+    *("loops1_50", "one_loop_50", "loops1_70", "loops3", "few_loops"),
+    *("stages", "noise", "redraw", "identity"),
   ),
-  "small_batch": ("small_batch_short",),
+  "stacking": ("stacking", "stacking_50", "stacking_70"),
+  "adaptive": ("adaptive",),
+  "always_tied": ("tied",),
+  "equal_init": ("equal_init",),
 }
 
+Records = list[outcome_lib.Record]
 
-def collect(regime: str, *sources: str) -> None:
-  """Writes the runs of a regime to a JSON file.
 
-  Args:
-    regime: Its name.
-    *sources: Directories of sweeps, or JSON files with results of runs whose
-      directories are gone; these have no curves.
-  """
-  found: dict[Any, outcome_lib.Record] = {}
-  results = []
+def collect(name: str, *sources: str) -> None:
+  """Adds the finished runs of sweeps to a JSON file."""
+  from swe_tf.studies import records as records_lib
+
+  found = {_key(record): record for record in _read(name)}
   for source in sources:
-    if source.endswith(".json"):
-      results += files.read_json(source)
-      continue
-    for record in outcome_lib.read_records(source):
-      record = _renamed(record)
-      found[record.point] = record
-  for result in results:
-    record = _without_curve(result, list(found.values()))
-    found.setdefault(record.point, record)
-  files.write_json(
-    RESULTS / "map" / f"{regime}.json",
-    [found[point].as_table() for point in sorted(found)],
-  )
+    for record in records_lib.read_records(source):
+      found[_key(record)] = record
+  # One run per line: a diff shows which were added.
+  lines = [json.dumps(_rounded(found[key].as_table())) for key in sorted(found)]
+  path = RESULTS / "map" / f"{name}.json"
+  path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 
-def _renamed(record: outcome_lib.Record) -> outcome_lib.Record:
-  table = record.as_table()
-  table["arm"] = _RENAMED.get(record.arm, record.arm)
-  return outcome_lib.from_table(table)
+def _key(record: outcome_lib.Record) -> tuple[str, float, int]:
+  return record.arm, record.learning_rate, record.seed
 
 
-def _without_curve(result, known) -> outcome_lib.Record:
-  """Returns the record of a result, with the phases of its arm's other runs."""
-  axes = result["axes"]
-  arm = _RENAMED.get(axes["arm"], axes["arm"])
-  twin = next(record for record in known if record.arm == arm)
-  return outcome_lib.Record(
-    arm=arm,
-    learning_rate=axes["learning_rate"],
-    seed=axes["seed"],
-    final_loss=result["metrics"]["validation_loss"],
-    steps=result["steps"],
-    phases=twin.phases,
-    seconds=result["seconds"],
-  )
+def _rounded(table: dict[str, Any]) -> dict[str, Any]:
+  for name in ("curve", "cosines"):
+    table[name] = [(step, round(value, 5)) for step, value in table[name]]
+  return table
 
 
-def read_regimes() -> dict[str, list[outcome_lib.Record]]:
-  """Returns all runs by regime, in the order of `TITLES`."""
-  regimes = {name: _read(name) for name in TITLES}
-  for name, others in MORE_SEEDS.items():
-    for other in others:
-      regimes[name] += _read(other)
-  return {name: records for name, records in regimes.items() if records}
-
-
-def _read(name: str) -> list[outcome_lib.Record]:
+def _read(name: str) -> Records:
   path = RESULTS / "map" / f"{name}.json"
   tables = files.read_json(path) if path.exists() else []
   return [outcome_lib.from_table(table) for table in tables]
 
 
-def rows_of(
-  regime: str, records: list[outcome_lib.Record]
-) -> list[dict[str, Any]]:
+def read_regimes() -> dict[str, Records]:
+  """Returns all runs of the regimes that have any."""
+  regimes = {
+    name: [record for file in regime.files for record in _read(file)]
+    for name, regime in REGIMES.items()
+  }
+  return {name: records for name, records in regimes.items() if records}
+
+
+def tuning_seed(regime: str) -> int:
+  """Returns the seed that chose the rates of a regime."""
+  return NO_SEED if regime in UNTUNED else outcome_lib.TUNING_SEED
+
+
+def outcomes_of(
+  regime: str, records: Records
+) -> dict[str, outcome_lib.Outcome]:
+  """Returns the outcomes of a regime's arms on fresh seeds."""
+  return outcome_lib.compare(
+    records, smaller=REGIMES[regime].smaller, tuning_seed=tuning_seed(regime)
+  )
+
+
+def label_of(regime: str, arm: str) -> str:
+  """Returns an arm in words."""
+  if regime.startswith("long") and arm in _LONG_LABELS:
+    return _LONG_LABELS[arm]
+  return LABELS[arm]
+
+
+def rows_of(regime: str, records: Records) -> list[dict[str, Any]]:
   """Returns the rows of a regime in map.json: all runs that were started."""
-  best = outcome_lib.at_best_rates(records)
-  base = best["baseline"]
-  rows = []
-  for record in records:
-    if regime in UNTUNED:  # Compare with the baseline at the same rate.
-      base = _runs_at(records, "baseline", record.learning_rate)
-    steps_ratio = flops_ratio = None
-    if record.seed in base and record.curve:
-      steps_ratio, flops_ratio = outcome_lib.ratios(record, base[record.seed])
-    is_best = record in best.get(record.arm, {}).values()
-    finite = math.isfinite(record.final_loss)
-    rows.append(
-      {
-        "regime": regime,
-        "arm": record.arm,
-        "learning_rate": record.learning_rate,
-        "seed": record.seed,
-        "final_loss": record.final_loss if finite else None,
-        "steps": record.steps,
-        "flops": record.flops,
-        "seconds": record.seconds,
-        "steps_ratio": steps_ratio,
-        "flops_ratio": flops_ratio,
-        "best_rate": is_best,
-        "dropped": len(best.get(record.arm, {})) < measures.SEEDS,
-      }
+  best = outcome_lib.at_best_rates(records, tuning_seed(regime))
+  return [
+    {
+      "regime": regime,
+      "arm": record.arm,
+      "learning_rate": record.learning_rate,
+      "seed": record.seed,
+      "final_loss": record.final_loss
+      if math.isfinite(record.final_loss)
+      else None,
+      "steps": record.steps,
+      "flops": record.flops,
+      "seconds": record.seconds,
+      "best_rate": record in best.get(record.arm, {}).values(),
+      "counts": record.seed != tuning_seed(regime),
+    }
+    for record in records
+  ]
+
+
+def table_of(regime: str, records: Records) -> str:
+  """Returns the table of a regime, in Markdown."""
+  lines = [
+    f"### {REGIMES[regime].title} (`{regime}`)",
+    "",
+    "| arm | peak | FLOPs | final loss | seeds | minus baseline | | FLOPs for "
+    "an equal loss | |",
+    "|---|---|---|---|---|---|---|---|---|",
+  ]
+  outcomes = outcomes_of(regime, records)
+  order = sorted(
+    outcomes.values(),
+    key=lambda each: each.loss.mean if each.loss else math.inf,
+  )
+  for each in order:
+    is_base = each.arm == "baseline"
+    difference = None if is_base else each.difference
+    lines.append(
+      f"| {label_of(regime, each.arm)} | {each.learning_rate:g} | "
+      f"{each.flops:.2f} | "
+      + (f"{each.loss.mean:.3f} | {each.loss.n}" if each.loss else "| 0")
+      + f" | {difference or _dropped(each)} | "
+      f"{_bold(difference.word()) if difference else ''} | "
+      f"{each.equal_loss or ''} | "
+      f"{_bold(each.equal_loss.word(1.0)) if each.equal_loss else ''} |"
     )
-  return rows
+  return "\n".join(lines) + "\n"
 
 
-def _runs_at(
-  records: list[outcome_lib.Record], arm: str, rate: float
-) -> dict[int, outcome_lib.Record]:
-  return {r.seed: r for r in records if (r.arm, r.learning_rate) == (arm, rate)}
+def _dropped(outcome: outcome_lib.Outcome) -> str:
+  if outcome.arm == "baseline" or outcome.tuning_difference is None:
+    return ""
+  return f"dropped: {outcome.tuning_difference:+.3f} on seed 0"
 
 
-def table_by_rate(regime: str, records: list[outcome_lib.Record]) -> str:
+def _bold(word: str) -> str:
+  return f"**{word}**" if word == statistics.PAYS else word
+
+
+def table_by_rate(regime: str, records: Records) -> str:
   """Returns the table of a regime that is judged rate by rate."""
   lines = [
-    f"### {TITLES[regime]} (`{regime}`)",
+    f"### {REGIMES[regime].title} (`{regime}`)",
     "",
     "| peak | arm | FLOPs | final loss | minus baseline at this peak | |",
     "|---|---|---|---|---|---|",
   ]
-  rates = sorted({r.learning_rate for r in records}, reverse=True)
-  for rate in rates:
+  for rate in sorted({r.learning_rate for r in records}, reverse=True):
     at_rate = [r for r in records if r.learning_rate == rate]
-    outcomes = outcome_lib.compare(at_rate)
-    base = outcomes["baseline"]
-    for each in sorted(outcomes.values(), key=lambda o: o.loss.mean):
-      is_base = each.arm == "baseline"
+    outcomes = outcome_lib.compare(at_rate, tuning_seed=NO_SEED)
+    for each in outcomes.values():
+      assert each.loss is not None
+      difference = None if each.arm == "baseline" else each.difference
       lines.append(
-        f"| {rate:g} | {each.arm} | {each.flops:.2f} | {each.loss.mean:.3f} | "
-        f"{'' if is_base else each.difference} | "
-        f"{'' if is_base else measures.verdict_of(each, base)} |"
+        f"| {rate:g} | {label_of(regime, each.arm)} | {each.flops:.2f} | "
+        f"{each.loss.mean:.3f} | {difference or ''} | "
+        f"{_bold(difference.word()) if difference else ''} |"
       )
   return "\n".join(lines) + "\n"
+
+
+def tables_of(regimes: dict[str, Records]) -> list[str]:
+  """Returns the tables of all regimes that were not stopped."""
+  return [
+    (table_by_rate if name in UNTUNED else table_of)(name, runs)
+    for name, runs in regimes.items()
+    if not REGIMES[name].stopped
+  ]
 
 
 def stopped() -> str:
   """Returns a list of the regimes that were stopped."""
   return "".join(
-    textwrap.fill(f"**Stopped: {TITLES[name]}** (`{name}`): {reason}", 80)
+    textwrap.fill(f"**Stopped: {each.title}** (`{name}`): {each.stopped}", 80)
     + "\n"
-    for name, reason in STOPPED.items()
+    for name, each in REGIMES.items()
+    if each.stopped
   )
 
 
-def confirmation() -> str:
-  """Returns the judgement of text_seeds.yaml, on its own seeds alone."""
-  records = _read("text_seeds")
+def top_table(regimes: dict[str, Records]) -> str:
+  """Returns the table that opens the page: a line per regime."""
   lines = [
-    "### `text` once more, on seeds 3 to 7 alone (`text_seeds`)",
-    "",
-    "| arm | final loss, by seed | FLOPs | FLOPs to the baseline's mean loss | "
-    "at most 0.7, and the interval below 0.9 |",
-    "|---|---|---|---|---|",
+    "| regime | tokens per weight | does depth pay? | SWE as printed | "
+    "`one_loop` | stacking |",
+    "|---|---|---|---|---|---|",
   ]
-  base = [record for record in records if record.arm == "baseline"]
-  for arm in dict.fromkeys(record.arm for record in records):
-    runs = [record for record in records if record.arm == arm]
-    mean, low, high = measures.saving(records, arm)
-    loss = statistics.mean(run.final_loss for run in runs)
-    is_base = arm == "baseline"
-    saves = "yes" if mean <= 0.7 and high < 0.9 else "no"
+  for name, records in regimes.items():
+    if REGIMES[name].stopped or name in UNTUNED:
+      continue
+    outcomes = outcomes_of(name, records)
+    shown = [
+      _cell(outcomes, *arms)
+      for arms in (
+        ("swe10", "swe_1x12"),
+        ("loops1_50", "one_loop_50", "one_loop_30"),
+        ("stacking",),
+      )
+    ]
     lines.append(
-      f"| {arm} | {loss} | {runs[0].flops / base[0].flops:.2f} | "
-      f"{_ratio(mean)} ({_ratio(low)} to {_ratio(high)}) | "
-      f"{'' if is_base else saves} |"
+      f"| {REGIMES[name].title} | {tokens_per_weight(name):.0f} | "
+      f"{depth_pays(outcomes)} | {' | '.join(shown)} |"
     )
   return "\n".join(lines) + "\n"
 
 
-def _ratio(value: float) -> str:
-  return f"{value:.3f}" if math.isfinite(value) else "not reached"
+def _cell(outcomes: dict[str, outcome_lib.Outcome], *arms: str) -> str:
+  """Returns an arm's word and interval; FLOPs too if its steps are cheaper."""
+  found = [outcomes[arm] for arm in arms if arm in outcomes]
+  if not found:
+    return "not run"
+  each = found[0]
+  if each.difference is None:
+    return f"{_dropped(each)}"
+  cell = f"{_bold(each.difference.word())}: {each.difference}"
+  if each.equal_loss is not None and each.flops < 0.95:
+    cell += (
+      f"; FLOPs for an equal loss {each.equal_loss}: "
+      f"{_bold(each.equal_loss.word(1.0))}"
+    )
+  return cell
 
 
-def table_of(regime: str, records: list[outcome_lib.Record]) -> str:
-  """Returns the table of a regime, in Markdown."""
-  outcomes = outcome_lib.compare(records)
-  base = outcomes["baseline"]
+def gain_table(regimes: dict[str, Records], arms: tuple[str, ...]) -> str:
+  """Returns the results of some arms in all regimes, for a method's card."""
   lines = [
-    f"### {TITLES[regime]} (`{regime}`)",
-    "",
-    "| arm | peak | FLOPs | final loss | minus baseline, by seed | steps to "
-    "the baseline's loss | FLOPs to it | FLOPs to its mean | minus `short`, by "
-    "seed | FLOPs for an equal loss | |",
-    "|---|---|---|---|---|---|---|---|---|---|---|",
+    "| regime | arm | FLOPs | minus baseline | | FLOPs for an equal loss | |",
+    "|---|---|---|---|---|---|---|",
   ]
-  order = sorted(outcomes.values(), key=lambda each: each.loss.mean)
-  for each in order:
-    is_base = each.arm == "baseline"
-    reached = f"{each.reached} of {each.loss.n} seeds"
-    cells = [
-      each.arm,
-      f"{each.learning_rate:g}",
-      f"{each.flops:.2f}",
-      f"{each.loss.mean:.3f}" + ("" if each.loss.n > 1 else " (one seed)"),
-      "" if is_base else str(each.difference),
-      "" if is_base else str(each.steps_ratio or reached),
-      "" if is_base else str(each.flops_ratio or reached),
-      ""
-      if is_base
-      else str(measures.flops_to_mean(records, each.arm) or "not reached"),
-      str(measures.minus_short(records, each.arm) or "")
-      if each.flops < 0.9
-      else "",
-      "" if is_base else measures.verdict_of(each, base),
-    ]
-    equal = None if is_base else measures.equal_loss(records, each.arm)
-    shown = "" if equal is None else "{:.3f} ({:.3f} to {:.3f})".format(*equal)
-    cells.insert(-1, shown)
-    if each.arm == "short":
-      cells[-3:-1] = ["", ""]
-    lines.append("| " + " | ".join(cells) + " |")
+  for name, records in regimes.items():
+    if REGIMES[name].stopped or name in UNTUNED:
+      continue
+    outcomes = outcomes_of(name, records)
+    for each in (outcomes[arm] for arm in arms if arm in outcomes):
+      equal = each.equal_loss
+      lines.append(
+        f"| {REGIMES[name].title} | {label_of(name, each.arm)} | "
+        f"{each.flops:.2f} | {each.difference or _dropped(each)} | "
+        f"{_bold(each.difference.word()) if each.difference else ''} | "
+        f"{equal or ''} | {_bold(equal.word(1.0)) if equal else ''} |"
+      )
   return "\n".join(lines) + "\n"
 
 
-def tables_of(regimes: dict[str, list[outcome_lib.Record]]) -> list[str]:
-  """Returns the tables of all regimes that were not stopped."""
-  return [
-    (table_by_rate if name in UNTUNED else table_of)(name, runs)
-    for name, runs in regimes.items()
-    if name not in STOPPED
-  ]
+def depth_pays(outcomes: dict[str, outcome_lib.Outcome]) -> str:
+  """Returns whether the baseline beats a quarter of its layers."""
+  few = outcomes.get("layers3")
+  if few is None or few.difference is None:
+    return "not run"
+  answer = {
+    statistics.PAYS: "no: 3 layers end lower",
+    statistics.COSTS: "yes: 3 layers end higher",
+    statistics.CANNOT_TELL: "cannot tell",
+  }[few.difference.word()]
+  return f"{answer}, {few.difference}"
+
+
+def tokens_per_weight(regime: str) -> float:
+  """Returns the tokens of a regime's baseline per weight of its blocks."""
+  from swe_tf.configs import cost
+  from swe_tf.modeling import registry
+  from swe_tf.modeling import sizes
+  from swe_tf.studies import experiments
+  from swe_tf.studies import study_file
+
+  path = ROOT / "experiments" / f"{REGIMES[regime].study}.yaml"
+  study = study_file.read_study(str(path))
+  config = experiments.make_config(
+    study, study.runs[0], "task.train_data.input_path=x"
+  )
+  size = registry.require_encoder(config.task.as_dict()).size
+  weights = size.num_layers * sizes.block_parameter_count(size)
+  return cost.tokens(config) / weights
 
 
 def build() -> None:
   """Rebuilds map.json, the figure and the tables of the page."""
   regimes = read_regimes()
-  files.write_json(
-    RESULTS / "map.json",
-    [row for name, runs in regimes.items() for row in rows_of(name, runs)],
+  rows = [row for name, runs in regimes.items() for row in rows_of(name, runs)]
+  lines = ",\n".join(json.dumps(row) for row in rows)
+  (RESULTS / "map.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+  drawn = [name for name in ("long_300", "long", "text") if name in regimes]
+  draw_map.draw(
+    {_panel_title(name): _panel(name, regimes[name]) for name in drawn[:2]},
+    FIGURE,
   )
-  drawn = {name: runs for name, runs in regimes.items() if name not in STOPPED}
-  draw_map.draw(drawn, TITLES, UNTUNED, ROOT / "docs" / "figures" / "map.png")
   page = PAGE.read_text(encoding="utf-8")
-  before, rest = page.split(_BEGIN)
-  _, after = rest.split(_END)
-  tables = "\n".join([*tables_of(regimes), confirmation(), stopped()])
-  PAGE.write_text(f"{before}{_BEGIN}\n{tables}\n{_END}{after}", "utf-8")
+  page = _between(page, _TOP_BEGIN, _TOP_END, top_table(regimes))
+  tables = "\n".join([*tables_of(regimes), stopped()])
+  PAGE.write_text(_between(page, _BEGIN, _END, tables), encoding="utf-8")
+  for card, arms in CARDS.items():
+    path = ROOT / "docs" / "cards" / f"{card}.md"
+    text = path.read_text(encoding="utf-8")
+    table = gain_table(regimes, arms)
+    path.write_text(_between(text, _GAIN_BEGIN, _GAIN_END, table), "utf-8")
+
+
+def _panel_title(regime: str) -> str:
+  tokens = tokens_per_weight(regime)
+  return f"{REGIMES[regime].title}: {tokens:.0f} tokens per weight"
+
+
+def _panel(
+  regime: str, records: Records
+) -> list[tuple[str, outcome_lib.Outcome]]:
+  return [
+    (label_of(regime, each.arm).replace("`", ""), each)
+    for each in outcomes_of(regime, records).values()
+  ]
+
+
+def _between(page: str, begin: str, end: str, text: str) -> str:
+  before, rest = page.split(begin)
+  return f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}"
 
 
 if __name__ == "__main__":

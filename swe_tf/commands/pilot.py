@@ -5,11 +5,12 @@ r"""Finds out on your own data whether sharing would pay for a planned run.
 
 The flags are those of `swe train`, plus a budget: --hours for all runs
 together, or --steps for each. It trains the baseline, equal initial weights,
-SWE and the recipe at that reduced budget, with fully decayed schedules. Each
-gets the same three learning rates, and more seeds where it is close. A method
-with cheaper steps is compared with a baseline of as few FLOPs. The answer is
-one of three: share, do not share, cannot tell. Re-run it after an interruption
-to resume.
+SWE, the recipe and a model with a quarter of the layers at that reduced budget,
+with fully decayed schedules. Each gets the same three learning rates, and fresh
+seeds where it is close; these alone decide, and their number is fixed when the
+pilot begins. A method with cheaper steps is compared with a baseline of as few
+FLOPs. The answer is one of three: share, do not share, cannot tell. Re-run it
+after an interruption to resume.
 """
 
 from collections.abc import Mapping
@@ -23,13 +24,13 @@ from rich import table as rich_table
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.analysis import outcome as outcome_lib
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
 from swe_tf.commands import sweep as sweep_command
 from swe_tf.studies import budget
 from swe_tf.studies import launcher
-from swe_tf.studies import outcome as outcome_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +43,10 @@ class Options(stock_options.StockOptions):
   )
   steps: int | None = options_lib.flag("Steps of each run.", None)
   seeds: int = options_lib.flag(
-    "Number of seeds at the best learning rates.", 3, lower_bound=2
+    "Number of fresh seeds at the best learning rates; it cannot be changed "
+    "once the pilot has begun.",
+    3,
+    lower_bound=2,
   )
   jobs: int = options_lib.flag(
     "Number of parallel runs; they split the CPU cores.", 1, lower_bound=1
@@ -67,6 +71,24 @@ def _check(options: Options) -> None:
     budget.check_steps(options.steps, values["trainer"]["train_steps"])
 
 
+def _begun(options: Options) -> Mapping[str, Any]:
+  """Returns what was fixed when the pilot in the directory began, if one did.
+
+  Raises:
+    UsageError: If the number of seeds was another one. Adding seeds after a
+      look at the result would make its 95% worth less.
+  """
+  path = files.as_path(options.output_dir) / "pilot.json"
+  begun = files.read_json(path) if path.exists() else {}
+  if begun and begun["seeds"] != options.seeds:
+    raise errors.UsageError(
+      f"--seeds={options.seeds}: the pilot in {options.output_dir} was begun "
+      f"with {begun['seeds']}, and more seeds after a look at the result would "
+      "make its 95% interval wrong; use another --output_dir for a new pilot."
+    )
+  return begun
+
+
 def _steps(options: Options, config: Any, console) -> int:
   """Returns the steps of each run that fit the budget."""
   if options.steps is not None:
@@ -74,9 +96,9 @@ def _steps(options: Options, config: Any, console) -> int:
   from swe_tf.studies import pilot
 
   assert options.hours is not None
-  plan = files.as_path(options.output_dir) / "pilot.json"
-  if plan.exists():  # A resumed pilot keeps its steps.
-    return int(files.read_json(plan)["steps"])
+  begun = _begun(options)
+  if begun:  # A resumed pilot keeps its steps.
+    return int(begun["steps"])
   planned = config.trainer.train_steps
   trial = pilot.make_study(options.experiment, config, planned, options.seeds)
   console.print("timing a step of the baseline ...")
@@ -86,7 +108,7 @@ def _steps(options: Options, config: Any, console) -> int:
       {"experiment": options.experiment, "overrides": trial.overrides},
     )
   console.print(
-    f"{timing['start']:.0f} s to start, {timing['step']:.3f} s a step"
+    f"{timing['start']:.0f} s to start, {timing['step']:.3f} s per step"
   )
   return pilot.fit(
     timing,
@@ -107,27 +129,26 @@ def _print_outcomes(
     "peak",
     "final loss",
     "minus baseline",
+    "",
     "FLOPs",
     "minus a baseline with as few",
-    "steps to the baseline's loss",
-    "FLOPs to it",
-    title="each arm at its best learning rate; mean (95% interval) over seeds",
+    "",
+    title="each arm at its best learning rate; mean (95% interval) over fresh "
+    "seeds",
   )
   for arm, each in outcomes.items():
-    saved = [
-      "not reached" if ratio is None else str(ratio)
-      for ratio in (each.steps_ratio, each.flops_ratio)
-    ]
     edge = "" if rates[arm] == 0 else " (edge)"
-    has_control = each.control != "baseline"
+    difference = None if arm == "baseline" else each.difference
+    at_equal = each.at_equal_flops if each.control != "baseline" else None
     table.add_row(
       arm,
       f"{each.learning_rate:.3g}{edge}",
-      f"{each.loss.mean:.4f}",
-      "" if arm == "baseline" else str(each.difference),
+      f"{each.loss.mean:.4f}" if each.loss else "dropped",
+      str(difference or ""),
+      difference.word() if difference else "",
       "" if math.isnan(each.flops) else f"{each.flops:.2f}",
-      f"{each.at_equal_flops}, {each.control}" if has_control else "",
-      *saved,
+      f"{at_equal}, {each.control}" if at_equal else "",
+      at_equal.word() if at_equal else "",
     )
   console.print(table)
 
@@ -161,11 +182,13 @@ def _draw(records, path: files.PathLike, word: str) -> None:
 def run(options: Options) -> int:
   """Runs the pilot; the exit status is 1 if a run failed."""
   _check(options)
+  _begun(options)
   console = rich_console.Console()
   console.print("starting TensorFlow and reading the plan ...")
   from swe_tf.doctor import experiment
   from swe_tf.studies import experiments
   from swe_tf.studies import pilot
+  from swe_tf.studies import records as records_lib
   from swe_tf.studies import tuning as tuning_lib
 
   config = experiment.read_config(options)
@@ -184,14 +207,21 @@ def run(options: Options) -> int:
     return 0
   files.write_json(
     files.as_path(options.output_dir) / "pilot.json",
-    {"steps": steps, "arms": list(study.tuning.arms)},
+    {
+      "steps": steps,
+      "seeds": options.seeds,
+      "arms": list(study.tuning.arms),
+    },
   )
   failed = sweep_command.run_study(
     study, configs, options.output_dir, options.jobs, console
   )
-  records = outcome_lib.read_records(options.output_dir)
-  losses = {record.point: record.final_loss for record in records}
-  outcomes = outcome_lib.compare(records, pilot.BASELINE, study.tuning.controls)
+  records = records_lib.read_records(options.output_dir)
+  losses = {
+    tuning_lib.Point(run.arm, run.learning_rate, run.seed): run.final_loss
+    for run in records
+  }
+  outcomes = outcome_lib.compare(records, controls=study.tuning.controls)
   if pilot.BASELINE not in outcomes:
     raise errors.Failed(
       "no baseline run has finished, so there is nothing to compare with; see "
@@ -207,7 +237,7 @@ def run(options: Options) -> int:
   _draw(records, picture, verdict.word)
   console.print(f"verdict: [bold]{verdict.word}[/bold]", highlight=False)
   console.print(verdict.reason, soft_wrap=True, highlight=False)
-  for note in _notes(outcomes, edges, verdict):
+  for note in _notes(outcomes, edges, verdict, pilot.shallow_arm(config)):
     console.print(note, soft_wrap=True, highlight=False)
   console.print(f"curves: {picture}", soft_wrap=True)
   files.write_json(
@@ -215,6 +245,7 @@ def run(options: Options) -> int:
     _finite(
       {
         "steps": steps,
+        "seeds": options.seeds,
         "arms": list(study.tuning.arms),
         "verdict": verdict.word,
         "reason": verdict.reason,
@@ -241,14 +272,26 @@ def _notes(
   outcomes: Mapping[str, outcome_lib.Outcome],
   edges: Mapping[str, int],
   verdict: outcome_lib.Verdict,
+  shallow: str | None,
 ) -> list[str]:
   """Returns the caveats to print below the verdict."""
   notes = []
   chosen, control = outcomes.get(verdict.arm), outcomes.get("equal_init")
+  if shallow is not None and shallow in outcomes:
+    few = outcomes[shallow]
+    if few.difference is not None and few.difference.low <= 0:
+      notes.append(
+        f"A {shallow.removeprefix('layers')}-layer model would do for this "
+        f"budget: it ends {few.difference} from the baseline with "
+        f"{few.flops:.2f} of its FLOPs. Depth pays only in longer runs, if at "
+        "all."
+      )
   if (
     verdict.word == outcome_lib.SHARE
     and chosen is not None
+    and chosen.loss is not None
     and control is not None
+    and control.loss is not None
     and control.loss.mean <= chosen.loss.mean + _TIE
   ):
     notes.append(

@@ -2,10 +2,11 @@
 
 The planned experiment is cut down to a budget, with its schedule decayed to 0
 at the last step, and trained by the arms that matter: the baseline, equal
-initial weights, SWE as planned, and the recipe. An arm whose steps cost less is
-judged against a baseline of its own, with as few FLOPs and fully decayed. All
-arms get the same three learning rates; those that are not far behind get more
-seeds.
+initial weights, SWE as planned, the recipe, and a model with a quarter of the
+layers, which may do for the budget. An arm whose steps cost less is judged
+against a baseline of its own, with as few FLOPs and fully decayed. All arms get
+the same three learning rates on seed 0; those that are not far behind then get
+fresh seeds, and these alone decide. Their number is fixed before the first run.
 
 A pilot is a tuned study (`tuning.py`), run like any sweep. The final loss of
 short runs decides, so the verdict is about runs of that length.
@@ -54,7 +55,8 @@ def make_study(
     experiment: The name of the experiment.
     config: The planned experiment, validated.
     steps: The number of steps of each run.
-    seeds: How many seeds the best rates get.
+    seeds: How many fresh seeds the best rates get, besides the one that chose
+      them.
 
   Raises:
     UsageError: If the plan cannot be cut down.
@@ -72,12 +74,14 @@ def make_study(
     controls[arm] = f"{BASELINE}{100 * validations // _VALIDATIONS}"
     few = validations * overrides["trainer"]["validation_interval"]
     arms[controls[arm]] = arms[BASELINE] | {"trainer": {"train_steps": few}}
+  shallow = shallow_arm(config)
   tuning = {
     "arms": arms,
+    "kept": [shallow] if shallow else [],
     "controls": controls,
     "baseline": BASELINE,
     "learning_rates": [_peak(config) * factor for factor in _RATE_FACTORS],
-    "seeds": list(range(seeds)),
+    "seeds": list(range(seeds + 1)),
     "most_rates": len(_RATE_FACTORS),
     "drop_above": _DROP_ABOVE,
   }
@@ -94,8 +98,22 @@ def most_runs(study: study_file.Study) -> int:
 def sharing_arms(study: study_file.Study) -> list[str]:
   """Returns the arms that share weights."""
   assert study.tuning is not None
-  controls = (BASELINE, EQUAL_INIT, *study.tuning.controls.values())
-  return [arm for arm in study.tuning.arms if arm not in controls]
+  tuning = study.tuning
+  controls = (BASELINE, EQUAL_INIT, *tuning.controls.values(), *tuning.kept)
+  return [arm for arm in tuning.arms if arm not in controls]
+
+
+def shallow_arm(config: cfg.ExperimentConfig) -> str | None:
+  """Returns the name of the shallow control; None for a model without one.
+
+  The control that matters most: what a cheap start gains may be what a baseline
+  loses by being too deep for its budget.
+  """
+  encoder = encoders.encoder_of(config.task.as_dict())
+  layers = encoder.num_layers if encoder is not None else None
+  if layers is None or layers < 4:
+    return None
+  return f"layers{layers // 4}"
 
 
 def _cheaper(
@@ -154,7 +172,14 @@ def _arms(
   planned = _planned(config, pilot_steps)
   if planned is not None and planned not in arms.values():
     arms[PLANNED] = planned
-  return {arm: {"task": {"sharing": fields}} for arm, fields in arms.items()}
+  made: dict[str, dict[str, Any]] = {
+    arm: {"task": {"sharing": fields}} for arm, fields in arms.items()
+  }
+  shallow = shallow_arm(config)
+  if shallow is not None and encoder is not None:
+    few = encoder.overrides(num_layers=(encoder.num_layers or 0) // 4)
+    made[shallow] = {"task": {"sharing": {"mode": catalog.NONE}, **few}}
+  return made
 
 
 def _planned(

@@ -36,12 +36,16 @@ def test_a_plan_is_cut_down_and_decays_to_zero(config):
     "equal_init",
     "swe",
     "one_loop",
+    "layers1",
     "baseline65",
   ]
+  assert study.tuning.seeds == (0, 1, 2, 3)
+  assert study.tuning.kept == ("layers1",)
   assert study.tuning.controls == {"one_loop": "baseline65"}
   assert study.tuning.learning_rates == (0.005, 0.01, 0.02)
   configs = experiments.make_configs(study)
-  assert len(configs) == 15 and pilot.most_runs(study) == 25
+  # Six arms at three rates, then three fresh seeds of each.
+  assert len(configs) == 18 and pilot.most_runs(study) == 36
   flops = {name: cost.training_flops(each) for name, each in configs.items()}
   base, recipe, control = (
     flops[f"{arm}-lr0.01-seed0"]
@@ -57,7 +61,9 @@ def test_a_plan_is_cut_down_and_decays_to_zero(config):
     assert rate.end_learning_rate == 0
     assert each.task.train_data.input_path == config.task.train_data.input_path
     sharing = each.task.sharing
-    assert (sharing.mode == "none") == name.startswith("baseline")
+    assert (sharing.mode == "none") == name.startswith(("baseline", "layers"))
+    layers = each.task.model.encoder.any.num_layers
+    assert layers == (1 if name.startswith("layers1") else 4)
     if name.startswith("swe"):
       assert sharing.untie_fraction == pytest.approx(0.2)
       assert sharing.untie_step is None and not sharing.loops
