@@ -45,32 +45,31 @@ def read_records(output_dir: files.PathLike) -> list[outcome_lib.Record]:
         phases=cost.phase_flops(config),
         seconds=result["seconds"],
         curve=tuple(curves[metric]),
-        cosines=_cosines(trained),
+        cosines=_cosines(trained, config.task.sharing.unit_size),
       )
     )
   return records
 
 
-def _cosines(curves: dict[str, scalars.Curve]) -> tuple[tuple[int, float], ...]:
-  """Returns the mean cosine between two layers' weights, by step.
+def _cosines(
+  curves: dict[str, scalars.Curve], unit_size: int
+) -> tuple[tuple[int, float], ...]:
+  """Returns the mean cosine between the weights of two units, by step.
 
-  From each layer's distance d to the mean of the L layers, relative to its own
-  norm: for layers of about equal norms, the squared norm of the mean is
-  1 - mean(d^2) of theirs, and the mean cosine of pairs follows from it.
+  From each layer's distance d to the mean of the layers at the same place in
+  their B units, relative to its own norm: for layers of about equal norms, the
+  squared norm of that mean is 1 - mean(d^2) of theirs, and the mean cosine of
+  pairs follows from it.
   """
-  layers = [
-    c for tag, c in curves.items() if tag.startswith("layers/distance/")
-  ]
-  if len(layers) < 2:
-    return ()
   by_step: dict[int, list[float]] = {}
-  for curve in layers:
-    for step, distance in curve:
-      by_step.setdefault(step, []).append(distance**2)
+  for tag, curve in curves.items():
+    if tag.startswith("layers/distance/"):
+      for step, distance in curve:
+        by_step.setdefault(step, []).append(distance**2)
   found = []
   for step, squares in sorted(by_step.items()):
-    count = len(squares)
-    if count > 1:
-      common = 1.0 - sum(squares) / count
-      found.append((step, (count * common - 1.0) / (count - 1.0)))
+    units = len(squares) // unit_size
+    if units > 1:
+      common = 1.0 - sum(squares) / len(squares)
+      found.append((step, (units * common - 1.0) / (units - 1.0)))
   return tuple(found)

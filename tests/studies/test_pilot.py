@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from official.core import exp_factory
@@ -15,6 +16,7 @@ from swe_tf.commands import pilot as pilot_command
 from swe_tf.configs import cost
 from swe_tf.studies import experiments
 from swe_tf.studies import pilot
+from swe_tf.studies import records
 from tests import tiny
 
 
@@ -160,3 +162,23 @@ def test_where_sharing_must_win_it_says_so(tmp_path):
   assert content["verdict"] == "share"
   assert content["outcomes"]["swe"]["difference"]["high"] < 0
   assert (tmp_path / "pilot.png").stat().st_size > 10_000
+
+
+def test_cosines_follow_from_distances():
+  """Against the cosines of the weights themselves."""
+  rng = np.random.default_rng(0)
+  weights = rng.normal(size=(6, 50)) + rng.normal(size=50)
+  weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+  apart = weights - np.stack([weights[i % 2 :: 2].mean(0) for i in range(6)])
+  curves = {
+    f"layers/distance/{i:02d}": [(7, float(np.linalg.norm(row)))]
+    for i, row in enumerate(apart)
+  }
+  pairs = [
+    weights[i] @ weights[j]
+    for i in range(6)
+    for j in range(i)
+    if (i - j) % 2 == 0
+  ]
+  ((step, cosine),) = records._cosines(curves, 2)
+  assert step == 7 and cosine == pytest.approx(np.mean(pairs))
