@@ -129,6 +129,7 @@ _LONG_LABELS = {"stacking": "stacking: 3, 6, 12 layers (12.5%, 30%)"}
 _BEGIN, _END = "<!-- map: begin -->\n", "<!-- map: end -->\n"
 _TOP_BEGIN, _TOP_END = "<!-- top: begin -->\n", "<!-- top: end -->\n"
 
+_COSINES = ("<!-- cosines: begin -->\n", "<!-- cosines: end -->\n")
 _GAIN_BEGIN, _GAIN_END = "<!-- gain: begin -->\n", "<!-- gain: end -->\n"
 # The arms whose results a method's card shows.
 CARDS = {
@@ -250,7 +251,7 @@ def table_of(regime: str, records: Records) -> str:
       f"| {label_of(regime, each.arm)} | {each.learning_rate:g} | "
       f"{each.flops:.2f} | "
       + (f"{each.loss.mean:.3f} | {each.loss.n}" if each.loss else "| 0")
-      + f" | {difference or _dropped(each)} | "
+      + f" | {difference or _seed_0_only(each)} | "
       f"{_bold(difference.word()) if difference else ''} | "
       f"{each.equal_loss or ''} | "
       f"{_bold(each.equal_loss.word(1.0)) if each.equal_loss else ''} |"
@@ -258,10 +259,10 @@ def table_of(regime: str, records: Records) -> str:
   return "\n".join(lines) + "\n"
 
 
-def _dropped(outcome: outcome_lib.Outcome) -> str:
+def _seed_0_only(outcome: outcome_lib.Outcome) -> str:
   if outcome.arm == "baseline" or outcome.tuning_difference is None:
     return ""
-  return f"dropped: {outcome.tuning_difference:+.3f} on seed 0"
+  return f"seed 0 only: {outcome.tuning_difference:+.3f}"
 
 
 def _bold(word: str) -> str:
@@ -342,7 +343,7 @@ def _cell(outcomes: dict[str, outcome_lib.Outcome], *arms: str) -> str:
     return "not run"
   each = found[0]
   if each.difference is None:
-    return f"{_dropped(each)}"
+    return _seed_0_only(each)
   cell = f"{_bold(each.difference.word())}: {each.difference}"
   if each.equal_loss is not None and each.flops < 0.95:
     cell += (
@@ -366,10 +367,42 @@ def gain_table(regimes: dict[str, Records], arms: tuple[str, ...]) -> str:
       equal = each.equal_loss
       lines.append(
         f"| {REGIMES[name].title} | {label_of(name, each.arm)} | "
-        f"{each.flops:.2f} | {each.difference or _dropped(each)} | "
+        f"{each.flops:.2f} | {each.difference or _seed_0_only(each)} | "
         f"{_bold(each.difference.word()) if each.difference else ''} | "
         f"{equal or ''} | {_bold(equal.word(1.0)) if equal else ''} |"
       )
+  return "\n".join(lines) + "\n"
+
+
+def cosine_table(regime: str, records: Records) -> str:
+  """Returns how alike the layers of each arm are, beside its loss."""
+  parts = (0.1, 0.3, 0.5, 0.7, 1.0)
+  lines = [
+    f"| arm (`{regime}`) | final loss | "
+    + " | ".join(f"at {part:.0%}" for part in parts)
+    + " |",
+    "|---|---" + "|---" * len(parts) + "|",
+  ]
+  best = outcome_lib.at_best_rates(records)
+  rows = []
+  for arm, runs in best.items():
+    curves = [(run.steps, run.cosines) for run in runs.values() if run.cosines]
+    if not curves:
+      continue
+    cells = []
+    for part in parts:
+      # While one layer is applied, there is nothing to compare.
+      found = [
+        value
+        for steps, curve in curves
+        for step, value in curve
+        if abs(step - part * steps) <= 0.5 * steps / len(curve)
+      ]
+      cells.append(f"{sum(found) / len(found):.2f}" if found else "")
+    loss = sum(run.final_loss for run in runs.values()) / len(runs)
+    rows.append((loss, label_of(regime, arm), cells))
+  for loss, label, cells in sorted(rows):
+    lines.append(f"| {label} | {loss:.3f} | {' | '.join(cells)} |")
   return "\n".join(lines) + "\n"
 
 
@@ -418,7 +451,9 @@ def build() -> None:
   page = PAGE.read_text(encoding="utf-8")
   page = _between(page, _TOP_BEGIN, _TOP_END, top_table(regimes))
   tables = "\n".join([*tables_of(regimes), stopped()])
-  PAGE.write_text(_between(page, _BEGIN, _END, tables), encoding="utf-8")
+  page = _between(page, _BEGIN, _END, tables)
+  cosines = cosine_table("long", regimes["long"])
+  PAGE.write_text(_between(page, *_COSINES, cosines), encoding="utf-8")
   for card, arms in CARDS.items():
     path = ROOT / "docs" / "cards" / f"{card}.md"
     text = path.read_text(encoding="utf-8")
