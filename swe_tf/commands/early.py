@@ -13,7 +13,7 @@ from swe_tf.commands import stock_options
 from swe_tf.configs import consistency
 from swe_tf.configs import early
 from swe_tf.configs import override_text
-from swe_tf.data import presence
+from swe_tf.data import checks
 from swe_tf.data.prepare import prepared_data
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
@@ -71,7 +71,7 @@ def check_data(
       checkpoint_files.find_with_config(task["init_checkpoint"])
     return
   encoder = registry.encoder_of(task)
-  presence.check(task, encoder.vocab_size if encoder else None, needed)
+  checks.check_tables(task, encoder.vocab_size if encoder else None, needed)
   if task["init_checkpoint"] and not resumes:
     checkpoint_files.find(task["init_checkpoint"], "task.init_checkpoint")
 

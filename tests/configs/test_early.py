@@ -14,7 +14,7 @@ import yaml
 from swe_tf import errors
 from swe_tf.configs import early
 from swe_tf.configs import override_text
-from swe_tf.data import presence
+from swe_tf.data import checks
 from swe_tf.modeling import checkpoint_files
 from swe_tf.studies import early as study_early
 from swe_tf.studies import study_file
@@ -252,13 +252,13 @@ def test_data_that_is_not_there(tmp_path):
     ({"train_data": text}, "a.txt does not match any files"),
   ):
     with pytest.raises(errors.UsageError, match=re.escape(message)):
-      presence.check(task, needed=("train_data",))
+      checks.check_tables(task, needed=("train_data",))
   (tmp_path / "a.txt").write_text("text")
   with pytest.raises(
     errors.UsageError, match="vocab_file_path: the vocabulary"
   ):
-    presence.check({"train_data": text})
-  presence.check(
+    checks.check_tables({"train_data": text})
+  checks.check_tables(
     {"train_data": {"input_path": "dummy"}}, needed=("train_data",)
   )
 

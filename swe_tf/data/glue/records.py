@@ -85,7 +85,7 @@ def write_glue_directory(
     **_sizes(splits),
     splits=splits,
   )
-  manifest.write(output_dir, content)
+  files.write_json(output_dir / manifest.FILE_NAME, content)
   return content
 
 

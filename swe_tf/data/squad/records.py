@@ -137,9 +137,9 @@ def write_squad_directory(
     **dataclasses.asdict(windows),
     **tokenizer.facts(),
   )
-  path = manifest.find(output_dir)
-  if path:
-    earlier = manifest.read(path)
+  path = output_dir / manifest.FILE_NAME
+  earlier = manifest.load(output_dir)
+  if earlier:
     for key, value in content.items():
       if earlier.get(key) != value:
         raise errors.UsageError(
@@ -173,5 +173,5 @@ def write_squad_directory(
     "questions": questions,
     "dropped_questions": dropped,
   }
-  manifest.write(output_dir, content)
+  files.write_json(path, content)
   return content

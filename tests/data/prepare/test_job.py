@@ -1,13 +1,9 @@
 """`swe prepare pretraining`: the same bytes always, whole or not at all."""
 
-import dataclasses
 import gzip
 import os
 import pathlib
 import re
-import subprocess
-import sys
-import time
 from unittest import mock
 
 from absl.testing import parameterized
@@ -22,43 +18,15 @@ from swe_tf import files
 from swe_tf.data import checks
 from swe_tf.data import loaders
 from swe_tf.data.prepare import job as prepare_job
-from swe_tf.data.prepare import journal as journal_lib
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
-
-_ROOT = pathlib.Path(__file__).parents[3]
 
 
 def _prepare(**options):
   return prepare_job.prepare(
     prepare_job.Options(**options), rich_console.Console(quiet=True)
   )
-
-
-def _command(**flags):
-  return [
-    sys.executable,
-    "-m",
-    "swe_tf.cli",
-    "prepare",
-    "pretraining",
-    *(f"--{name}={value}" for name, value in flags.items()),
-  ]
-
-
-def _old_manifest(content):
-  """Returns what version 1 wrote, where a manifest had no kind."""
-  fields = [field.name for field in dataclasses.fields(manifest.Settings)]
-  known = content | {
-    "seq_length": content["max_seq_length"],
-    "lower_case": content["do_lower_case"],
-  }
-  return {
-    "settings": {name: known[name] for name in fields},
-    "inputs": content["inputs"],
-    "shards": content["splits"]["train"]["shards"],
-  }
 
 
 def _bytes(folder):
@@ -167,58 +135,42 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
       straight[11]["input_word_ids"], resumed["input_word_ids"]
     )
 
-  def test_jobs_and_a_kill_make_no_difference(self):
-    _prepare(**self.options)
-    expected = _bytes(self.options["output_dir"])
-
-    # One process, killed when the first shard is there; two go on.
-    output = self.folder / "killed"
-    flags = self.options | dict(output_dir=output)
-    process = subprocess.Popen(
-      _command(**flags, jobs=1), cwd=_ROOT, stderr=subprocess.DEVNULL
-    )
-    while not list(output.glob("*.tfrecord")) and process.poll() is None:
-      time.sleep(0.01)
-    process.kill()
-    process.wait()
-    self.assertFalse((output / manifest.FILE_NAME).exists())
-    written = {p: p.stat().st_mtime_ns for p in output.glob("*.tfrecord")}
-    for path in written:
-      self.assertEqual(path.read_bytes(), expected[path.name])
-
-    command = _command(**flags, jobs=2)
-    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertIn("tokens/s", result.stderr)
-    self.assertEqual(_bytes(output), expected)
-
   def test_goes_on_with_the_missing_shards(self):
     whole = _prepare(**self.options)
     output = pathlib.Path(self.options["output_dir"])
     expected = _bytes(output)
     # As if it was stopped while it wrote the second shard.
     first, second, third = sorted(p.name for p in output.glob("*.tfrecord"))
-    job = _old_manifest(whole)
-    shards = job.pop("shards")
+    shards = whole["splits"]["train"]["shards"]
+    journal = whole | {
+      "splits": {
+        "train": {
+          "file": "pretrain-*.tfrecord",
+          "size": shards[first]["examples"],
+          "tokens": shards[first]["tokens"],
+          "predictions": shards[first]["predictions"],
+          "shards": {first: shards[first]},
+        }
+      }
+    }
     (output / manifest.FILE_NAME).unlink()
     (output / second).rename(output / f"{second}.x.partial")
     (output / third).unlink()
-    journal = journal_lib.Journal(str(output / manifest.JOURNAL_NAME), job)
-    journal.add(first, shards[first])
-    with open(output / manifest.JOURNAL_NAME, "a") as f:
-      f.write('["pretrain-00001-of-')
+    files.write_json(output / manifest.JOURNAL_NAME, journal)
     modified = (output / first).stat().st_mtime_ns
 
-    with self.assertRaisesRegex(errors.UsageError, "other settings or inputs"):
+    with self.assertRaisesRegex(errors.UsageError, "an unfinished job"):
       _prepare(**(self.options | dict(seed=1)))
     self.assertEqual(_prepare(**self.options), whole)
     self.assertEqual(_bytes(output), expected)
     self.assertEqual((output / first).stat().st_mtime_ns, modified)
-    # Called once more, it does nothing; nor if an older version made it all.
+    # Called once more, it does nothing; another vocabulary is refused.
     self.assertEqual(_prepare(**self.options), whole)
-    files.write_json(output / manifest.FILE_NAME, _old_manifest(whole))
-    self.assertEqual(_prepare(**self.options), whole)
-    self.assertEqual(manifest.load(output), whole)
+    other = self.folder / "other.txt"
+    other.write_text("\n".join(reversed(corpus.tokens())))
+    with self.assertRaisesRegex(errors.UsageError, "a finished job"):
+      _prepare(**(self.options | dict(vocab=str(other))))
+    self.assertEqual(_bytes(output), expected)
 
   def test_gzip_is_the_same_text(self):
     plain = _prepare(**self.options)
@@ -255,7 +207,7 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     given = self.options.pop("vocab")
     learning = self.options | dict(learn_vocab=150)
     with mock.patch.object(
-      prepare_job, "_write_shards", side_effect=KeyboardInterrupt
+      prepare_job, "_with_progress", side_effect=KeyboardInterrupt
     ):
       self.assertRaises(KeyboardInterrupt, lambda: _prepare(**learning))
     vocab = pathlib.Path(self.options["output_dir"]) / "vocab.txt"
@@ -270,7 +222,7 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
     (dict(vocab="nowhere.txt"), "the vocabulary: cannot read"),
     (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
-    (dict(input="{folder}/nothing*"), "no file matches"),
+    (dict(input="{folder}/nothing*"), "does not match any files"),
     (dict(input="{folder}/empty.txt"), "holds no text"),
     (dict(input="{folder}/binary.txt"), "is a binary file"),
     (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
@@ -304,13 +256,6 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
       _prepare(**(self.options | changes))
     self.assertNotIn("\n", str(caught.exception))
     self.assertEqual(sorted(self.folder.rglob("*")), before)
-
-  def test_the_command_tells_faults_in_one_line(self):
-    command = _command(**(self.options | dict(vocab="nowhere.txt")))
-    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
-    self.assertEqual(result.returncode, 2)
-    self.assertLen(result.stderr.strip().split("\n"), 1)
-    self.assertIn("nowhere.txt", result.stderr)
 
 
 if __name__ == "__main__":
