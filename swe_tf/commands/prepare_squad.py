@@ -21,7 +21,6 @@ from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.data import tfds_files
 from swe_tf.data.squad import questions
-from swe_tf.data.squad import windows as windows_lib
 from swe_tf.data.text import vocab as vocab_lib
 
 
@@ -85,7 +84,7 @@ def run(options: Options) -> None:
 
 
 def _convert(options: Options, path: files.PathLike) -> None:
-  windows = windows_lib.Windows(
+  windows = questions.Windows(
     max_seq_length=options.max_seq_length,
     max_query_length=options.max_query_length,
     doc_stride=options.doc_stride,

@@ -32,7 +32,7 @@ def write_glue_files(
     found = [each for each in features if each.lower() in map(str.lower, names)]
     if not found:
       raise errors.UsageError(
-        f"--tfds={name} has no {' or '.join(names)}, which {task.name} "
+        f"tfds={name} has no {' or '.join(names)}, which {task.name} "
         f"needs, only {', '.join(features)}."
       )
     columns[found[0]] = names[0]
@@ -80,12 +80,12 @@ def _article(example: Mapping[str, Any]) -> dict[str, Any]:
   return {"title": example["title"].decode(), "paragraphs": [paragraph]}
 
 
-def prepare(name: str, option: str = "--tfds", **arguments):
+def prepare(name: str, option: str = "tfds", **arguments):
   """Returns the builder of a data set, which is downloaded if need be.
 
   Args:
     name: The name of the data set.
-    option: Where the user gave it, for the error.
+    option: The argument that names it, for the error.
     **arguments: For `tfds.builder`.
 
   Raises:

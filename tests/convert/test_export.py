@@ -159,5 +159,5 @@ def test_checkpoint_of_another_size(tmp_path):
   with pytest.raises(errors.UsageError, match="no checkpoint at .*/nowhere;"):
     encoder_files.load_encoder(tmp_path / "nowhere")
   config.unlink()
-  with pytest.raises(errors.UsageError, match="--config_file"):
+  with pytest.raises(errors.UsageError, match="give a config_file"):
     encoder_files.load_encoder(out)

@@ -264,8 +264,8 @@ def test_splits_share_a_directory(tmp_path, tokenizer, place):
     ),
     ({"answers": [{"text": "sea.", "answer_start": 9999}]}, "where '' stands"),
     ({"answers": [{"text": "sea."}]}, "has no valid answer_start"),
-    ({"answers": [{"text": "The", "answer_start": 0}] * 2}, "--split=eval"),
-    ({"is_impossible": None}, "is_impossible is None; .*--version=1.1"),
+    ({"answers": [{"text": "The", "answer_start": 0}] * 2}, "as the split eval"),
+    ({"is_impossible": None}, "is_impossible is None; .*version 1.1"),
     ({"question": None}, 'no "question"'),
   ],
 )
