@@ -5,8 +5,7 @@ r"""Converts text files to masked TFRecords.
 
 With `--tfds=wikipedia/20230601.en` instead of `--input`, TFDS downloads the
 text. Model Garden's stock loader reads the shards. They depend only on the text
-and the flags, not on --jobs. Re-run it after Ctrl-C to make the
-missing shards.
+and the flags, not on --jobs. Re-run it after Ctrl-C to make the missing shards.
 """
 
 import dataclasses

@@ -85,10 +85,9 @@ def read_head(
     loaded.network.get_embedding_table(),
     activation=tf_utils.get_activation(name),
   )
+  # Called once to make its weights, which are then read.
   width = shapes[_HEAD_KERNEL][0]
-  head(
-    tf.zeros([1, 1, width]), tf.zeros([1, 1], tf.int32)
-  )  # Makes its weights.
+  head(tf.zeros([1, 1, width]), tf.zeros([1, 1], tf.int32))
   what = "the language-model head of its config"
   encoder_files.read_into(path, what, masked_lm=head)
   return LanguageHead(head, name)

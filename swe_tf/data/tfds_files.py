@@ -57,7 +57,7 @@ def write_glue_files(
     )
 
 
-def write_squad_file(name: str, split: str, path: pathlib.Path) -> None:
+def write_squad_file(name: str, split: str, path: files.PathLike) -> None:
   """Writes the split `train` or `eval` of a TFDS data set as SQuAD's JSON."""
   examples = _read(prepare(name), "train" if split == "train" else _TFDS)
   files.write_json(path, {"data": [_article(each) for each in examples]})

@@ -20,8 +20,9 @@ from tests.data import corpus
 _PATH = pathlib.Path(__file__).parents[3] / "examples" / "beam_prepare.py"
 _SPEC = importlib.util.spec_from_file_location("beam_prepare", _PATH)
 beam_prepare = importlib.util.module_from_spec(_SPEC)
-sys.modules["beam_prepare"] = beam_prepare  # Workers look up its classes.
-_SPEC.loader.exec_module(beam_prepare)
+with pytest.MonkeyPatch.context() as _patch:
+  _patch.setitem(sys.modules, "beam_prepare", beam_prepare)
+  _SPEC.loader.exec_module(beam_prepare)
 
 _HAS_BEAM = importlib.util.find_spec("apache_beam") is not None
 
@@ -41,7 +42,9 @@ def _prepare(options, output_dir, write_shards=None):
   return {path.name: path.read_bytes() for path in output_dir.iterdir()}
 
 
-def test_shards_are_those_of_the_command(tmp_path):
+def test_shards_are_those_of_the_command(tmp_path, monkeypatch):
+  # Workers look up its classes.
+  monkeypatch.setitem(sys.modules, "beam_prepare", beam_prepare)
   vocab = corpus.write(tmp_path, a=corpus.text(120), b=corpus.text(80, seed=1))
   options = dict(
     input=f"{tmp_path}/?.txt", vocab=vocab, seq_length=64, num_shards=3
