@@ -57,12 +57,11 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
     raise errors.UsageError(f"cannot read {path}: {error}.") from error
 
 
-def match(patterns: str | Sequence[str], urls: bool = True) -> list[str]:
+def match(patterns: str | Sequence[str]) -> list[str]:
   """Returns the files that match paths or globs, sorted.
 
   Args:
     patterns: The paths or globs; one string may hold several, with commas.
-    urls: Whether URLs are matched, which needs TensorFlow, or left out.
 
   Raises:
     UsageError: If one of them matches no file.
@@ -75,7 +74,7 @@ def match(patterns: str | Sequence[str], urls: bool = True) -> list[str]:
       # A file's own name may have brackets.
       found = [pattern] if os.path.exists(pattern) else glob.glob(pattern)
       found = [path for path in found if not os.path.isdir(path)]
-    elif urls:
+    else:
       import tensorflow as tf
 
       try:
@@ -83,8 +82,6 @@ def match(patterns: str | Sequence[str], urls: bool = True) -> list[str]:
       except tf.errors.OpError as error:
         reason = errors.first_line(error)
         raise errors.UsageError(f"cannot read {pattern}: {reason}.") from error
-    else:
-      continue
     if not found:
       raise errors.UsageError(
         f"{pattern} does not match any files; check the path."
