@@ -186,9 +186,10 @@ def encoder_weights(encoder: Any, num_layers: int) -> list[Weight]:
       the other way round.
   """
   layout = layout_of(encoder)
-  modules = {ours: theirs for theirs, ours in (_MODULES | layout.norms).items()}
+  outside = {**_MODULES, **layout.norms}
+  modules = {ours: theirs for theirs, ours in outside.items()}
   for i in range(num_layers):
-    for theirs, ours in (_BLOCK_MODULES | layout.block_norms).items():
+    for theirs, ours in {**_BLOCK_MODULES, **layout.block_norms}.items():
       modules[f"transformer/layer_{i}/{ours}"] = f"encoder.layer.{i}.{theirs}"
   weights = []
   found = set()
