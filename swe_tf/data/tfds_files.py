@@ -50,6 +50,7 @@ def write_glue_files(
     return json.dumps(content)
 
   for split in builder.info.splits:
+    # TFDS shuffles what it prepares; a prediction is known by its row.
     examples = sorted(_read(builder, split), key=lambda each: each["idx"])
     files.write_text(
       directory / f"{split.replace(_TFDS, _OFFICIAL)}.jsonl",

@@ -69,6 +69,7 @@ def read_into(path: str, what: str, **items: tf.Module) -> None:
   """
   try:
     status = tf.train.Checkpoint(**items).read(path)
+    # The checkpoint of a run has slots and heads too; ours must be in it.
     status.expect_partial().assert_existing_objects_matched()
   except (AssertionError, ValueError) as error:
     raise errors.UsageError(

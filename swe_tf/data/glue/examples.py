@@ -129,6 +129,7 @@ def read_glue_directory(
       f"{input_dir} has no train, dev, test or diagnostic file that ends in "
       ".tsv or .jsonl."
     )
+  # A split is known by its stem, also in the name of its records.
   stems = [path.stem for path in paths]
   for stem in stems:
     if stems.count(stem) > 1:
@@ -209,6 +210,7 @@ def _json_lines(
         raise errors.UsageError(fault) from error
       if not isinstance(row, dict):
         raise errors.UsageError(f"{path}:{number}: not a JSON object.")
+      # Labels may be numbers; everything else here reads text.
       yield number, {k: None if v is None else str(v) for k, v in row.items()}
 
   return list(next(rows())[1]), rows()

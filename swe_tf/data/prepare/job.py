@@ -100,6 +100,7 @@ def prepare(
     if found is None:
       continue
     done.update(manifest.shards_of(found))
+    # The settings, the vocabulary and the checksums of the text are in it.
     if found != content():
       kind = "a finished" if name == manifest.FILE_NAME else "an unfinished"
       raise errors.UsageError(
@@ -203,6 +204,8 @@ def _write_here(options, vocabulary, texts, todo):
   size = sum(text.size for text in texts)
   jobs = options.jobs or min(os.cpu_count() or 1, 1 + size // _BYTES_PER_JOB)
   jobs = max(1, min(jobs, len(todo)))
+  # Text is read in order, also that of shards which exist: to seek would not
+  # work in a compressed file.
   blocks = enumerate(text_files.read_blocks(texts, options.num_shards))
   missing = (block for block in blocks if block[0] in todo)
   return workers.write_shards(

@@ -81,7 +81,8 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
     )
   splits = {}
   for name, split in meta["splits"].items():
-    # Predictions are written to a file with the name of the split.
+    # Predictions are written to a file with the name of the split: neither may
+    # lead out of its directory.
     for given in (name, split["file"]):
       if not re.fullmatch(r"\w[\w.-]*", str(given)):
         raise errors.UsageError(
@@ -93,6 +94,6 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
       raise errors.UsageError(
         f"{file} is not there, but {path} lists it; prepare the data again."
       )
-    labelled = split.get("labelled", True)
+    labelled = split.get("labelled", True)  # SQuAD's always are.
     splits[name] = Split(name, str(file), split["size"], labelled)
   return PreparedData(directory, meta, splits)

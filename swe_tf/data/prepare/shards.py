@@ -75,6 +75,7 @@ class ShardWriter:
     Returns:
       Its numbers of `examples`, `tokens` and `predictions`.
     """
+    # By shard, so that the bytes do not depend on which process writes it.
     rng = np.random.default_rng([self._settings.seed, index])
     make = self._pairs if self._settings.next_sentence else self._sequences
     columns = make(text.split(b"\n"), rng)
@@ -112,6 +113,8 @@ class ShardWriter:
     for number, chunk in enumerate(_chunks(lines)):
       chunk_sequences, chunk_documents = self._pack_documents(chunk)
       sequences.extend(chunk_sequences.to_list())
+      # A chunk has at most as many documents as lines, so none is counted
+      # twice.
       documents.extend(
         chunk_documents.numpy() + number * packing.LINES_PER_CHUNK
       )

@@ -175,6 +175,7 @@ def _questions(path: files.Path, content: Any) -> Iterator[Question]:
           Answer(get(answer, "text", str, name), answer.get("answer_start"))
           for answer in get(qa, "answers", list, name)
         )
+        # Scoring needs neither, so `check_convertible` asks for them.
         text, context = qa.get("question"), paragraph.get("context")
         yield Question(name, text, context, answers, qa.get("is_impossible"))
 

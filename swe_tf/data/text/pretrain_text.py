@@ -141,6 +141,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     else:
       is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
       lines = tf.data.TextLineDataset(path, tf.where(is_gzip, "GZIP", ""))
+    # Packed by chunks: tokenizing line by line takes many times as long.
     chunks = lines.batch(packing.LINES_PER_CHUNK)
     parallel = dict(num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     return chunks.map(self._packer.pack, **parallel).unbatch()
@@ -153,6 +154,8 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     else:
       seed, length = self._params.seed or 0, self._params.seq_length
       count = tf.shape(ids)[0]
+      # The place in the stream seeds the masks: resumed, they are the same,
+      # and in every pass they are new.
       draws = masking.draw(seed, pipeline, places[0], count, length)
       features = self._masker.mask(ids, draws)
     features["input_type_ids"] = tf.zeros_like(ids)

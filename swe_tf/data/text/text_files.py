@@ -113,6 +113,7 @@ def check(path: str, max_bytes: int | None = None) -> TextFile:
       try:
         decoder.decode(chunk, final=not chunk)
       except UnicodeDecodeError as error:
+        # The decoder kept the start of a character from the chunk before.
         pending = len(error.object) - len(chunk)
         line = lines + chunk.count(b"\n", 0, error.start) + 1
         raise errors.UsageError(
@@ -149,6 +150,7 @@ def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
           index += 1
         block.append(line)
         offset += len(line)
+    # A document ends with its file, even without a newline.
     block.append(b"\n\n")
   while index < count:
     yield b"".join(block)

@@ -76,7 +76,7 @@ class _Text(io.RawIOBase):
 
 def open_text(path: str, feature: str = "text") -> IO[bytes]:
   """Opens a file of records as a text file with the same lines."""
-  check(path, feature)
+  check(path, feature)  # The reader itself would raise in the middle.
   return io.BufferedReader(_Text(path, feature), 1 << 20)
 
 
