@@ -122,8 +122,10 @@ def prepare(
     if path and not files.as_path(path).exists():
       text = "".join(f"{token}\n" for token in vocabulary.tokens)
       files.write_text(path, text)
-  for leftover in files.as_path(options.output_dir).glob("pretrain-*.partial"):
-    leftover.rmtree()  # This job's, from when it was killed.
+  for name in ("pretrain-", manifest.JOURNAL_NAME):
+    # This job's, from when it was killed.
+    for leftover in files.as_path(options.output_dir).glob(f"{name}*.partial"):
+      leftover.rmtree()
 
   total = options.num_shards or 0
   todo = {i for i in range(total) if options.shard_name(i) not in done}

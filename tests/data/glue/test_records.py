@@ -7,12 +7,10 @@ import pytest
 from official.nlp.data import sentence_prediction_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
-from swe_tf import files
 from swe_tf.commands import prepare_glue
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import records as glue_records
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import cached_tokenizer
 
 _TOKENS = (
@@ -175,22 +173,6 @@ def test_command(tmp_path, vocab):
     "SST-2."
   )
   assert not (tmp_path / "second").exists()
-
-
-def test_a_url(tmp_path, vocab):
-  files.write_text("ram://glue/in/dev.tsv", "sentence\tlabel\na\t1\n")
-  files.write_bytes("ram://glue/vocab.txt", vocab.read_bytes())
-  task = glue_tasks.find_task("SST-2")
-  glue_records.write_glue_directory(
-    glue_examples.read_glue_directory("ram://glue/in", task),
-    task,
-    "ram://glue/out",
-    tokenizer=cached_tokenizer.CachedTokenizer("ram://glue/vocab.txt"),
-    max_seq_length=8,
-  )
-  data = prepared_data.read_prepared_data("ram://glue/out")
-  assert data.splits["dev"].path == "ram://glue/out/dev.tf_record"
-  assert len(_load(data.splits["dev"].path)) == data.splits["dev"].size == 1
 
 
 def test_nothing_is_overwritten(tmp_path, vocab):

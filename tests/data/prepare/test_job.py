@@ -160,6 +160,7 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     (output / manifest.FILE_NAME).unlink()
     (output / second).rename(output / f"{second}.x.partial")
     (output / third).unlink()
+    (output / f"{manifest.JOURNAL_NAME}.x.partial").touch()
     files.write_json(output / manifest.JOURNAL_NAME, journal)
     modified = (output / first).stat().st_mtime_ns
 

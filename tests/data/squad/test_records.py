@@ -10,7 +10,6 @@ import pytest
 from official.nlp.data import question_answering_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
-from swe_tf import files
 from swe_tf.commands import prepare_squad
 from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import questions as squad_questions
@@ -186,11 +185,10 @@ def test_logits_become_the_answers(tmp_path, tokenizer, version):
     squad_predictions.answers_from_logits(built, results[:-1], version=version)
 
 
-@pytest.mark.parametrize("place", [None, "ram://squad/out"])
-def test_splits_share_a_directory(tmp_path, tokenizer, place):
+def test_splits_share_a_directory(tmp_path, tokenizer):
   path = _write(tmp_path, _QAS)
   squad = squad_questions.read_squad_file(path, "2.0")
-  out = files.as_path(place or tmp_path / "out")
+  out = tmp_path / "out"
 
   def write(split, windows=_WINDOWS):
     return squad_records.write_squad_directory(
