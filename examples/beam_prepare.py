@@ -151,7 +151,10 @@ def _skip(file: IO[bytes], count: int) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   for name, kind in FLAGS.items():
-    parser.add_argument(f"--{name}", type=kind, default=argparse.SUPPRESS)
+    required = name in ("input", "vocab", "output_dir")
+    parser.add_argument(
+      f"--{name}", type=kind, default=argparse.SUPPRESS, required=required
+    )
   flags, arguments = parser.parse_known_args(argv)
   job.prepare(
     job.Options(**vars(flags)),
