@@ -68,7 +68,7 @@ $(BEAM_STAMP): setup.cfg constraints-beam.txt
 	touch $(BEAM_STAMP)
 
 test-beam: venv-beam
-	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_runner.py $(ARGS)
+	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_prepare.py $(ARGS)
 
 # Lines and branches that the tests run, those of their subprocesses too.
 coverage: extras

@@ -370,7 +370,7 @@ _OTHERS = {
   "--output_dir=out --init=rendom": "did you mean random?",
   "prepare pretraining --input=text.txt --output_dir=out": "--vocab is missing",
   "prepare pretraining --input=absent*.txt --vocab=vocab.txt "
-  "--output_dir=out": "no file matches 'absent*.txt'",
+  "--output_dir=out": "absent*.txt does not match any files",
   "prepare pretraining --input=text.txt --vocab=absent.txt "
   "--output_dir=out": "cannot read absent.txt",
   "prepare pretraining --input=text.txt --vocab=no_mask.txt "
@@ -425,9 +425,6 @@ _OTHERS = {
   "submission --runs=absent --output=glue.zip": "absent",
   "submission --runs=glue --output=glue.zip": "has no predictions for",
   "submission --runs=glue --output=a_file": "is already there",
-  "submission --runs=glue --output=out.zip --majority_for=CoLA": (
-    "has no predictions for"
-  ),
   "report --runs=absent --output_dir=out": "absent is not a directory",
   "report --runs=glue --output_dir=a_file": "a_file is a file",
   "report --runs=glue --output_dir=full": "has files that no report wrote",

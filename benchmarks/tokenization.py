@@ -91,7 +91,7 @@ def _model_garden(text, vocab, output, max_predictions):
   return run
 
 
-def _swe(text, vocab, output, max_predictions, pairs):
+def _swe(text, vocab, output_dir, max_predictions, pairs):
   """Returns a function that runs ours on the text."""
   vocabulary = vocab_lib.Vocabulary.load(vocab)
   settings = manifest.Settings(
@@ -99,20 +99,15 @@ def _swe(text, vocab, output, max_predictions, pairs):
     max_predictions_per_seq=max_predictions,
     masking="whole_word" if _WHOLE_WORD.value else "random",
     masking_rate=_RATE,
-    lower_case=True,
     next_sentence=pairs,
-    dupe_factor=1,
     num_shards=1,
-    seed=0,
-    vocab_size=len(vocabulary),
-    vocab_sha256=vocabulary.sha256,
   )
-  writer = shards.ShardWriter(settings, vocabulary)
-  writer.write(0, b"A sentence to build the graphs with.", output)
+  writer = shards.ShardWriter(settings, vocabulary, output_dir)
+  writer.write(0, b"A sentence to build the graphs with.")
 
   def run():
     with open(text, "rb") as f:
-      writer.write(0, f.read(), output)
+      writer.write(0, f.read())
 
   return run
 
@@ -136,10 +131,11 @@ def main(argv):
       tokens = sum(len(tokenizer.tokenize(line)) for line in f)
     output = os.path.join(folder, "output.tfrecord")
     arguments = (text, vocab, output, max_predictions)
+    ours = (text, vocab, folder, max_predictions)
     sides = {
       "Model Garden": _model_garden(*arguments),
-      "swe prepare --next_sentence": _swe(*arguments, pairs=True),
-      "swe prepare": _swe(*arguments, pairs=False),
+      "swe prepare --next_sentence": _swe(*ours, pairs=True),
+      "swe prepare": _swe(*ours, pairs=False),
     }
     rounds = [
       {name: _seconds(run) for name, run in sides.items()}

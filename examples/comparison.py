@@ -1,6 +1,6 @@
-"""What the examples have in common: flags, batches, schedule, table, figure.
+"""What the examples have in common: flags, training, table, figure.
 
-Nothing here shares weights; that is two lines in each example.
+Sharing is two lines and a callback, in `fit`.
 """
 
 import argparse
@@ -12,6 +12,8 @@ from matplotlib import pyplot as plt
 import numpy as np
 import tensorflow as tf
 import tf_keras
+
+import swe_tf
 
 _EVALUATIONS = 20
 
@@ -57,6 +59,54 @@ def epochs_of(steps: int) -> dict[str, int]:
   """Returns arguments of `fit`: `steps` updates, evaluated up to 20 times."""
   epochs = math.gcd(steps, _EVALUATIONS)
   return {"epochs": epochs, "steps_per_epoch": steps // epochs}
+
+
+def fit(
+  model: tf_keras.Model,
+  blocks: Sequence[tf_keras.layers.Layer],
+  train_data: Sequence[np.ndarray],
+  validation_data: Sequence[np.ndarray],
+  *,
+  steps: int,
+  share: bool,
+  peak: float,
+  batch_size: int,
+  loss: str | tf_keras.losses.Loss,
+  callbacks: Sequence[tf_keras.callbacks.Callback] = (),
+  **kwargs,
+) -> tf_keras.callbacks.History:
+  """Trains a model, with its blocks shared for the first 10% or never.
+
+  Args:
+    model: The model, not compiled.
+    blocks: Its repeated blocks.
+    train_data: Inputs and targets.
+    validation_data: The same for validation.
+    steps: The number of updates.
+    share: Whether the blocks are shared.
+    peak: The highest learning rate.
+    batch_size: The size of a training batch.
+    loss: The loss.
+    callbacks: More callbacks.
+    **kwargs: For `compile`.
+  """
+  optimizer = tf_keras.optimizers.AdamW(schedule(peak, steps))
+  callbacks = list(callbacks)
+  if share:
+    plan = swe_tf.SharingPlan.from_layers(blocks, unit_size=1)
+    optimizer = swe_tf.SharedWeightsOptimizer(
+      optimizer, plan, untie_step=steps // 10
+    )
+    callbacks.append(swe_tf.UntieCallback())
+  model.compile(optimizer, loss, **kwargs)
+  return model.fit(
+    batches(*train_data, batch_size=batch_size),
+    validation_data=tuple(validation_data),
+    validation_batch_size=256,
+    callbacks=callbacks,
+    verbose=2,
+    **epochs_of(steps),
+  )
 
 
 def compare(

@@ -14,7 +14,6 @@ import numpy as np
 import tf_keras
 import transformer
 
-import swe_tf
 from swe_tf.data.text import docstrings
 
 BLOCKS, WIDTH, HEADS = 8, 48, 4
@@ -48,31 +47,22 @@ def load_data():
   return ids[:-256], ids[-256:]
 
 
-def train(
-  steps: int, *, share: bool, callbacks=()
-) -> tf_keras.callbacks.History:
+def train(steps: int, *, share: bool, callbacks=()):
   """Trains for `steps` updates; returns Keras's history."""
   text, validation = load_data()
   tf_keras.utils.set_random_seed(0)
   model, blocks = build_model()
-  optimizer = tf_keras.optimizers.AdamW(comparison.schedule(PEAK, steps))
-  callbacks = list(callbacks)
-  if share:
-    plan = swe_tf.SharingPlan.from_layers(blocks, unit_size=1)
-    optimizer = swe_tf.SharedWeightsOptimizer(
-      optimizer, plan, untie_step=steps // 10
-    )
-    callbacks.append(swe_tf.UntieCallback())
-  model.compile(
-    optimizer, tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-  )
-  return model.fit(
-    comparison.batches(text[:, :-1], text[:, 1:], batch_size=BATCH),
-    validation_data=(validation[:, :-1], validation[:, 1:]),
-    validation_batch_size=64,
+  return comparison.fit(
+    model,
+    blocks,
+    (text[:, :-1], text[:, 1:]),
+    (validation[:, :-1], validation[:, 1:]),
+    loss=tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    steps=steps,
+    share=share,
+    peak=PEAK,
+    batch_size=BATCH,
     callbacks=callbacks,
-    verbose=2,
-    **comparison.epochs_of(steps),
   )
 
 

@@ -12,8 +12,6 @@ import comparison
 from sklearn import datasets
 import tf_keras
 
-import swe_tf
-
 BLOCKS, WIDTH = 16, 32
 STEPS, BATCH, PEAK = 2000, 64, 3e-3
 
@@ -50,29 +48,22 @@ def load_data():
   return (x, (y - mean) / scale), (val_x, (val_y - mean) / scale)
 
 
-def train(
-  steps: int, *, share: bool, callbacks=()
-) -> tf_keras.callbacks.History:
+def train(steps: int, *, share: bool, callbacks=()):
   """Trains for `steps` updates; returns Keras's history."""
   train_data, validation_data = load_data()
   tf_keras.utils.set_random_seed(0)
   model, blocks = build_model()
-  optimizer = tf_keras.optimizers.AdamW(comparison.schedule(PEAK, steps))
-  callbacks = list(callbacks)
-  if share:
-    plan = swe_tf.SharingPlan.from_layers(blocks, unit_size=1)
-    optimizer = swe_tf.SharedWeightsOptimizer(
-      optimizer, plan, untie_step=steps // 10
-    )
-    callbacks.append(swe_tf.UntieCallback())
-  model.compile(optimizer, loss="mse")
-  return model.fit(
-    comparison.batches(*train_data, batch_size=BATCH),
-    validation_data=validation_data,
-    validation_batch_size=1000,
+  return comparison.fit(
+    model,
+    blocks,
+    train_data,
+    validation_data,
+    loss="mse",
+    steps=steps,
+    share=share,
+    peak=PEAK,
+    batch_size=BATCH,
     callbacks=callbacks,
-    verbose=2,
-    **comparison.epochs_of(steps),
   )
 
 

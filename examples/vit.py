@@ -12,8 +12,6 @@ from sklearn import model_selection
 import tf_keras
 import transformer
 
-import swe_tf
-
 BLOCKS, WIDTH, HEADS = 8, 48, 4
 STEPS, BATCH, PEAK = 400, 64, 2e-3
 
@@ -40,33 +38,23 @@ def load_data():
   )
 
 
-def train(
-  steps: int, *, share: bool, callbacks=()
-) -> tf_keras.callbacks.History:
+def train(steps: int, *, share: bool, callbacks=()):
   """Trains for `steps` updates; returns Keras's history."""
   train_images, images, train_labels, labels = load_data()
   tf_keras.utils.set_random_seed(0)
   model, blocks = build_model()
-  optimizer = tf_keras.optimizers.AdamW(comparison.schedule(PEAK, steps))
-  callbacks = list(callbacks)
-  if share:
-    plan = swe_tf.SharingPlan.from_layers(blocks, unit_size=1)
-    optimizer = swe_tf.SharedWeightsOptimizer(
-      optimizer, plan, untie_step=steps // 10
-    )
-    callbacks.append(swe_tf.UntieCallback())
-  model.compile(
-    optimizer,
-    tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+  return comparison.fit(
+    model,
+    blocks,
+    (train_images, train_labels),
+    (images, labels),
+    loss=tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     metrics=["accuracy"],
-  )
-  return model.fit(
-    comparison.batches(train_images, train_labels, batch_size=BATCH),
-    validation_data=(images, labels),
-    validation_batch_size=len(images),
+    steps=steps,
+    share=share,
+    peak=PEAK,
+    batch_size=BATCH,
     callbacks=callbacks,
-    verbose=2,
-    **comparison.epochs_of(steps),
   )
 
 

@@ -10,7 +10,7 @@ pretraining` reads the result.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import glob
 import gzip
 import json
@@ -66,11 +66,11 @@ def documents(path: str) -> Iterator[str]:
       yield "\n".join(filter(str.strip, text.splitlines()))
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
   parser.add_argument("--output", required=True, help="a new text file")
   parser.add_argument("patterns", nargs="+", help="files to read")
-  flags = parser.parse_args()
+  flags = parser.parse_args(argv)
   paths = sorted(path for each in flags.patterns for path in glob.glob(each))
   if not paths:
     parser.error(f"no file matches {' '.join(flags.patterns)}")

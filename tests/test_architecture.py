@@ -9,7 +9,6 @@ from tests import architecture
 _LIGHT_MODULES = {
   "swe_tf.configs.early",
   "swe_tf.convert.huggingface_config",
-  "swe_tf.data.presence",
   "swe_tf.methods.catalog",
   "swe_tf.methods.checks",
   "swe_tf.modeling.checkpoint_files",

@@ -229,16 +229,6 @@ def test_prepared_data_is_the_same(prepared):
   assert local.keys() == ram.keys()
   assert len([name for name in ram if name.endswith("manifest.json")]) == 3
   assert local == ram
-  output = _swe(
-    "prepare pretraining",
-    f"--input={_RAM}/in/text/*.txt",
-    f"--vocab={_RAM}/in/vocab.txt",
-    f"--output_dir={_RAM}/data/more",
-    "--jobs=2",
-    status=2,
-  )
-  assert "ram:// is the memory of one process" in output
-  assert output.count("\n") == 1
 
 
 def test_a_run_is_the_same_and_is_found_again(trained):

@@ -13,7 +13,6 @@ from swe_tf.commands import stock_options
 from swe_tf.configs import consistency
 from swe_tf.configs import early
 from swe_tf.configs import override_text
-from swe_tf.data import presence
 from swe_tf.data.prepare import prepared_data
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
@@ -70,8 +69,13 @@ def check_data(
     if task["init_checkpoint"]:
       checkpoint_files.find_with_config(task["init_checkpoint"])
     return
-  encoder = registry.encoder_of(task)
-  presence.check(task, encoder.vocab_size if encoder else None, needed)
+  for name in needed:
+    data = task[name]
+    if not (data["input_path"] or data.get("tfds_name")):
+      raise errors.UsageError(
+        f"task.{name}.input_path is not set; name the files, for instance by "
+        f"--params_override=task.{name}.input_path=DIR/*.tfrecord."
+      )
   if task["init_checkpoint"] and not resumes:
     checkpoint_files.find(task["init_checkpoint"], "task.init_checkpoint")
 

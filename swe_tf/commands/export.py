@@ -51,21 +51,19 @@ def run(options: Options) -> None:
     vocab_lib.Vocabulary.load(options.vocab)
   # TensorFlow takes seconds to import.
   from swe_tf.convert import huggingface_export
-  from swe_tf.convert import language_head
   from swe_tf.convert import saved_model_export
   from swe_tf.modeling import encoder_files
 
   logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
-  write = {
-    "savedmodel": saved_model_export.write_saved_model,
-    "huggingface": huggingface_export.write_huggingface,
-    "model_garden": encoder_files.write_encoder,
-  }[options.format]
   encoder = encoder_files.load_encoder(options.checkpoint, options.config_file)
   if options.vocab:
     encoder = encoder._replace(vocab_file=options.vocab)
-  if options.format == "huggingface":
-    encoder = language_head.with_head(encoder, options.checkpoint)
   with files.new_directory(options.output_dir) as scratch:
-    write(scratch, encoder)
+    if options.format == "savedmodel":
+      saved_model_export.write_saved_model(scratch, encoder)
+    elif options.format == "model_garden":
+      encoder_files.write_encoder(scratch, encoder)
+    else:
+      head = huggingface_export.read_head(encoder, options.checkpoint)
+      huggingface_export.write_huggingface(scratch, encoder, head)
   print(f"{options.output_dir}: {options.format}")

@@ -5,8 +5,7 @@ r"""Converts text files to masked TFRecords.
 
 With `--tfds=wikipedia/20230601.en` instead of `--input`, TFDS downloads the
 text. Model Garden's stock loader reads the shards. They depend only on the text
-and the flags, not on --jobs or --runner. Re-run it after Ctrl-C to make the
-missing shards.
+and the flags, not on --jobs. Re-run it after Ctrl-C to make the missing shards.
 """
 
 import dataclasses
@@ -88,44 +87,12 @@ class Options(job.Options):
     None,
     lower_bound=1,
   )
-  runner: str | None = options_lib.flag(
-    "An Apache Beam runner, such as DataflowRunner, instead of processes on "
-    "this machine.",
-    None,
-  )
-  runner_option: tuple[str, ...] = options_lib.flag(
-    "With --runner: a Beam option, name=value. Can be repeated.",
-    (),
-    repeated=True,
-  )
 
   def __post_init__(self):
     if bool(self.input) == bool(self.tfds):
       raise errors.UsageError("give either --input or --tfds; see --help.")
     if not self.vocab and not self.learn_vocab:
       raise errors.UsageError("--vocab is missing; give it or --learn_vocab.")
-    if self.runner and self.jobs:
-      raise errors.UsageError(
-        f"--jobs={self.jobs} is for processes on this machine; with --runner, "
-        "set the number of workers by --runner_option."
-      )
-    if self.runner_option and not self.runner:
-      raise errors.UsageError(
-        f"--runner_option={self.runner_option[0]} needs --runner."
-      )
-    if self.runner == "DataflowRunner":
-      self._check_reach()
-
-  def _check_reach(self):
-    """Raises unless other machines can read the text and write the shards."""
-    places = {"output_dir": [self.output_dir], "input": self.input.split(",")}
-    for name, paths in places.items():
-      for path in filter(None, map(str.strip, paths)):
-        if not files.is_url(path):
-          raise errors.UsageError(
-            f"--{name}={path}: the workers of {self.runner} cannot reach it; "
-            "name a URL, such as gs://BUCKET/PATH."
-          )
 
 
 def run(options: Options) -> None:

@@ -11,7 +11,6 @@ first one wrote. The file is read and checked before anything is written.
 """
 
 import dataclasses
-import pathlib
 import tempfile
 
 from absl import logging
@@ -21,7 +20,6 @@ from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.data import tfds_files
 from swe_tf.data.squad import questions
-from swe_tf.data.squad import windows as windows_lib
 from swe_tf.data.text import vocab as vocab_lib
 
 
@@ -76,35 +74,31 @@ def run(options: Options) -> None:
   """Reads and checks everything, then writes."""
   files.check_output_dir(options.output_dir, "output_dir")
   vocab_lib.Vocabulary.load(options.vocab)
-  with tempfile.TemporaryDirectory() as scratch:
-    if not options.tfds:
-      return _convert(options, options.input)
-    path = pathlib.Path(scratch) / f"{options.split}.json"
-    tfds_files.write_squad_file(options.tfds, options.split, path)
-    return _convert(options, path)
-
-
-def _convert(options: Options, path: files.PathLike) -> None:
-  windows = windows_lib.Windows(
+  windows = questions.Windows(
     max_seq_length=options.max_seq_length,
     max_query_length=options.max_query_length,
     doc_stride=options.doc_stride,
   )
-  squad = questions.read_squad_file(path, options.version)
-  split = options.split or ("train" if squad.looks_like_training else "eval")
-  questions.check_convertible(squad, for_training=split == "train")
+  with tempfile.TemporaryDirectory() as scratch:
+    path = options.input
+    if options.tfds:
+      path = f"{scratch}/{options.split}.json"
+      tfds_files.write_squad_file(options.tfds, options.split, path)
+    squad = questions.read_squad_file(path, options.version)
+    split = options.split or ("train" if squad.looks_like_training else "eval")
+    questions.check_convertible(squad, for_training=split == "train")
 
-  # TensorFlow takes seconds to import, so bad data is reported first.
-  from swe_tf.data.squad import records
-  from swe_tf.data.text import cached_tokenizer
+    # TensorFlow takes seconds to import, so bad data is reported first.
+    from swe_tf.data.squad import records
+    from swe_tf.data.text import cached_tokenizer
 
-  logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
-  records.write_squad_directory(
-    squad,
-    split,
-    options.output_dir,
-    tokenizer=cached_tokenizer.CachedTokenizer(
-      options.vocab, options.lower_case
-    ),
-    windows=windows,
-  )
+    logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
+    records.write_squad_directory(
+      squad,
+      split,
+      options.output_dir,
+      tokenizer=cached_tokenizer.CachedTokenizer(
+        options.vocab, options.lower_case
+      ),
+      windows=windows,
+    )

@@ -60,41 +60,31 @@ class Options:
       )
 
 
-def _score_squad(options: Options) -> dict[str, Any]:
-  return {
-    "task": f"squad_v{options.version}",
-    **squad.evaluate(
-      squad_questions.read_squad_file(options.data, options.version),
-      squad.read_predictions(options.predictions),
-      na_probs=(
-        squad.read_na_probs(options.na_probs) if options.na_probs else None
-      ),
-      na_prob_threshold=options.na_prob_threshold,
-    ),
-  }
-
-
-def _score_glue(options: Options) -> dict[str, Any]:
-  task = glue_tasks.find_task(options.task)
-  labels, predictions = glue_predictions.align(
-    glue_examples.read_glue_file(options.data, task),
-    glue_predictions.read_predictions(options.predictions, task),
-    options.predictions,
-  )
-  # scikit-learn takes a second to import, which SQuAD need not wait for.
-  from swe_tf.scoring import glue
-
-  return {
-    "task": task.name,
-    **glue.evaluate(task, labels, predictions),
-    "total": len(labels),
-  }
-
-
 def run(options: Options) -> None:
   """Prints the scores; warnings go to stderr."""
-  score = {"squad": _score_squad, "glue": _score_glue}[options.benchmark]
-  scores = score(options)
+  scores: dict[str, Any]
+  if options.benchmark == "squad":
+    na_probs = None
+    if options.na_probs:
+      na_probs = squad.read_na_probs(options.na_probs)
+    scores = {"task": f"squad_v{options.version}"} | squad.evaluate(
+      squad_questions.read_squad_file(options.data, options.version),
+      squad.read_predictions(options.predictions),
+      na_probs=na_probs,
+      na_prob_threshold=options.na_prob_threshold,
+    )
+  else:
+    task = glue_tasks.find_task(options.task)
+    labels, predictions = glue_predictions.align(
+      glue_examples.read_glue_file(options.data, task),
+      glue_predictions.read_predictions(options.predictions, task),
+      options.predictions,
+    )
+    # scikit-learn takes a second to import, which SQuAD need not wait for.
+    from swe_tf.scoring import glue
+
+    scores = {"task": task.name} | glue.evaluate(task, labels, predictions)
+    scores["total"] = len(labels)
   if scores.get("missing"):
     print(
       f"warning: {scores['missing']} of {scores['total']} questions have no "
@@ -102,6 +92,7 @@ def run(options: Options) -> None:
       file=sys.stderr,
     )
   for name, value in scores.items():
+    # JSON has no NaN.
     if isinstance(value, float) and math.isnan(value):
       scores[name] = None
       print(

@@ -24,11 +24,6 @@ class Options:
     "Directory with a subdirectory of predictions for each task."
   )
   output: str = options_lib.flag("The zip file to write.")
-  majority_for: tuple[str, ...] = options_lib.flag(
-    "No longer needed: tasks that the paper leaves out are filled in.",
-    (),
-    choices=tuple(submission.FILLED),
-  )
 
 
 def run(options: Options) -> None:

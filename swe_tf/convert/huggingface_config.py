@@ -8,6 +8,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.convert import huggingface_names
 from swe_tf.data.text import vocab as vocab_lib
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
@@ -30,10 +31,6 @@ _SIZES = (
   "max_position_embeddings",
   "type_vocab_size",
 )
-
-# Hugging Face's name for BERT with Pre-LN blocks and a final layer norm. Its
-# first token has the position after that of padding.
-_PRE_LN = "roberta-prelayernorm"
 
 # Fixed in Model Garden's encoder: no config can change it.
 LAYER_NORM_EPSILON = 1e-12
@@ -88,7 +85,8 @@ def encoder_params(path: files.PathLike) -> dict[str, Any]:
       )
     return value
 
-  model_type = insist("model_type", ("bert", _PRE_LN))
+  model_type = insist("model_type", tuple(huggingface_names.LAYOUTS))
+  layout = huggingface_names.LAYOUTS[model_type]
   insist("position_embedding_type", ("absolute",), "absolute")
   insist("is_decoder", (False,), False)
   insist("layer_norm_eps", (LAYER_NORM_EPSILON,), LAYER_NORM_EPSILON)
@@ -106,14 +104,14 @@ def encoder_params(path: files.PathLike) -> dict[str, Any]:
       f"{path}: hidden_size ({params['hidden_size']}) is not a multiple of "
       f"num_attention_heads ({params['num_attention_heads']})."
     )
-  if model_type == _PRE_LN:
-    insist("pad_token_id", (0,), 1)
-    params["max_position_embeddings"] -= 1
+  if layout.first_position:
+    insist("pad_token_id", (0,), 1)  # It decides where positions begin.
+    params["max_position_embeddings"] -= layout.first_position
   return {
     **params,
     "hidden_activation": ACTIVATIONS[activation],
     "dropout_rate": config.get("hidden_dropout_prob", 0.1),
     "attention_dropout_rate": config.get("attention_probs_dropout_prob", 0.1),
     "initializer_range": config.get("initializer_range", 0.02),
-    "norm_first": model_type == _PRE_LN,
+    "norm_first": layout is huggingface_names.PRE_LN,
   }

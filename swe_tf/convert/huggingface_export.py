@@ -6,23 +6,28 @@ can hold an encoder with a different embedding width.
 """
 
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import logging
 from safetensors import numpy as safetensors_numpy
+import tensorflow as tf
 import tf_keras
 
+from official.modeling import tf_utils
+from official.nlp.modeling import layers
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.convert import huggingface_config
 from swe_tf.convert import huggingface_names
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import encoder_files
 
-# Model Garden's default.
+# Model Garden's default, of the blocks and of the head.
 _DEFAULT_ACTIVATION = "gelu"
 
 _PAD = 0
+_HEAD_KERNEL = "masked_lm/dense/kernel/.ATTRIBUTES/VARIABLE_VALUE"
 
 # RobertaPreLayerNorm's head uses the exact GELU, whatever config.json says.
 _TANH = huggingface_config.ACTIVATIONS["gelu_new"]
@@ -49,10 +54,51 @@ class {_HEAD_CLASS}(RobertaPreLayerNormForMaskedLM):
 '''
 
 
+class LanguageHead(NamedTuple):
+  """The head of a masked language model.
+
+  Attributes:
+    layer: Model Garden's `MaskedLM`, with its weights.
+    activation: The name of its activation in the config.
+  """
+
+  layer: tf_keras.layers.Layer
+  activation: str
+
+
+def read_head(
+  loaded: encoder_files.LoadedEncoder, checkpoint: str
+) -> LanguageHead | None:
+  """Returns the head that an encoder was pre-trained with, if there is one.
+
+  Args:
+    loaded: The encoder.
+    checkpoint: The checkpoint it was read from, or a directory with it.
+  """
+  path = checkpoint_files.find(checkpoint)
+  shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
+  if _HEAD_KERNEL not in shapes:
+    return None
+  model = loaded.encoder.task["model"]
+  name = model.get("mlm_activation") or _DEFAULT_ACTIVATION
+  head = layers.MaskedLM(
+    loaded.network.get_embedding_table(),
+    activation=tf_utils.get_activation(name),
+  )
+  # Called once to make its weights, which are then read.
+  width = shapes[_HEAD_KERNEL][0]
+  head(tf.zeros([1, 1, width]), tf.zeros([1, 1], tf.int32))
+  what = "the language-model head of its config"
+  encoder_files.read_into(path, what, masked_lm=head)
+  return LanguageHead(head, name)
+
+
 def write_huggingface(
-  output_dir: pathlib.Path, loaded: encoder_files.LoadedEncoder
+  output_dir: pathlib.Path,
+  loaded: encoder_files.LoadedEncoder,
+  head: LanguageHead | None = None,
 ) -> None:
-  """Writes an encoder, with its language-model head if there is one.
+  """Writes an encoder, with its language-model head if Hugging Face has one.
 
   Raises:
     UsageError: If Hugging Face has no such architecture.
@@ -75,14 +121,12 @@ def write_huggingface(
         "first token for padding."
       )
   tensors = {weight.name: weight.to_huggingface() for weight in weights}
-  head = _fitting_head(loaded, layout, config)
-  if head is not None:
+  if head is not None and _fits(head, layout, config):
     tensors = {layout.prefix + name: value for name, value in tensors.items()}
-    for weight in huggingface_names.head_weights(head, layout):
+    for weight in huggingface_names.head_weights(head.layer, layout):
       tensors[weight.name] = weight.to_huggingface()
     config["architectures"] = [f"{layout.architecture}ForMaskedLM"]
-    assert loaded.head is not None  # `head` is its layer.
-    if layout is huggingface_names.PRE_LN and loaded.head.activation == _TANH:
+    if layout is huggingface_names.PRE_LN and head.activation == _TANH:
       config["auto_map"] = {
         "AutoModelForMaskedLM": f"{_HEAD_MODULE}.{_HEAD_CLASS}"
       }
@@ -106,27 +150,23 @@ def write_huggingface(
     )
 
 
-def _fitting_head(
-  loaded: encoder_files.LoadedEncoder,
-  layout: huggingface_names.Layout,
-  config: dict[str, Any],
-) -> tf_keras.layers.Layer | None:
-  """Returns the head, or None if there is none that Hugging Face can hold."""
-  if loaded.head is None:
-    return None
+def _fits(
+  head: LanguageHead, layout: huggingface_names.Layout, config: dict[str, Any]
+) -> bool:
+  """Whether Hugging Face can hold a head; if not, says why."""
   fitting: tuple[str, ...] = ("gelu", "gelu_new")
   if layout is huggingface_names.POST_LN:
-    fitting = (config["hidden_act"],)
-  if huggingface_config.name_of(loaded.head.activation) in fitting:
-    return loaded.head.layer
+    fitting = (config["hidden_act"],)  # Its head has the blocks' activation.
+  if huggingface_config.name_of(head.activation) in fitting:
+    return True
   logging.warning(
     "The language-model head is left out: its activation is %r, and Hugging "
     "Face's %sForMaskedLM has %s here.",
-    loaded.head.activation,
+    head.activation,
     layout.architecture,
     " or ".join(fitting),
   )
-  return None
+  return False
 
 
 def _config(

@@ -78,6 +78,7 @@ def load_weights(
       f"{path}: there is a {beyond[:-1]}, but num_hidden_layers is "
       f"{num_layers} in config.json."
     )
+  # All shapes are compared before anything is written to disk.
   for weight in weights:
     value = tensors[weight.name]
     if value.shape != weight.shape:
@@ -103,6 +104,7 @@ def _read_tensors(path: files.PathLike) -> dict[str, np.ndarray]:
         short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
         short = short.replace("LayerNorm.beta", "LayerNorm.bias")
         if short.startswith(_ENCODER):
+          # Weights may be float16; heads and position ids are left out.
           tensors[short] = archive.get_tensor(name).astype(np.float32)
   except (OSError, TypeError, safetensors.SafetensorError) as error:
     raise errors.UsageError(

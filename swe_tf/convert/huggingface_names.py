@@ -3,34 +3,41 @@
 A table for both directions. Hugging Face stores a dense kernel as `[out, in]`.
 Model Garden stores it as `[in, out]`; in attention, the heads have an axis of
 their own. Hugging Face's BERT is Post-LN; its `RobertaPreLayerNorm` is BERT
-with Pre-LN blocks and a final layer norm, and counts positions from 1.
+with Pre-LN blocks and a final layer norm, and counts positions from 1. Imports
+no TensorFlow.
 """
 
 from collections.abc import Mapping
 import dataclasses
 import math
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
 # Hugging Face's modules on the left, Model Garden's layers on the right.
-_EMBEDDINGS = {
+_MODULES = {
   "embeddings.word_embeddings": "word_embeddings",
   "embeddings.position_embeddings": "position_embedding",
   "embeddings.token_type_embeddings": "type_embeddings",
+  "embeddings.LayerNorm": "embeddings/layer_norm",
+  "pooler.dense": "pooler_transform",
 }
-_NORMS = {"embeddings.LayerNorm": "embeddings/layer_norm"}
-_KERNELS = {"pooler.dense": "pooler_transform"}
-_LAYER_KERNELS = {
+_BLOCK_MODULES = {
   "attention.self.query": "self_attention/query",
   "attention.self.key": "self_attention/key",
   "attention.self.value": "self_attention/value",
   "attention.output.dense": "self_attention/attention_output",
   "intermediate.dense": "intermediate",
   "output.dense": "output",
+}
+# The same for the variables of a layer.
+_PARTS = {
+  "embeddings": "weight",
+  "kernel": "weight",
+  "bias": "bias",
+  "gamma": "weight",
+  "beta": "bias",
 }
 
 
@@ -42,8 +49,8 @@ class Layout:
     model_type: Its name in `config.json`.
     architecture: The start of its classes' names.
     prefix: Precedes the names of the encoder's weights if there is a head.
-    layer_norms: The layer norms of a block.
-    norms: The layer norms that are not in a block.
+    norms: The layer norms that only this architecture has outside of a block.
+    block_norms: The layer norms of a block.
     first_position: The first token's row in the table of positions.
     head_norm: The layer norm of the language-model head.
     head_kernel: Its dense layer.
@@ -53,8 +60,8 @@ class Layout:
   model_type: str
   architecture: str
   prefix: str
-  layer_norms: Mapping[str, str]
   norms: Mapping[str, str]
+  block_norms: Mapping[str, str]
   first_position: int
   head_norm: str
   head_kernel: str
@@ -65,11 +72,11 @@ POST_LN = Layout(
   model_type="bert",
   architecture="Bert",
   prefix="bert.",
-  layer_norms={
+  norms={},
+  block_norms={
     "attention.output.LayerNorm": "self_attention_layer_norm",
     "output.LayerNorm": "output_layer_norm",
   },
-  norms=_NORMS,
   first_position=0,
   head_norm="cls.predictions.transform.LayerNorm",
   head_kernel="cls.predictions.transform.dense",
@@ -79,11 +86,11 @@ PRE_LN = Layout(
   model_type="roberta-prelayernorm",
   architecture="RobertaPreLayerNorm",
   prefix="roberta_prelayernorm.",
-  layer_norms={
+  norms={"LayerNorm": "final_layer_norm"},
+  block_norms={
     "attention.LayerNorm": "self_attention_layer_norm",
     "intermediate.LayerNorm": "output_layer_norm",
   },
-  norms={**_NORMS, "LayerNorm": "final_layer_norm"},
   first_position=1,  # Row 0 is for padding, which is token 0 in BERT.
   head_norm="lm_head.layer_norm",
   head_kernel="lm_head.dense",
@@ -112,8 +119,8 @@ class Weight(NamedTuple):
 
   name: str
   shape: tuple[int, ...]
-  variable: tf.Variable
-  transposed: bool
+  variable: Any
+  transposed: bool = False
   first_row: int = 0
 
   def from_huggingface(self, value: np.ndarray) -> np.ndarray:
@@ -131,7 +138,7 @@ class Weight(NamedTuple):
     return value.reshape(self.shape)
 
 
-def layout_of(encoder: tf_keras.layers.Layer) -> Layout:
+def layout_of(encoder: Any) -> Layout:
   """Returns Hugging Face's architecture for a Model Garden BERT encoder.
 
   Raises:
@@ -153,29 +160,25 @@ def layout_of(encoder: tf_keras.layers.Layer) -> Layout:
   return PRE_LN
 
 
-def head_weights(head: tf_keras.layers.Layer, layout: Layout) -> list[Weight]:
+def head_weights(head: Any, layout: Layout) -> list[Weight]:
   """Returns all weights of a Model Garden `MaskedLM` head in both layouts.
 
   In both, the embedding table is the encoder's.
   """
-  kernel = tuple(head.dense.kernel.shape)
+  kernel = head.dense.kernel
+  vectors = {
+    f"{layout.head_kernel}.bias": head.dense.bias,
+    f"{layout.head_norm}.weight": head.layer_norm.gamma,
+    f"{layout.head_norm}.bias": head.layer_norm.beta,
+    layout.head_bias: head.bias,
+  }
   return [
-    Weight(f"{layout.head_kernel}.weight", kernel, head.dense.kernel, True),
-    *(
-      Weight(name, tuple(variable.shape), variable, False)
-      for name, variable in (
-        (f"{layout.head_kernel}.bias", head.dense.bias),
-        (f"{layout.head_norm}.weight", head.layer_norm.gamma),
-        (f"{layout.head_norm}.bias", head.layer_norm.beta),
-        (layout.head_bias, head.bias),
-      )
-    ),
+    Weight(f"{layout.head_kernel}.weight", tuple(kernel.shape), kernel, True),
+    *(Weight(name, tuple(v.shape), v) for name, v in vectors.items()),
   ]
 
 
-def encoder_weights(
-  encoder: tf_keras.layers.Layer, num_layers: int
-) -> list[Weight]:
+def encoder_weights(encoder: Any, num_layers: int) -> list[Weight]:
   """Returns all weights of a Model Garden BERT encoder in both layouts.
 
   Raises:
@@ -183,47 +186,32 @@ def encoder_weights(
       the other way round.
   """
   layout = layout_of(encoder)
-  variables = {}
+  outside = {**_MODULES, **layout.norms}
+  modules = {ours: theirs for theirs, ours in outside.items()}
+  for i in range(num_layers):
+    for theirs, ours in {**_BLOCK_MODULES, **layout.block_norms}.items():
+      modules[f"transformer/layer_{i}/{ours}"] = f"encoder.layer.{i}.{theirs}"
+  weights = []
+  found = set()
   for variable in encoder.trainable_variables:
     match = _VARIABLE_NAME.search(variable.name)
-    if not match:
+    layer, _, part = match[1].rpartition("/") if match else ("", "", "")
+    if layer not in modules:
       raise ValueError(f"Hugging Face's BERT has no place for {variable.name}.")
-    variables[match.group(1)] = variable
-
-  weights = []
-
-  def add(name, variable_name, transposed=False):
-    if variable_name not in variables:
-      raise ValueError(f"The encoder has no {variable_name}.")
-    variable = variables.pop(variable_name)
+    found.add(layer)
     shape, first_row = tuple(variable.shape), 0
-    if transposed:
+    if part == "kernel":
       # Attention's output has two input axes, heads and width; others have one.
-      axes = 2 if variable_name.endswith("attention_output/kernel") else 1
+      axes = 2 if layer.endswith("attention_output") else 1
       shape = (math.prod(shape[axes:]), math.prod(shape[:axes]))
-    elif name.endswith("bias"):
+    elif part == "bias":
       shape = (math.prod(shape),)
-    elif variable_name.startswith("position_embedding"):
+    elif layer == "position_embedding":
       first_row = layout.first_position
       shape = (shape[0] + first_row, shape[1])
-    weights.append(Weight(name, shape, variable, transposed, first_row))
-
-  def add_all(norms, kernels, theirs="", ours=""):
-    for name, layer in norms.items():
-      add(f"{theirs}{name}.weight", f"{ours}{layer}/gamma")
-      add(f"{theirs}{name}.bias", f"{ours}{layer}/beta")
-    for name, layer in kernels.items():
-      add(f"{theirs}{name}.weight", f"{ours}{layer}/kernel", True)
-      add(f"{theirs}{name}.bias", f"{ours}{layer}/bias")
-
-  for name, layer in _EMBEDDINGS.items():
-    add(f"{name}.weight", f"{layer}/embeddings")
-  add_all(layout.norms, _KERNELS)
-  for i in range(num_layers):
-    prefixes = f"encoder.layer.{i}.", f"transformer/layer_{i}/"
-    add_all(layout.layer_norms, _LAYER_KERNELS, *prefixes)
-  if variables:
-    raise ValueError(
-      f"Hugging Face's BERT has no place for {', '.join(variables)}."
-    )
+    name = f"{modules[layer]}.{_PARTS[part]}"
+    weights.append(Weight(name, shape, variable, part == "kernel", first_row))
+  for layer in modules:
+    if layer not in found:
+      raise ValueError(f"The encoder has no {layer}.")
   return weights

@@ -29,6 +29,7 @@ def write_saved_model(
   output_dir: pathlib.Path, loaded: encoder_files.LoadedEncoder
 ) -> None:
   """Writes an encoder to a directory, with its vocabulary as an asset."""
+  # Called anew: the network's own outputs have no "default".
   outputs = loaded.network(loaded.network.inputs)
   outputs["default"] = outputs["pooled_output"]
   model = tf_keras.Model(inputs=loaded.network.inputs, outputs=outputs)
@@ -56,6 +57,7 @@ def _serve(
 
   @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
   def serve(text):
+    # Longer texts are cut: there are no more positions.
     ids = tokenizer.tokenize(text)[:, : length - 2]
     column = tf.ones([tf.size(text), 1], ids.dtype)
     ids = tf.concat([first * column, ids, last * column], axis=1)

@@ -91,6 +91,7 @@ class Shards:
     try:
       yield
     except _KINDS as error:
+      # TensorFlow's message may name a file, or not: each one is read.
       reasons = {path: self.why_bad(path) for path in self.paths}
       found = {path: why for path, why in reasons.items() if why}
       if not found:

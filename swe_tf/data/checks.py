@@ -1,21 +1,24 @@
-"""Checks the input of a run before the first step.
+"""Can the data of a run be read by its config? Asked once, before any step.
 
-Every error is one line that says what to do. Nothing is written.
+The files exist, text is text, and shards have the lengths, the predictions and
+the vocabulary that the config says. Every error is one line that says what to
+do. Nothing is written.
 """
 
+from collections.abc import Mapping
 import functools
 import os
+from typing import Any
 
 from absl import logging
 import tensorflow as tf
 
 from official.common import dataset_fn
 from official.core import config_definitions as cfg
-from official.core import input_reader
 from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
-from swe_tf.data import presence
+from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
@@ -27,24 +30,23 @@ def check_input(
 ) -> None:
   """Checks that the data of a run exists, is sound and fits the model.
 
-  Configs without `input_path`, with dummy data or of other tasks are skipped.
-
   Args:
-    *configs: The data configs, for instance of training and of validation.
+    *configs: The data configs of training and of validation. Those without
+      `input_path`, with dummy data or of other tasks are skipped.
     vocab_size: The size of the model's vocabulary.
   """
-  digests: dict[str, str] = {}  # Where each vocabulary was found.
+  known: dict[str, str] = {}  # Where each vocabulary was found.
   for params in configs:
     is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
     source = params.input_path or (is_text and params.tfds_name)
     if not source or source == "dummy":
       continue
     if is_text:
-      digests |= _check_text(params, vocab_size)
+      known |= _check_text(params, vocab_size)
     elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
-      digests |= _check_shards(params, vocab_size)
-  if len(digests) > 1:
-    first, second, *_ = digests.values()
+      known |= _check_shards(params, vocab_size)
+  if len(known) > 1:
+    first, second, *_ = known.values()
     raise errors.UsageError(
       f"{second} was made with a different vocabulary from {first}; prepare "
       "both with the same one."
@@ -53,13 +55,13 @@ def check_input(
 
 def _check_text(params, vocab_size) -> dict[str, str]:
   """Checks the start of each file; returns the input by its vocabulary."""
+  # Its constructor checks the values, such as lengths and the tokenizer.
   loader = pretrain_text.PretrainTextDataLoader(params)
   vocabulary = loader.tokenizer.vocabulary
-  presence.check_size(params.vocab_file_path, len(vocabulary), vocab_size)
+  _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
   params = pretrain_text.with_files(params)
-  is_records = pretrain_text.reads_records(params)
-  for path in _matched(params):
-    if is_records:
+  for path in _match(params):
+    if text_records.are_records([path]):
       text_records.check(path, params.text_feature)
     else:
       text_files.check(path, text_files.PEEK_BYTES)
@@ -74,37 +76,81 @@ def _check_shards(params, vocab_size) -> dict[str, str]:
   Shards without a manifest, as Model Garden's own script makes them, are
   accepted if the first record of their folder fits.
   """
-  folders = {}
   load = functools.cache(manifest.load)
-  unknown = set()
-  table = params.as_dict()
-  for shard in _matched(params):
+  known: dict[str, str] = {}
+  unknown: set[str] = set()
+  for shard in _match(params):
     folder = os.path.dirname(shard)
     found = load(folder)
-    presence.check_shard(table, shard, found, vocab_size)
     if found:
-      folders[found["vocab_sha256"]] = folder
-    elif folder not in unknown:
+      _check_shard(params, shard, found, vocab_size)
+      known[found["vocab_sha256"]] = folder
+    elif folder in unknown:
+      continue
+    elif files.as_path(os.path.join(folder, manifest.JOURNAL_NAME)).exists():
+      raise errors.UsageError(
+        f"the shards in {folder} are not finished; re-run the same `swe "
+        "prepare pretraining` to resume."
+      )
+    else:
       logging.info("No manifest in %s: only one record is checked.", folder)
       check_record(params, shard, vocab_size)
       unknown.add(folder)
-  return folders
+  return known
 
 
-def _matched(params):
-  """Returns the files of a config; raises if one does not exist."""
+def _match(params: cfg.DataConfig) -> list[str]:
+  """Returns the files of a config; an error names the field."""
+  name = "train_data" if params.is_training else "validation_data"
   try:
-    paths = input_reader.match_files(params.input_path)
-  except ValueError as error:
-    raise errors.UsageError(f"input_path: {error}") from error
-  for path in paths:
-    if not tf.io.gfile.exists(path):
-      raise errors.UsageError(f"{path} is not there; check input_path.")
-  return paths
+    return text_files.match(params.input_path)
+  except errors.UsageError as error:
+    raise errors.UsageError(f"task.{name}.input_path: {error}") from error
+
+
+def _check_shard(
+  params: pretrain_dataloader.BertPretrainDataConfig,
+  shard: str,
+  found: Mapping[str, Any],
+  vocab_size: int | None,
+) -> None:
+  """Raises if a shard is not as its manifest and the config say."""
+  if os.path.basename(shard) not in manifest.shards_of(found):
+    raise errors.UsageError(
+      f"{shard} is not a shard of its manifest; set input_path to "
+      f"{os.path.join(os.path.dirname(shard), '*.tfrecord')}."
+    )
+  for name, made in (
+    ("seq_length", found["max_seq_length"]),
+    ("max_predictions_per_seq", found["max_predictions_per_seq"]),
+  ):
+    if getattr(params, name) != made:
+      raise errors.UsageError(
+        f"{name} is {getattr(params, name)}, but {shard} was made with {made}; "
+        f"set {name} to {made}, or prepare the text again."
+      )
+  if params.use_next_sentence_label and not found["next_sentence"]:
+    raise errors.UsageError(
+      f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
+      "or prepare the text again with next_sentence."
+    )
+  _check_size(shard, found["vocab_size"], vocab_size)
+
+
+def _check_size(
+  source: files.PathLike, size: int, vocab_size: int | None
+) -> None:
+  """Raises unless a model with `vocab_size` tokens has room for `size`."""
+  if vocab_size is not None and size > vocab_size:
+    raise errors.UsageError(
+      f"{source} has a vocabulary of {size} tokens, but the model has room "
+      f"for {vocab_size}; set the encoder's vocab_size to {size}, or use the "
+      "model's vocabulary."
+    )
 
 
 def check_parses(params: cfg.DataConfig, path: str) -> None:
-  """Raises if the first record of a file is not what `params` says."""
+  """Raises if the first record of a file is not what a `DataConfig` says."""
   loader = data_loader_factory.get_data_loader(params)
   try:
     loader._decode(next(iter(tf.data.TFRecordDataset(path))))
@@ -130,6 +176,7 @@ def check_record(
       f"cannot read a record of {shard}; check file_type ({params.file_type}), "
       "and that the file is complete."
     ) from error
+  # The parser would fail with a stack trace that names neither file nor field.
   loader = pretrain_dataloader.BertPretrainDataLoader(params)
   for name, spec in loader._name_to_features().items():
     feature = features[name]
@@ -142,6 +189,4 @@ def check_record(
         "were made."
       )
   ids = "input_word_ids" if params.use_v2_feature_names else "input_ids"
-  presence.check_size(
-    shard, max(features[ids].int64_list.value) + 1, vocab_size
-  )
+  _check_size(shard, max(features[ids].int64_list.value) + 1, vocab_size)

@@ -67,6 +67,7 @@ def build_dataset(
     start_step: The number of training steps already taken.
     bad_files: Damaged files, which are read as far as possible.
   """
+  # Its registered loader is Model Garden's, which cannot start in the middle.
   if type(params) is pretrain_dataloader.BertPretrainDataConfig:  # pylint: disable=unidiomatic-typecheck
     loader = ResumablePretrainDataLoader(params)
   else:

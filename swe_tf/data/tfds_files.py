@@ -32,7 +32,7 @@ def write_glue_files(
     found = [each for each in features if each.lower() in map(str.lower, names)]
     if not found:
       raise errors.UsageError(
-        f"--tfds={name} has no {' or '.join(names)}, which {task.name} "
+        f"tfds={name} has no {' or '.join(names)}, which {task.name} "
         f"needs, only {', '.join(features)}."
       )
     columns[found[0]] = names[0]
@@ -50,6 +50,7 @@ def write_glue_files(
     return json.dumps(content)
 
   for split in builder.info.splits:
+    # TFDS shuffles what it prepares; a prediction is known by its row.
     examples = sorted(_read(builder, split), key=lambda each: each["idx"])
     files.write_text(
       directory / f"{split.replace(_TFDS, _OFFICIAL)}.jsonl",
@@ -57,7 +58,7 @@ def write_glue_files(
     )
 
 
-def write_squad_file(name: str, split: str, path: pathlib.Path) -> None:
+def write_squad_file(name: str, split: str, path: files.PathLike) -> None:
   """Writes the split `train` or `eval` of a TFDS data set as SQuAD's JSON."""
   examples = _read(prepare(name), "train" if split == "train" else _TFDS)
   files.write_json(path, {"data": [_article(each) for each in examples]})
@@ -80,12 +81,12 @@ def _article(example: Mapping[str, Any]) -> dict[str, Any]:
   return {"title": example["title"].decode(), "paragraphs": [paragraph]}
 
 
-def prepare(name: str, option: str = "--tfds", **arguments):
+def prepare(name: str, option: str = "tfds", **arguments):
   """Returns the builder of a data set, which is downloaded if need be.
 
   Args:
     name: The name of the data set.
-    option: Where the user gave it, for the error.
+    option: The argument that names it, for the error.
     **arguments: For `tfds.builder`.
 
   Raises:

@@ -103,8 +103,7 @@ def find_with_config(
   if config_path is None:
     raise errors.UsageError(
       f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
-      "of the run that wrote the checkpoint beside it (or, for swe export, "
-      "give --config_file)."
+      "of the run that wrote the checkpoint beside it, or give a config_file."
     )
   return path, config_path
 

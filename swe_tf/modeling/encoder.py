@@ -67,6 +67,7 @@ class PreLnBertEncoder(networks.BertEncoderV2):
       name="final_layer_norm", axis=-1, epsilon=1e-12, dtype="float32"
     )
     if causal:
+      # The base class calls it for every batch.
       self._attention_mask_layer = CausalAttentionMask()
       self._config["causal"] = True
 

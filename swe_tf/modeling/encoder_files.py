@@ -19,18 +19,6 @@ from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
 
-class LanguageHead(NamedTuple):
-  """The head of a masked language model.
-
-  Attributes:
-    layer: Model Garden's `MaskedLM`, with its weights.
-    activation: The name of its activation in the config.
-  """
-
-  layer: tf_keras.layers.Layer
-  activation: str
-
-
 class LoadedEncoder(NamedTuple):
   """An encoder with its weights.
 
@@ -38,13 +26,11 @@ class LoadedEncoder(NamedTuple):
     network: A `BertEncoderV2` or a subclass.
     encoder: Its family and parameters, from the config.
     vocab_file: The vocabulary beside the checkpoint, if there is one.
-    head: The head that it was pre-trained with, if it was requested.
   """
 
   network: tf_keras.layers.Layer
   encoder: registry.Encoder
   vocab_file: files.PathLike | None
-  head: LanguageHead | None = None
 
 
 def load_encoder(
@@ -83,6 +69,7 @@ def read_into(path: str, what: str, **items: tf.Module) -> None:
   """
   try:
     status = tf.train.Checkpoint(**items).read(path)
+    # The checkpoint of a run has slots and heads too; ours must be in it.
     status.expect_partial().assert_existing_objects_matched()
   except (AssertionError, ValueError) as error:
     raise errors.UsageError(

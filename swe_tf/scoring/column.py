@@ -7,7 +7,6 @@ both. AX has only a test set.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
@@ -114,26 +113,24 @@ def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
         f"{path}: {name} has {scores!r}; give scores, such as {{QNLI: 93.0}}."
       )
     for row, value in scores.items():
-      _check_site_score(f"{path}: {name}", row, value)
+      if row not in averages.GLUE_ROWS:
+        raise errors.UsageError(
+          f"{path}: {name} has a score for {row}; the rows are "
+          f"{', '.join(averages.GLUE_ROWS)}."
+        )
+      # YAML's `yes` is a bool, which Python counts as a number.
+      if type(value) not in (int, float) or not -100 <= value <= 100:
+        raise errors.UsageError(
+          f"{path}: {name}: {row} is {value!r}; scores are in percent, from "
+          "-100 to 100."
+        )
+      # Only a correlation, as of AX, can really be as low as 1%.
+      if row != AX and abs(value) <= 1:
+        raise errors.UsageError(
+          f"{path}: {name}: {row} is {value!r}; scores are in percent: write "
+          f"{100 * value:g} for a fraction of {value:g}."
+        )
   return {
     str(name): {row: float(value) for row, value in scores.items()}
     for name, scores in content.items()
   }
-
-
-def _check_site_score(where: str, row: Any, value: Any) -> None:
-  if row not in averages.GLUE_ROWS:
-    raise errors.UsageError(
-      f"{where} has a score for {row}; the rows are "
-      f"{', '.join(averages.GLUE_ROWS)}."
-    )
-  is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-  if not is_number or not -100 <= value <= 100:
-    raise errors.UsageError(
-      f"{where}: {row} is {value!r}; scores are in percent, from -100 to 100."
-    )
-  if row != AX and abs(value) <= 1:
-    raise errors.UsageError(
-      f"{where}: {row} is {value!r}; scores are in percent: write "
-      f"{100 * value:g} for a fraction of {value:g}."
-    )

@@ -99,6 +99,7 @@ def align(
       f"{path} has no prediction for {len(missing)} of the {len(rows)} rows "
       f"of {glue_file.path}, such as index {missing[0]}."
     )
+  # Predictions for dropped rows are fine: the model may have seen them.
   count = len(rows) + glue_file.dropped
   beyond = [index for index in predictions if index >= count]
   if beyond:

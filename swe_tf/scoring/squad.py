@@ -86,12 +86,13 @@ def evaluate(
 
   found = raw
   if na_probs is not None:
-    for name in answered:
-      if name not in na_probs:
-        raise errors.UsageError(
-          f"no no-answer probability for question {name}, which has a "
-          "prediction."
-        )
+    unsure = [name for name in answered if name not in na_probs]
+    if unsure:
+      raise errors.UsageError(
+        f"no no-answer probability for question {unsure[0]}, which has a "
+        "prediction."
+      )
+    # Silence is right where there is no answer, and wrong everywhere else.
     silent = {
       name: float(not questions[name].answers)
       for name in answered
@@ -121,6 +122,7 @@ def _score(
   """Returns exact match and F1 against the best-matching gold answer."""
   golds = [normalize_answer(answer.text) for answer in question.answers]
   if version == "2.0":
+    # The official script drops answers of articles or punctuation alone.
     golds = [gold for gold in golds if gold] or [""]
   prediction = normalize_answer(prediction)
   exact = float(prediction in golds)

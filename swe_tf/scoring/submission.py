@@ -114,6 +114,7 @@ def write_zip(path: files.PathLike, contents: Mapping[str, str]) -> None:
   with files.complete_or_absent(path) as scratch:
     with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
       for name, content in sorted(contents.items()):
+        # `ZipInfo` has a fixed date, where a name alone would get today's.
         archive.writestr(
           zipfile.ZipInfo(f"{name}.tsv"), content, zipfile.ZIP_DEFLATED
         )

@@ -11,26 +11,13 @@ from swe_tf.commands import score
 @pytest.fixture
 def squad_files(tmp_path):
   data, predictions = tmp_path / "dev.json", tmp_path / "predictions.json"
-  data.write_text(
-    json.dumps(
-      {
-        "data": [
-          {
-            "title": "t",
-            "paragraphs": [
-              {
-                "context": "the Rhine",
-                "qas": [
-                  {"id": "q1", "answers": [{"text": "Rhine"}]},
-                  {"id": "q2", "answers": []},
-                ],
-              }
-            ],
-          }
-        ]
-      }
-    )
-  )
+  qas = [
+    {"id": "q1", "answers": [{"text": "Rhine"}]},
+    {"id": "q2", "answers": []},
+  ]
+  paragraph = {"context": "the Rhine", "qas": qas}
+  content = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
+  data.write_text(json.dumps(content))
   predictions.write_text('{"q1": "The Rhine.", "q2": "x"}')
   return data, predictions
 
@@ -84,7 +71,7 @@ def test_faults(squad_files):
     score.run(options)
   assert str(error.value) == (
     f"{data}:1: q2: no answers, but in v1.1 every question has one; is this a "
-    "file of --version=2.0?"
+    "file of version 2.0?"
   )
   for flags, message in (
     ({"benchmark": "squad"}, "--version is missing"),

@@ -14,7 +14,6 @@ import yaml
 from swe_tf import errors
 from swe_tf.configs import early
 from swe_tf.configs import override_text
-from swe_tf.data import presence
 from swe_tf.modeling import checkpoint_files
 from swe_tf.studies import early as study_early
 from swe_tf.studies import study_file
@@ -242,25 +241,6 @@ def test_checkpoints(tmp_path):
   (tmp_path / "checkpoint").write_text('model_checkpoint_path: "ckpt-1"\n')
   for place in (tmp_path, tmp_path / "ckpt-1"):
     assert checkpoint_files.find(place) == str(tmp_path / "ckpt-1")
-
-
-def test_data_that_is_not_there(tmp_path):
-  text = {"input_path": str(tmp_path / "a.txt"), "vocab_file_path": "absent"}
-  for task, message in (
-    ({}, "task.train_data.input_path is not set"),
-    ({"train_data": {"input_path": "no/*"}}, "no/* does not match any files"),
-    ({"train_data": text}, "a.txt does not match any files"),
-  ):
-    with pytest.raises(errors.UsageError, match=re.escape(message)):
-      presence.check(task, needed=("train_data",))
-  (tmp_path / "a.txt").write_text("text")
-  with pytest.raises(
-    errors.UsageError, match="vocab_file_path: the vocabulary"
-  ):
-    presence.check({"train_data": text})
-  presence.check(
-    {"train_data": {"input_path": "dummy"}}, needed=("train_data",)
-  )
 
 
 def test_single_values_of_a_list_are_left_to_model_garden():

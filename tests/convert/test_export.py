@@ -1,8 +1,6 @@
 """Exports read back: the same weights, the same outputs."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,6 +9,8 @@ import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.commands import export
+from swe_tf.commands import import_
 from swe_tf.convert import huggingface_export
 from swe_tf.convert import huggingface_import
 from swe_tf.convert import saved_model_export
@@ -117,28 +117,12 @@ def test_saved_model(tmp_path):
   assert tf.io.gfile.exists(loaded.vocab_file.asset_path.numpy())
 
 
-@pytest.mark.parametrize("command", ["import", "export"])
-def test_commands_overwrite_nothing(tmp_path, command):
-  flag = "input_dir" if command == "import" else "checkpoint"
-  result = subprocess.run(
-    [
-      sys.executable,
-      "-m",
-      "swe_tf.cli",
-      command,
-      f"--{flag}=in",
-      "--format=huggingface",
-      f"--output_dir={tmp_path}",
-    ],
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert result.returncode == 2
-  assert result.stderr == (
-    f"error: {tmp_path} is already there and is not overwritten; "
-    "remove it or choose another output.\n"
-  )
+def test_commands_overwrite_nothing(tmp_path):
+  out = str(tmp_path)
+  for command, flags in ((import_, {"input_dir"}), (export, {"checkpoint"})):
+    options = dict.fromkeys(flags, "in") | {"format": "huggingface"}
+    with pytest.raises(errors.UsageError, match="already there and is not"):
+      command.run(command.Options(output_dir=out, **options))
 
 
 def test_checkpoint_of_another_size(tmp_path):
@@ -159,5 +143,5 @@ def test_checkpoint_of_another_size(tmp_path):
   with pytest.raises(errors.UsageError, match="no checkpoint at .*/nowhere;"):
     encoder_files.load_encoder(tmp_path / "nowhere")
   config.unlink()
-  with pytest.raises(errors.UsageError, match="--config_file"):
+  with pytest.raises(errors.UsageError, match="give a config_file"):
     encoder_files.load_encoder(out)

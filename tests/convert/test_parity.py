@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from official.core import train_utils
 from swe_tf.commands import export
+from swe_tf.convert import huggingface_export
 from swe_tf.convert import huggingface_import
-from swe_tf.convert import language_head
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
@@ -92,9 +92,8 @@ def fixture_run(request, tmp_path_factory, vocab):
 
 def _logits(checkpoint, ids, mask):
   """Returns what Model Garden makes of token ids: states and logits."""
-  loaded = language_head.with_head(
-    encoder_files.load_encoder(checkpoint), checkpoint
-  )
+  loaded = encoder_files.load_encoder(checkpoint)
+  head = huggingface_export.read_head(loaded, checkpoint)
   outputs = loaded.network(
     {
       "input_word_ids": tf.constant(ids),
@@ -102,9 +101,9 @@ def _logits(checkpoint, ids, mask):
       "input_type_ids": tf.zeros_like(ids),
     }
   )
-  assert loaded.head is not None
+  assert head is not None
   everywhere = tf.range(ids.shape[1])[None] * tf.ones_like(ids)
-  logits = loaded.head.layer(outputs["sequence_output"], everywhere)
+  logits = head.layer(outputs["sequence_output"], everywhere)
   return outputs, logits
 
 

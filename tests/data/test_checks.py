@@ -102,7 +102,7 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
       self._records(input_path=str(self.folder / "shards" / "*")),
     )
     self._assert_refused(
-      "is not there",
+      "task.train_data.input_path: .*x.tfrecord does not match any files",
       self._records(input_path=str(self.folder / "shards" / "x.tfrecord")),
     )
 

@@ -22,6 +22,14 @@ _SMALL = dict(
   # Wide, so that what is not normalised is far from it.
   initializer=tf_keras.initializers.TruncatedNormal(stddev=0.5, seed=0),
 )
+# The same size as a config.
+_FIELDS = dict(
+  vocab_size=50,
+  hidden_size=16,
+  num_layers=2,
+  num_attention_heads=2,
+  intermediate_size=32,
+)
 
 
 def inputs(batch=4, length=12):
@@ -140,29 +148,12 @@ class BuildEncoderTest(tf.test.TestCase):
       self.assertEqual(config[renamed.get(name, name)], fields[name], name)
 
   def test_pre_ln_by_default_and_post_ln_is_the_stock_class(self):
-    fields = dict(
-      vocab_size=50,
-      hidden_size=16,
-      num_layers=1,
-      num_attention_heads=2,
-      intermediate_size=32,
-    )
-    self.assertIsInstance(self.build(**fields), encoder.PreLnBertEncoder)
-    post_ln = self.build(norm_first=False, **fields)
+    self.assertIsInstance(self.build(**_FIELDS), encoder.PreLnBertEncoder)
+    post_ln = self.build(norm_first=False, **_FIELDS)
     self.assertIs(type(post_ln), networks.BertEncoderV2)
     self.assertFalse(post_ln.get_config()["norm_first"])
 
   def test_a_causal_encoder_does_not_see_what_follows(self):
-    fields = dict(
-      vocab_size=50,
-      hidden_size=16,
-      num_layers=2,
-      num_attention_heads=2,
-      intermediate_size=32,
-      initializer_range=0.3,
-      dropout_rate=0.0,
-      attention_dropout_rate=0.0,
-    )
     ids = np.arange(6)[np.newaxis] + 5
     changed = np.where(np.arange(6) >= 4, ids + 20, ids)
 
@@ -175,7 +166,7 @@ class BuildEncoderTest(tf.test.TestCase):
       return network(inputs)["sequence_output"].numpy()[0]
 
     for causal in (True, False):
-      network = self.build(causal=causal, **fields)
+      network = self.build(causal=causal, initializer_range=0.3, **_FIELDS)
       before, after = outputs(network, ids), outputs(network, changed)
       self.assertEqual(np.allclose(before[:4], after[:4], atol=1e-6), causal)
       self.assertNotAllClose(before[4:], after[4:])
@@ -185,4 +176,4 @@ class BuildEncoderTest(tf.test.TestCase):
       again.set_weights(network.get_weights())
       self.assertAllClose(outputs(again, ids), before)
     with self.assertRaisesRegex(errors.UsageError, "norm_first=true"):
-      self.build(causal=True, norm_first=False, **fields)
+      self.build(causal=True, norm_first=False, **_FIELDS)

@@ -14,7 +14,6 @@ from swe_tf import errors
 from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.squad import windows as windows_lib
 from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import vocab as vocab_lib
 
@@ -42,7 +41,7 @@ def spans(draw):
   words = order[: draw(st.integers(1, len(order)))]
   first = draw(st.integers(0, len(words) - 1))
   last = draw(st.integers(first, min(first + 1, len(words) - 1)))
-  windows = windows_lib.Windows(
+  windows = squad_questions.Windows(
     max_seq_length=_QUERY + 3 + draw(st.integers(1, 12)),
     max_query_length=_QUERY,
     doc_stride=draw(st.integers(1, 6)),

@@ -11,24 +11,10 @@ from swe_tf import errors
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.scoring import squad
 
-_WORDS = [
-  "the",
-  "The",
-  "a",
-  "An",
-  "Rhine",
-  "rhine,",
-  "river.",
-  "É",
-  "日本",
-  "x-y",
-  "'s",
-  "50",
-  "!",
-  "\u00a0",
-  "İ",
-  "than",
-]
+_WORDS = (
+  *("the", "The", "a", "An", "Rhine", "rhine,", "river.", "É", "日本", "x-y"),
+  *("'s", "50", "!", "\u00a0", "İ", "than"),
+)
 
 
 def _theirs(version, data, predictions, na_probs=None):

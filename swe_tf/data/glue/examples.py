@@ -15,8 +15,8 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 
-# Line numbers and the cells of the line; None for a row to leave out.
-_Rows = Iterator[tuple[int, list[str | None] | None]]
+# A line's number and its cells by column; None for a row to leave out.
+_Rows = Iterator[tuple[int, dict[str, str | None] | None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,31 +67,38 @@ def read_glue_file(
     lines.pop()
   if not lines:
     raise errors.UsageError(f"{path} is empty.")
-  read = _json_lines if path.suffix == ".jsonl" else _tsv
-  columns, rows = read(path, lines, task)
-  places = _places(path, columns, task, needs_labels)
-  labelled = len(places) > len(task.texts)
+  if path.suffix == ".jsonl":
+    columns, rows = _json_lines(path, lines)
+  else:
+    columns, rows = _tsv(path, lines, task)
+  used = []  # The columns of the texts, then of the label if there is one.
+  for names in (*task.texts, task.label):
+    found = [name for name in names if name in columns]
+    if found:
+      used.append(found[0])
+    elif names is not task.label or needs_labels:
+      raise errors.UsageError(
+        f"{path}:1: no column {' or '.join(map(repr, names))}, which "
+        f"{task.name} needs; found {', '.join(map(repr, columns))}."
+      )
+  labelled = len(used) > len(task.texts)
 
   examples = []
   dropped = 0
-  for index, (line, cells) in enumerate(rows):
-    if cells is None:
+  for index, (line, row) in enumerate(rows):
+    if row is None or (labelled and row.get(used[-1]) in task.ignored_labels):
       dropped += 1
       continue
     values: list[str] = []
-    for place in places:
-      value = cells[place]
+    for name in used:
+      value = row.get(name)
       if value is None:
-        raise errors.UsageError(f"{path}:{line}: no {columns[place]!r}.")
+        raise errors.UsageError(f"{path}:{line}: no {name!r}.")
       values.append(value)
     label = None
     if labelled:
-      text = values.pop()
-      if text in task.ignored_labels:
-        dropped += 1
-        continue
       try:
-        label = parse_label(text, task)
+        label = parse_label(values.pop(), task)
       except ValueError as error:
         raise errors.UsageError(f"{path}:{line}: {error}") from error
     examples.append(GlueExample(index, tuple(values), label))
@@ -122,6 +129,7 @@ def read_glue_directory(
       f"{input_dir} has no train, dev, test or diagnostic file that ends in "
       ".tsv or .jsonl."
     )
+  # A split is known by its stem, also in the name of its records.
   stems = [path.stem for path in paths]
   for stem in stems:
     if stems.count(stem) > 1:
@@ -161,26 +169,6 @@ def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
   return score
 
 
-def _places(
-  path: files.Path,
-  columns: Sequence[str],
-  task: glue_tasks.GlueTask,
-  needs_labels: bool,
-) -> list[int]:
-  """Returns the columns of the texts, then of the label if there is one."""
-  places = []
-  for names in (*task.texts, task.label):
-    found = [columns.index(name) for name in names if name in columns]
-    if found:
-      places.append(found[0])
-    elif names is not task.label or needs_labels:
-      raise errors.UsageError(
-        f"{path}:1: no column {' or '.join(map(repr, names))}, which "
-        f"{task.name} needs; found {', '.join(map(repr, columns))}."
-      )
-  return places
-
-
 def _tsv(
   path: files.Path, lines: Sequence[str], task: glue_tasks.GlueTask
 ) -> tuple[list[str], _Rows]:
@@ -192,13 +180,11 @@ def _tsv(
     columns = list(task.bare_columns)
 
   def rows():
-    for number, line in enumerate(lines, start=1):
-      if number == 1 and has_header:
-        continue
+    for number, line in enumerate(lines[has_header:], start=1 + has_header):
       # Not the csv module: here a quote is a character like any other.
       cells = line.rstrip("\r").split("\t")
       if len(cells) == len(columns):
-        yield number, cells
+        yield number, dict(zip(columns, cells))
       elif task.drops_malformed:
         yield number, None
       else:
@@ -211,21 +197,20 @@ def _tsv(
 
 
 def _json_lines(
-  path: files.Path, lines: Sequence[str], task: glue_tasks.GlueTask
+  path: files.Path, lines: Sequence[str]
 ) -> tuple[list[str], _Rows]:
   """Returns the keys of the first line, and the values of every line."""
-  del task  # JSON lines look the same for all tasks.
 
-  def parse(number, line):
-    try:
-      row = json.loads(line)
-    except json.JSONDecodeError as error:
-      fault = f"{path}:{number}: not JSON ({error.msg})."
-      raise errors.UsageError(fault) from error
-    if not isinstance(row, dict):
-      raise errors.UsageError(f"{path}:{number}: not a JSON object.")
-    return {key: None if row[key] is None else str(row[key]) for key in row}
+  def rows():
+    for number, line in enumerate(lines, start=1):
+      try:
+        row = json.loads(line)
+      except json.JSONDecodeError as error:
+        fault = f"{path}:{number}: not JSON ({error.msg})."
+        raise errors.UsageError(fault) from error
+      if not isinstance(row, dict):
+        raise errors.UsageError(f"{path}:{number}: not a JSON object.")
+      # Labels may be numbers; everything else here reads text.
+      yield number, {k: None if v is None else str(v) for k, v in row.items()}
 
-  columns = list(parse(1, lines[0]))
-  rows = ((i, parse(i, line)) for i, line in enumerate(lines, start=1))
-  return columns, ((i, [row.get(key) for key in columns]) for i, row in rows)
+  return list(next(rows())[1]), rows()

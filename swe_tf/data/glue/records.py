@@ -69,6 +69,7 @@ def write_glue_directory(
       f"{glue_file.dropped:,} rows dropped "
       f"({time.monotonic() - start:.1f} s)"
     )
+  # Fine-tuning compares it with the encoder's.
   files.write_bytes(vocab_path, files.read_bytes(tokenizer.vocab_file))
   content = manifest.make(
     manifest.GLUE,
@@ -85,7 +86,7 @@ def write_glue_directory(
     **_sizes(splits),
     splits=splits,
   )
-  manifest.write(output_dir, content)
+  files.write_json(output_dir / manifest.FILE_NAME, content)
   return content
 
 

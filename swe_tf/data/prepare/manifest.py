@@ -7,53 +7,57 @@ complete. All kinds of data have in common:
     vocab_size, vocab_sha256, do_lower_case, max_seq_length
     splits: {name: {file, size, ...}}
 
-The rest depends on the kind; `docs/scoring.md` lists the keys. Files of older
-versions (a `meta.json` for GLUE and SQuAD, a `manifest.json` without a kind for
-pre-training) are converted when they are read.
+The rest depends on the kind; `docs/scoring.md` lists the keys. Imports no
+TensorFlow.
 """
 
 import collections
 from collections.abc import Mapping
 import dataclasses
+import os
 from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data.text import vocab as vocab_lib
 
 FILE_NAME = "manifest.json"
+# The same content for the shards that are done, until all of them are.
 JOURNAL_NAME = "prepare.journal"
 PRETRAINING, GLUE, SQUAD = "pretraining", "glue", "squad"
 SQUAD_TASKS = {"squad_v1.1": "1.1", "squad_v2.0": "2.0"}
 
-_OLD_FILE_NAME = "meta.json"
 _FORMAT_VERSION = 2
 # The only split of a corpus, which has all of its shards.
 _CORPUS = "train"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
   """The settings that the shards of a corpus are made with.
 
   Attributes:
+    seq_length: The length of every sequence.
+    max_predictions_per_seq: The most predictions in a sequence; None stands for
+      `seq_length * masking_rate`, rounded up.
     masking: `random` or `whole_word`.
     masking_rate: The fraction of the tokens to predict.
+    lower_case: Whether the text is lower-cased.
     next_sentence: Whether the sequences are sentence pairs.
     dupe_factor: How often each sequence is written, with new masks.
+    num_shards: The number of shards; None stands for one per 16 MB of text.
     seed: The seed of the masks, the pairs and the order in a shard.
   """
 
-  seq_length: int
-  max_predictions_per_seq: int
-  masking: str
-  masking_rate: float
-  lower_case: bool
-  next_sentence: bool
-  dupe_factor: int
-  num_shards: int
-  seed: int
-  vocab_size: int
-  vocab_sha256: str
+  seq_length: int = 512
+  max_predictions_per_seq: int | None = None
+  masking: str = "random"
+  masking_rate: float = 0.15
+  lower_case: bool = True
+  next_sentence: bool = False
+  dupe_factor: int = 1
+  num_shards: int | None = None
+  seed: int = 0
 
   def shard_name(self, index: int) -> str:
     return f"pretrain-{index:05d}-of-{self.num_shards:05d}.tfrecord"
@@ -65,90 +69,71 @@ def make(kind: str, **content: Any) -> dict[str, Any]:
 
 
 def of_corpus(
-  job: Mapping[str, Any], shards: Mapping[str, Mapping[str, int]]
+  settings: Settings,
+  vocabulary: vocab_lib.Vocabulary,
+  inputs: list[dict[str, Any]],
+  shards: Mapping[str, Mapping[str, int]],
 ) -> dict[str, Any]:
   """Returns the manifest of a corpus.
 
   Args:
-    job: The `settings` and the `inputs` that the shards are made from.
-    shards: The counts of every shard: `examples`, `tokens`, `predictions`.
+    settings: What the shards are made with, none of it left open.
+    vocabulary: The vocabulary.
+    inputs: The name, the size and the checksum of each text file.
+    shards: The `examples`, `tokens` and `predictions` of each shard by name.
   """
   totals: collections.Counter[str] = collections.Counter()
   for counts in shards.values():
     totals.update(counts)
   # Model Garden's names, as in the other kinds.
   names = {"seq_length": "max_seq_length", "lower_case": "do_lower_case"}
-  settings = {names.get(k, k): value for k, value in job["settings"].items()}
-  corpus = {
-    "file": "pretrain-*.tfrecord",
-    "size": totals.pop("examples", 0),
-    **totals,
-    "shards": dict(sorted(shards.items())),
-  }
+  fields = dataclasses.fields(Settings)
   return make(
-    PRETRAINING, **settings, inputs=job["inputs"], splits={_CORPUS: corpus}
+    PRETRAINING,
+    **{names.get(f.name, f.name): getattr(settings, f.name) for f in fields},
+    vocab_size=len(vocabulary),
+    vocab_sha256=vocabulary.sha256,
+    inputs=inputs,
+    splits={
+      _CORPUS: {
+        "file": "pretrain-*.tfrecord",
+        "size": totals.pop("examples", 0),
+        **totals,
+        "shards": dict(sorted(shards.items())),
+      }
+    },
   )
 
 
-def write(directory: files.PathLike, content: Mapping[str, Any]) -> None:
-  files.write_json(files.as_path(directory) / FILE_NAME, content)
-
-
-def find(directory: files.PathLike) -> files.Path | None:
-  """Returns the path of the manifest in a directory, if there is one."""
-  names = (FILE_NAME, _OLD_FILE_NAME)
-  paths = [files.as_path(directory) / name for name in names]
-  return next((path for path in paths if path.exists()), None)
-
-
 def read(path: files.PathLike) -> dict[str, Any]:
-  """Returns the content of a manifest, whatever version wrote it."""
+  """Returns the content of a manifest, or raises `UsageError`."""
   content = files.read_json(path)
-  keys = {"kind", "task", "settings"}
-  if not isinstance(content, dict) or keys.isdisjoint(content):
+  if not isinstance(content, dict) or "kind" not in content:
     raise errors.UsageError(f'{path}:1: no "kind"; is it from `swe prepare`?')
-  version = content.get("format_version", 1)
-  if isinstance(version, int) and version > _FORMAT_VERSION:
+  version = content.get("format_version")
+  if version != _FORMAT_VERSION:
     raise errors.UsageError(
-      f"{path}: format_version {version} is newer than this program, which "
-      f"supports {_FORMAT_VERSION}; update it."
+      f"{path}: format_version is {version!r}, but this program supports "
+      f"{_FORMAT_VERSION}; prepare the data again."
     )
-  if "kind" in content and not _has_splits(content):
+  splits = content.get("splits")
+  if not isinstance(splits, Mapping) or not all(
+    isinstance(split, Mapping) and {"file", "size"} <= split.keys()
+    for split in splits.values()
+  ):
     raise errors.UsageError(
       f"{path}: its splits are not as `swe prepare` wrote them; prepare the "
       "data again."
     )
-  if "kind" in content:
-    return content
-  if "settings" in content:
-    return of_corpus(content, content["shards"])
-  if content["task"] not in SQUAD_TASKS:
-    return make(GLUE, **content)
-  splits = {
-    name: {
-      "file": f"{name}.tf_record",
-      "size": content[f"{name}_data_size"],
-      "questions": content.pop(f"{name}_questions"),
-      "dropped_questions": content.pop(f"{name}_dropped_questions"),
-    }
-    for name in ("train", "eval")
-    if f"{name}_data_size" in content
-  }
-  return make(SQUAD, **content, splits=splits)
+  return content
 
 
-def _has_splits(content: Mapping[str, Any]) -> bool:
-  splits = content.get("splits")
-  return isinstance(splits, Mapping) and all(
-    isinstance(split, Mapping) and {"file", "size"} <= split.keys()
-    for split in splits.values()
-  )
-
-
-def load(directory: files.PathLike) -> dict[str, Any] | None:
+def load(
+  directory: files.PathLike, name: str = FILE_NAME
+) -> dict[str, Any] | None:
   """Returns the content of the manifest in a directory, if there is one."""
-  path = find(directory)
-  return read(path) if path else None
+  path = os.path.join(directory, name)
+  return read(path) if files.as_path(path).exists() else None
 
 
 def shards_of(content: Mapping[str, Any] | None) -> dict[str, dict[str, int]]:

@@ -46,9 +46,9 @@ class PreparedData:
   splits: Mapping[str, Split]
 
   @property
-  def path(self) -> files.Path | None:
+  def path(self) -> files.Path:
     """The manifest."""
-    return manifest.find(self.directory)
+    return self.directory / manifest.FILE_NAME
 
   @property
   def task(self) -> str:
@@ -72,8 +72,8 @@ class PreparedData:
 def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
   """Reads a directory's manifest and checks that its files exist."""
   directory = files.as_path(data_dir)
-  path = manifest.find(directory)
-  meta = manifest.read(path) if path else {}
+  path = directory / manifest.FILE_NAME
+  meta = manifest.load(directory) or {}
   if meta.get("kind") not in (manifest.GLUE, manifest.SQUAD):
     raise errors.UsageError(
       f"{data_dir or 'data_dir'} has no {manifest.FILE_NAME} of GLUE or SQuAD; "
@@ -81,7 +81,8 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
     )
   splits = {}
   for name, split in meta["splits"].items():
-    # Predictions are written to a file with the name of the split.
+    # Predictions are written to a file with the name of the split: neither may
+    # lead out of its directory.
     for given in (name, split["file"]):
       if not re.fullmatch(r"\w[\w.-]*", str(given)):
         raise errors.UsageError(
@@ -93,6 +94,6 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
       raise errors.UsageError(
         f"{file} is not there, but {path} lists it; prepare the data again."
       )
-    labelled = split.get("labelled", True)
+    labelled = split.get("labelled", True)  # SQuAD's always are.
     splits[name] = Split(name, str(file), split["size"], labelled)
   return PreparedData(directory, meta, splits)

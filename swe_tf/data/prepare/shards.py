@@ -5,11 +5,14 @@ function of its text, its number and the settings, whatever process makes it.
 """
 
 from collections.abc import Iterator, Mapping
+import os
 
 import numpy as np
 import tensorflow as tf
 
+from swe_tf import files
 from swe_tf.data.prepare import manifest
+from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import next_sentence
 from swe_tf.data.text import packing
@@ -23,17 +26,25 @@ class ShardWriter:
   """Writes shards. It builds graphs, so use one writer for many shards."""
 
   def __init__(
-    self, settings: manifest.Settings, vocabulary: vocab_lib.Vocabulary
+    self,
+    settings: manifest.Settings,
+    vocabulary: vocab_lib.Vocabulary,
+    output_dir: str,
   ):
     tokenizer = tokenizers.WordPieceTokenizer(vocabulary, settings.lower_case)
     packer = packing.Packer(tokenizer, settings.seq_length)
     self._settings = settings
     self._vocabulary = vocabulary
+    self._output_dir = output_dir
     self._masker = masking.Masker(
       tokenizer,
       settings.masking,
       settings.masking_rate,
-      settings.max_predictions_per_seq,
+      budget.max_predictions(
+        settings.seq_length,
+        settings.masking_rate,
+        settings.max_predictions_per_seq,
+      ),
     )
     # Chunks and batches vary in size: without signatures, each would retrace.
     lines = tf.TensorSpec([None], tf.string)
@@ -54,8 +65,17 @@ class ShardWriter:
     pack.get_concrete_function()
     self._to_records.get_concrete_function()
 
-  def write(self, index: int, text: bytes, path: str) -> dict[str, int]:
-    """Writes a shard; returns its `examples`, `tokens` and `predictions`."""
+  def write(self, index: int, text: bytes) -> dict[str, int]:
+    """Writes a shard, complete or not at all.
+
+    Args:
+      index: The number of the shard; with the seed, it seeds the randomness.
+      text: The lines of the shard.
+
+    Returns:
+      Its numbers of `examples`, `tokens` and `predictions`.
+    """
+    # By shard, so that the bytes do not depend on which process writes it.
     rng = np.random.default_rng([self._settings.seed, index])
     make = self._pairs if self._settings.next_sentence else self._sequences
     columns = make(text.split(b"\n"), rng)
@@ -65,7 +85,11 @@ class ShardWriter:
     ids, types, labels = (column[order] for column in columns)
     batch_size = -(-_TOKENS_PER_BATCH // self._settings.seq_length)
     counts = {"examples": len(ids), "tokens": 0, "predictions": 0}
-    with tf.io.TFRecordWriter(path) as writer:
+    path = os.path.join(self._output_dir, self._settings.shard_name(index))
+    with (
+      files.complete_or_absent(path) as scratch,
+      tf.io.TFRecordWriter(scratch) as writer,
+    ):
       for start in range(0, len(ids), batch_size):
         batch = slice(start, start + batch_size)
         records, tokens, predictions = self._to_records(
@@ -89,6 +113,8 @@ class ShardWriter:
     for number, chunk in enumerate(_chunks(lines)):
       chunk_sequences, chunk_documents = self._pack_documents(chunk)
       sequences.extend(chunk_sequences.to_list())
+      # A chunk has at most as many documents as lines, so none is counted
+      # twice.
       documents.extend(
         chunk_documents.numpy() + number * packing.LINES_PER_CHUNK
       )

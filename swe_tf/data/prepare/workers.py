@@ -4,21 +4,19 @@ A shard does not depend on the process that writes it, and gets its final name
 only when it is complete.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent import futures
 import multiprocessing
 import os
 import signal
 import threading
-import time
 from typing import Any
 
-from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab as vocab_lib
 
-# The function of this process that writes a shard.
-_write: Callable[[int, bytes], Any]
+# The `ShardWriter` of a process of the pool.
+_writer: Any = None
 
 
 def write_shards(
@@ -27,7 +25,7 @@ def write_shards(
   vocabulary: vocab_lib.Vocabulary,
   output_dir: str,
   jobs: int,
-) -> Iterator[tuple[int, dict[str, int], float]]:
+) -> Iterator[tuple[int, dict[str, int]]]:
   """Writes a shard for every block of text.
 
   Args:
@@ -38,21 +36,23 @@ def write_shards(
     jobs: The number of processes. With 1, this one does the work.
 
   Yields:
-    The number, the counts and the seconds of each shard when it is complete.
+    The number and the counts of each shard when it is complete.
   """
   arguments = (settings, vocabulary, output_dir)
   if jobs == 1:
-    write = make_writer(*arguments)
+    from swe_tf.data.prepare import shards  # TensorFlow takes seconds.
+
+    writer = shards.ShardWriter(*arguments)
     for index, text in blocks:
-      yield write(index, text)
+      yield index, writer.write(index, text)
     return
   # TensorFlow's threads do not survive a fork.
   context = multiprocessing.get_context("spawn")
   pool = futures.ProcessPoolExecutor(jobs, context, _start, arguments)
   try:
-    running = set()
-    for index, text in blocks:
-      running.add(pool.submit(_run, index, text))
+    running: set[futures.Future[Any]] = set()
+    for block in blocks:
+      running.add(pool.submit(_write, *block))
       # Blocks are large: read ahead just enough to keep all processes busy.
       while len(running) >= 2 * jobs:
         done, running = futures.wait(
@@ -69,13 +69,15 @@ def _start(*arguments):
   """Sets up a process of the pool."""
   import tensorflow as tf
 
+  from swe_tf.data.prepare import shards
+
   signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
   threading.Thread(target=_end_with_parent, daemon=True).start()
   # The processes already share the cores.
   tf.config.threading.set_intra_op_parallelism_threads(1)
   tf.config.threading.set_inter_op_parallelism_threads(1)
-  global _write
-  _write = make_writer(*arguments)
+  global _writer
+  _writer = shards.ShardWriter(*arguments)
 
 
 def _end_with_parent():
@@ -86,21 +88,5 @@ def _end_with_parent():
   os._exit(1)
 
 
-def _run(index, text):
-  return _write(index, text)
-
-
-def make_writer(settings, vocabulary, output_dir):
-  """Returns a function that writes one shard, whole or not at all."""
-  from swe_tf.data.prepare import shards  # TensorFlow takes seconds.
-
-  writer = shards.ShardWriter(settings, vocabulary)
-
-  def write(index, text):
-    start = time.monotonic()
-    path = os.path.join(output_dir, settings.shard_name(index))
-    with files.complete_or_absent(path) as scratch:
-      counts = writer.write(index, text, scratch)
-    return index, counts, time.monotonic() - start
-
-  return write
+def _write(index, text):
+  return index, _writer.write(index, text)

@@ -78,7 +78,7 @@ def answers_from_logits(
     max_answer_length=max_answer_length,
     do_lower_case=do_lower_case,
     version_2_with_negative=version == "2.0",
-    null_score_diff_threshold=math.inf,
+    null_score_diff_threshold=math.inf,  # Keeps every answer; see above.
   )
   odds = {name: float(value) for name, value in null_odds.items()}
   return Answers(dict(texts), odds)

@@ -1,11 +1,11 @@
 """Reads SQuAD files; errors name the file, the line and the question.
 
 Scoring needs ids and answers (`read_squad_file`). Records also need every
-answer to be where `answer_start` says (`check_convertible`). Imports no
-TensorFlow.
+answer to be where `answer_start` says (`check_convertible`), and the lengths of
+their `Windows`. Imports no TensorFlow.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 import dataclasses
 import json
 from typing import Any
@@ -63,6 +63,30 @@ class SquadFile:
     return all(len(question.answers) <= 1 for question in self.questions)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Windows:
+  """How a question and its paragraph become sequences, as BERT does it.
+
+  Attributes:
+    max_seq_length: The length of every sequence.
+    max_query_length: Longer questions are cut to this many tokens.
+    doc_stride: By how many tokens the windows over a long paragraph advance.
+  """
+
+  max_seq_length: int = 384
+  max_query_length: int = 64
+  doc_stride: int = 128
+
+  def __post_init__(self):
+    # [CLS] question [SEP] paragraph [SEP].
+    if self.max_seq_length - self.max_query_length - 3 < 1:
+      raise errors.UsageError(
+        f"max_seq_length ({self.max_seq_length}) leaves no token for the "
+        f"paragraph after max_query_length ({self.max_query_length}) and 3 "
+        "special tokens; raise the former or lower the latter."
+      )
+
+
 def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
   """Reads a SQuAD JSON file; in version `1.1` every question has an answer.
 
@@ -73,16 +97,15 @@ def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
   path = files.as_path(path)
   questions: dict[str, Question] = {}
   for question in _questions(path, files.read_json(path)):
-    fault = ""
     if question.id in questions:
-      fault = "the id is used twice."
-    elif version == "1.1" and not question.answers:
-      fault = (
+      raise _fault(path, question.id, "the id is used twice.")
+    if version == "1.1" and not question.answers:
+      raise _fault(
+        path,
+        question.id,
         "no answers, but in v1.1 every question has one; is this a file of "
-        "--version=2.0?"
+        "version 2.0?",
       )
-    if fault:
-      raise errors.UsageError(f"{_place(path, question.id)}: {fault}")
     questions[question.id] = question
   if not questions:
     raise errors.UsageError(f"{path} has no questions.")
@@ -98,37 +121,39 @@ def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
       training question has several answers.
   """
   for question in squad.questions:
-    fault = _fault(question, squad.version, for_training)
+    count = len(question.answers)
+    if question.text is None or question.context is None:
+      missing = "question" if question.text is None else "context"
+      fault = f'no "{missing}".'
+    elif squad.version == "2.0" and question.is_impossible is not (not count):
+      fault = (
+        f"{count} answers, but is_impossible is {question.is_impossible}; is "
+        "this a file of version 1.1?"
+      )
+    elif for_training and count > 1:
+      fault = (
+        f"{count} answers, but a training question has one; prepare the file "
+        "as the split eval."
+      )
+    else:
+      fault = _misplaced(question.context, question.answers)
     if fault:
-      raise errors.UsageError(f"{_place(squad.path, question.id)}: {fault}")
+      raise _fault(squad.path, question.id, fault)
 
 
-def _fault(question: Question, version: str, for_training: bool) -> str | None:
-  """Returns what is wrong with a question, if anything."""
-  if question.text is None or question.context is None:
-    missing = "question" if question.text is None else "context"
-    return f'no "{missing}".'
-  if version == "2.0" and question.is_impossible is not (not question.answers):
-    return (
-      f"{len(question.answers)} answers, but is_impossible is "
-      f"{question.is_impossible}; is this a file of --version=1.1?"
-    )
-  if for_training and len(question.answers) > 1:
-    return (
-      f"{len(question.answers)} answers, but a training question has "
-      "one; prepare the file with --split=eval."
-    )
-  for answer in question.answers:
+def _misplaced(context: str, answers: Iterable[Answer]) -> str:
+  """Returns which answer is not where it should be, if any."""
+  for answer in answers:
     if answer.start is None or answer.start < 0:
       return f"the answer {answer.text!r} has no valid answer_start."
-    found = question.context[answer.start : answer.start + len(answer.text)]
+    found = context[answer.start : answer.start + len(answer.text)]
     if found != answer.text:
       return (
         f"the answer {answer.text!r} is not in its context at "
         f"answer_start {answer.start}, where {found!r} stands; correct "
         "answer_start or remove the question."
       )
-  return None
+  return ""
 
 
 def _questions(path: files.Path, content: Any) -> Iterator[Question]:
@@ -137,10 +162,8 @@ def _questions(path: files.Path, content: Any) -> Iterator[Question]:
   def get(holder, key, kind, place):
     value = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(value, kind):
-      raise errors.UsageError(
-        f"{_place(path, place)}: no {kind.__name__} {key!r}; is this a SQuAD "
-        "file?"
-      )
+      what = f"no {kind.__name__} {key!r}; is this a SQuAD file?"
+      raise _fault(path, place, what)
     return value
 
   for article in get(content, "data", list, "top level"):
@@ -152,12 +175,13 @@ def _questions(path: files.Path, content: Any) -> Iterator[Question]:
           Answer(get(answer, "text", str, name), answer.get("answer_start"))
           for answer in get(qa, "answers", list, name)
         )
+        # Scoring needs neither, so `check_convertible` asks for them.
         text, context = qa.get("question"), paragraph.get("context")
         yield Question(name, text, context, answers, qa.get("is_impossible"))
 
 
-def _place(path: files.Path, name: Any) -> str:
-  """Returns `file:line: name`, with the line of the name in quotes."""
+def _fault(path: files.Path, name: Any, what: str) -> errors.UsageError:
+  """Returns an error with the line on which the name is in the file."""
   text = files.read_text(path)
   line = text.count("\n", 0, max(0, text.find(json.dumps(name)))) + 1
-  return f"{path}:{line}: {name}"
+  return errors.UsageError(f"{path}:{line}: {name}: {what}")

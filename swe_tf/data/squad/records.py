@@ -14,10 +14,9 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.squad import questions as squad_questions
-from swe_tf.data.squad import windows as windows_lib
 from swe_tf.data.text import cached_tokenizer
 
-Windows = windows_lib.Windows
+Windows = squad_questions.Windows
 BERT_WINDOWS = Windows()
 
 
@@ -51,6 +50,7 @@ def write_train_records(
   """
   with files.complete_or_absent(output) as scratch:
     writer = squad_lib.FeatureWriter(scratch, is_training=True)
+    # Written one by one: all windows at a time would fill the memory.
     examples, count = _convert(
       path, version, tokenizer, windows, True, writer.process_feature
     )
@@ -137,9 +137,9 @@ def write_squad_directory(
     **dataclasses.asdict(windows),
     **tokenizer.facts(),
   )
-  path = manifest.find(output_dir)
-  if path:
-    earlier = manifest.read(path)
+  path = output_dir / manifest.FILE_NAME
+  earlier = manifest.load(output_dir)
+  if earlier:
     for key, value in content.items():
       if earlier.get(key) != value:
         raise errors.UsageError(
@@ -150,13 +150,22 @@ def write_squad_directory(
     content = earlier
 
   start = time.monotonic()
-  how: dict[str, Any] = dict(
-    version=squad.version, tokenizer=tokenizer, windows=windows
-  )
   if split == "train":
-    questions, size = write_train_records(squad.path, output, **how)
+    questions, size = write_train_records(
+      squad.path,
+      output,
+      version=squad.version,
+      tokenizer=tokenizer,
+      windows=windows,
+    )
   else:
-    built = build_eval_features(squad.path, output=output, **how)
+    built = build_eval_features(
+      squad.path,
+      version=squad.version,
+      tokenizer=tokenizer,
+      windows=windows,
+      output=output,
+    )
     questions, size = len(built.examples), len(built.features)
     files.write_bytes(json_copy, files.read_bytes(squad.path))
   vocabulary = files.read_bytes(tokenizer.vocab_file)
@@ -173,5 +182,5 @@ def write_squad_directory(
     "questions": questions,
     "dropped_questions": dropped,
   }
-  manifest.write(output_dir, content)
+  files.write_json(path, content)
   return content

@@ -12,7 +12,7 @@ def max_predictions(
 
   That is `asked`; 0 and None stand for `seq_length * rate`, rounded up.
   """
-  # In floating point, 100 * 0.07 is 7.000000000000001.
+  # In floating point, 100 * 0.07 is 7.000000000000001, which is not 8.
   found = asked or math.ceil(round(seq_length * rate, 6))
   if found > seq_length:
     raise errors.UsageError(

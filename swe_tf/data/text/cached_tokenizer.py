@@ -47,6 +47,7 @@ class CachedTokenizer:
     }
 
   def tokenize(self, text: str) -> list[str]:
+    # Only at spaces: the tokenizer itself knows what other white space is.
     return [
       token for word in text.split(" ") for token in self._tokenize_word(word)
     ]

@@ -82,6 +82,7 @@ def write_corpus(
     size += len(document.encode("utf-8")) + 1
     if size > max_bytes:
       break
+    # By its own hash, so that it stays where it is when the corpus grows.
     is_validation = int.from_bytes(digest, "big") % 100 < _VALIDATION_PERCENT
     (validation if is_validation else train).append(document)
   if not train or not validation:

@@ -41,6 +41,7 @@ def make_pairs(
   labels = np.zeros([len(sequences), 1], np.int32)
   for i, (first, second) in enumerate(halves):
     # A single sentence has no next one, so its second part is random.
+    # A partner from the same document might really be the next text.
     if (coins[i] or not second) and documents[i] != documents[partners[i]]:
       other = halves[partners[i]]
       second = other[1] or other[0]

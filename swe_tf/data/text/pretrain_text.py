@@ -80,16 +80,6 @@ def with_files(params: PretrainTextDataConfig) -> PretrainTextDataConfig:
   return params.replace(tfds_name="", tfds_split="", input_path=paths)
 
 
-def _patterns(params: PretrainTextDataConfig) -> list[str]:
-  paths = params.input_path
-  return paths.split(",") if isinstance(paths, str) else list(paths)
-
-
-def reads_records(params: PretrainTextDataConfig) -> bool:
-  """Whether the files of a config are TFRecords."""
-  return text_records.are_records(_patterns(params))
-
-
 def build_tokenizer(params: PretrainTextDataConfig) -> tokenizers.Tokenizer:
   """Returns the tokenizer that `params` selects."""
   vocabulary = vocab.Vocabulary.load(library.find(params.vocab_file_path))
@@ -110,10 +100,10 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     if params.use_next_sentence_label:
       raise errors.UsageError(
         "`use_next_sentence_label` must be False for raw text: sentence "
-        "pairs are made by swe prepare pretraining --next_sentence."
+        "pairs are made by `swe prepare pretraining` with next_sentence."
       )
     self._params = params = with_files(params)
-    self._reads_records = reads_records(params)
+    self._reads_records = text_records.are_records(params.input_path)
     self.tokenizer = build_tokenizer(params)
     self._packer = packing.Packer(self.tokenizer, params.seq_length)
     self._masker = None
@@ -151,6 +141,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     else:
       is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
       lines = tf.data.TextLineDataset(path, tf.where(is_gzip, "GZIP", ""))
+    # Packed by chunks: tokenizing line by line takes many times as long.
     chunks = lines.batch(packing.LINES_PER_CHUNK)
     parallel = dict(num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     return chunks.map(self._packer.pack, **parallel).unbatch()
@@ -163,6 +154,8 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     else:
       seed, length = self._params.seed or 0, self._params.seq_length
       count = tf.shape(ids)[0]
+      # The place in the stream seeds the masks: resumed, they are the same,
+      # and in every pass they are new.
       draws = masking.draw(seed, pipeline, places[0], count, length)
       features = self._masker.mask(ids, draws)
     features["input_type_ids"] = tf.zeros_like(ids)

@@ -57,20 +57,37 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
     raise errors.UsageError(f"cannot read {path}: {error}.") from error
 
 
-def match(patterns: str) -> list[str]:
-  """Returns the files that match comma-separated paths or globs, sorted."""
+def match(patterns: str | Sequence[str]) -> list[str]:
+  """Returns the files that match paths or globs, sorted.
+
+  Args:
+    patterns: The paths or globs; one string may hold several, with commas.
+
+  Raises:
+    UsageError: If one of them matches no file.
+  """
+  sources = [patterns] if isinstance(patterns, str) else patterns
+  parts = [part.strip() for each in sources for part in each.split(",")]
   paths = set()
-  for pattern in filter(None, map(str.strip, patterns.split(","))):
-    if files.is_url(pattern):
+  for pattern in filter(None, parts):
+    if not files.is_url(pattern):
+      # A file's own name may have brackets.
+      found = [pattern] if os.path.exists(pattern) else glob.glob(pattern)
+      found = [path for path in found if not os.path.isdir(path)]
+    else:
       import tensorflow as tf
 
-      found = tf.io.gfile.glob(pattern)
-    else:
-      found = [p for p in glob.glob(pattern) if not os.path.isdir(p)]
+      try:
+        found = tf.io.gfile.glob(pattern)
+      except tf.errors.OpError as error:
+        reason = errors.first_line(error)
+        raise errors.UsageError(f"cannot read {pattern}: {reason}.") from error
     if not found:
-      raise errors.UsageError(f"no file matches {pattern!r}; check the path.")
+      raise errors.UsageError(
+        f"{pattern} does not match any files; check the path."
+      )
     paths.update(found)
-  if not paths:
+  if not any(parts):
     raise errors.UsageError("no input is given; name a file or a pattern.")
   return sorted(paths)
 
@@ -96,6 +113,7 @@ def check(path: str, max_bytes: int | None = None) -> TextFile:
       try:
         decoder.decode(chunk, final=not chunk)
       except UnicodeDecodeError as error:
+        # The decoder kept the start of a character from the chunk before.
         pending = len(error.object) - len(chunk)
         line = lines + chunk.count(b"\n", 0, error.start) + 1
         raise errors.UsageError(
@@ -132,49 +150,9 @@ def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
           index += 1
         block.append(line)
         offset += len(line)
+    # A document ends with its file, even without a newline.
     block.append(b"\n\n")
   while index < count:
     yield b"".join(block)
     block = []
     index += 1
-
-
-def read_block(texts: Sequence[TextFile], count: int, index: int) -> bytes:
-  """Returns one of the blocks of `read_blocks`, without reading the others.
-
-  For a worker that makes a single shard. Plain files are read from where the
-  block begins, .gz and records from their beginning.
-  """
-  total = sum(text.size for text in texts)
-  first, end = (-(-total * i // count) for i in (index, index + 1))
-  block: list[bytes] = []
-  start = 0
-  for text in texts:
-    if start < end and first < start + text.size:
-      with open_text(text.path) as f:
-        offset = start
-        if start < first:
-          _skip(f, first - 1 - start)
-          # The rest of the line that started in the block before, or a newline.
-          offset = first - 1 + len(f.readline())
-        while offset < min(end, start + text.size):
-          line = f.readline()
-          if not line:
-            raise errors.UsageError(
-              f"{text.path} became shorter after it was checked; run the "
-              "command again."
-            )
-          block.append(line)
-          offset += len(line)
-          if offset == start + text.size:
-            block.append(b"\n\n")
-    start += text.size
-  return b"".join(block)
-
-
-def _skip(file: IO[bytes], count: int) -> None:
-  if file.seekable():
-    file.seek(count)
-    return
-  while count and (chunk := file.read(min(count, _CHUNK_BYTES))):
-    count -= len(chunk)

@@ -20,12 +20,16 @@ from swe_tf.data import tfds_files
 _MARK = "tfrecord"
 
 
-def are_records(paths: Sequence[str]) -> bool:
+def are_records(paths: str | Sequence[str]) -> bool:
   """Whether paths or patterns are TFRecords: have `tfrecord` in their names.
+
+  Args:
+    paths: The paths; several in one string are separated by commas.
 
   Raises:
     UsageError: If some do and some do not.
   """
+  paths = paths.split(",") if isinstance(paths, str) else paths
   kinds = {_MARK in os.path.basename(path) for path in paths}
   if len(kinds) > 1:
     raise errors.UsageError(
@@ -72,7 +76,7 @@ class _Text(io.RawIOBase):
 
 def open_text(path: str, feature: str = "text") -> IO[bytes]:
   """Opens a file of records as a text file with the same lines."""
-  check(path, feature)
+  check(path, feature)  # The reader itself would raise in the middle.
   return io.BufferedReader(_Text(path, feature), 1 << 20)
 
 

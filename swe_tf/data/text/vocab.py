@@ -47,6 +47,7 @@ class Vocabulary:
       lines = files.read_text(path).split("\n")
     except errors.UsageError as error:
       raise errors.UsageError(f"the vocabulary: {error}") from error
+    # Editors leave blank lines at the end; elsewhere they would shift the ids.
     while lines and not lines[-1]:
       lines.pop()
     return cls.from_tokens([line.rstrip("\r") for line in lines], path)

@@ -1,13 +1,8 @@
 """`swe prepare pretraining`: the same bytes always, whole or not at all."""
 
-import dataclasses
 import gzip
-import os
 import pathlib
 import re
-import subprocess
-import sys
-import time
 from unittest import mock
 
 from absl.testing import parameterized
@@ -22,43 +17,15 @@ from swe_tf import files
 from swe_tf.data import checks
 from swe_tf.data import loaders
 from swe_tf.data.prepare import job as prepare_job
-from swe_tf.data.prepare import journal as journal_lib
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
-
-_ROOT = pathlib.Path(__file__).parents[3]
 
 
 def _prepare(**options):
   return prepare_job.prepare(
     prepare_job.Options(**options), rich_console.Console(quiet=True)
   )
-
-
-def _command(**flags):
-  return [
-    sys.executable,
-    "-m",
-    "swe_tf.cli",
-    "prepare",
-    "pretraining",
-    *(f"--{name}={value}" for name, value in flags.items()),
-  ]
-
-
-def _old_manifest(content):
-  """Returns what version 1 wrote, where a manifest had no kind."""
-  fields = [field.name for field in dataclasses.fields(manifest.Settings)]
-  known = content | {
-    "seq_length": content["max_seq_length"],
-    "lower_case": content["do_lower_case"],
-  }
-  return {
-    "settings": {name: known[name] for name in fields},
-    "inputs": content["inputs"],
-    "shards": content["splits"]["train"]["shards"],
-  }
 
 
 def _bytes(folder):
@@ -70,12 +37,11 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
   def setUp(self):
     super().setUp()
     self.folder = pathlib.Path(self.create_tempdir().full_path)
-    self.vocab = corpus.write(
-      self.folder, a=corpus.text(300), b=corpus.text(200, seed=1)
-    )
     self.options = dict(
       input=f"{self.folder}/a.txt,{self.folder}/b.txt",
-      vocab=self.vocab,
+      vocab=corpus.write(
+        self.folder, a=corpus.text(300), b=corpus.text(200, seed=1)
+      ),
       output_dir=str(self.folder / "out"),
       seq_length=64,
       num_shards=3,
@@ -119,21 +85,27 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     text = (self.folder / "a.txt").read_text()
     text += (self.folder / "b.txt").read_text()
     self.assertCountEqual(
-      found.replace(" ##", "").split(),
-      re.sub(r"([.!?])", r" \1", text).split(),
+      found.replace(" ##", "").split(), re.sub(r"([.!?])", r" \1", text).split()
     )
 
-  def test_bytes_depend_on_the_seed_alone(self):
-    folders = {}
-    for name, changes in dict(first={}, again={}, other=dict(seed=1)).items():
-      folders[name] = str(self.folder / name)
-      _prepare(**(self.options | dict(output_dir=folders[name]) | changes))
-    first, again, other = (_bytes(folders[n]) for n in folders)
+  def test_bytes_depend_on_the_text_and_the_seed_alone(self):
+    with gzip.open(self.folder / "a.txt.gz", "wb") as f:
+      f.write((self.folder / "a.txt").read_bytes())
+    zipped = dict(input=f"{self.folder}/a.txt.gz,{self.folder}/b.txt")
+    first, again, other = (
+      self._shards(name, **changes)
+      for name, changes in (("1", {}), ("2", zipped), ("3", dict(seed=1)))
+    )
     self.assertEqual(first, again)
     self.assertCountEqual(first, other)
     for name in first:
-      if name.endswith(".tfrecord"):
-        self.assertNotEqual(first[name], other[name])
+      self.assertNotEqual(first[name], other[name])
+
+  def _shards(self, name, **changes):
+    output_dir = str(self.folder / name)
+    _prepare(**(self.options | dict(output_dir=output_dir) | changes))
+    found = _bytes(output_dir)
+    return {n: found[n] for n in found if n.endswith(".tfrecord")}
 
   def test_a_url_gets_the_same_bytes(self):
     made = _prepare(**self.options)
@@ -167,66 +139,43 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
       straight[11]["input_word_ids"], resumed["input_word_ids"]
     )
 
-  def test_jobs_and_a_kill_make_no_difference(self):
-    _prepare(**self.options)
-    expected = _bytes(self.options["output_dir"])
-
-    # One process, killed when the first shard is there; two go on.
-    output = self.folder / "killed"
-    flags = self.options | dict(output_dir=output)
-    process = subprocess.Popen(
-      _command(**flags, jobs=1), cwd=_ROOT, stderr=subprocess.DEVNULL
-    )
-    while not list(output.glob("*.tfrecord")) and process.poll() is None:
-      time.sleep(0.01)
-    process.kill()
-    process.wait()
-    self.assertFalse((output / manifest.FILE_NAME).exists())
-    written = {p: p.stat().st_mtime_ns for p in output.glob("*.tfrecord")}
-    for path in written:
-      self.assertEqual(path.read_bytes(), expected[path.name])
-
-    command = _command(**flags, jobs=2)
-    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertIn("tokens/s", result.stderr)
-    self.assertEqual(_bytes(output), expected)
-
   def test_goes_on_with_the_missing_shards(self):
     whole = _prepare(**self.options)
     output = pathlib.Path(self.options["output_dir"])
     expected = _bytes(output)
     # As if it was stopped while it wrote the second shard.
     first, second, third = sorted(p.name for p in output.glob("*.tfrecord"))
-    job = _old_manifest(whole)
-    shards = job.pop("shards")
+    shards = whole["splits"]["train"]["shards"]
+    journal = whole | {
+      "splits": {
+        "train": {
+          "file": "pretrain-*.tfrecord",
+          "size": shards[first]["examples"],
+          "tokens": shards[first]["tokens"],
+          "predictions": shards[first]["predictions"],
+          "shards": {first: shards[first]},
+        }
+      }
+    }
     (output / manifest.FILE_NAME).unlink()
     (output / second).rename(output / f"{second}.x.partial")
     (output / third).unlink()
-    journal = journal_lib.Journal(str(output / manifest.JOURNAL_NAME), job)
-    journal.add(first, shards[first])
-    with open(output / manifest.JOURNAL_NAME, "a") as f:
-      f.write('["pretrain-00001-of-')
+    (output / f"{manifest.JOURNAL_NAME}.x.partial").touch()
+    files.write_json(output / manifest.JOURNAL_NAME, journal)
     modified = (output / first).stat().st_mtime_ns
 
-    with self.assertRaisesRegex(errors.UsageError, "other settings or inputs"):
+    with self.assertRaisesRegex(errors.UsageError, "an unfinished job"):
       _prepare(**(self.options | dict(seed=1)))
     self.assertEqual(_prepare(**self.options), whole)
     self.assertEqual(_bytes(output), expected)
     self.assertEqual((output / first).stat().st_mtime_ns, modified)
-    # Called once more, it does nothing; nor if an older version made it all.
+    # Called once more, it does nothing; another vocabulary is refused.
     self.assertEqual(_prepare(**self.options), whole)
-    files.write_json(output / manifest.FILE_NAME, _old_manifest(whole))
-    self.assertEqual(_prepare(**self.options), whole)
-    self.assertEqual(manifest.load(output), whole)
-
-  def test_gzip_is_the_same_text(self):
-    plain = _prepare(**self.options)
-    with gzip.open(self.folder / "a.txt.gz", "wb") as f:
-      f.write((self.folder / "a.txt").read_bytes())
-    self.options["input"] = f"{self.folder}/a.txt.gz,{self.folder}/b.txt"
-    self.options["output_dir"] = str(self.folder / "zipped")
-    self.assertEqual(_prepare(**self.options)["splits"], plain["splits"])
+    other = self.folder / "other.txt"
+    other.write_text("\n".join(reversed(corpus.tokens())))
+    with self.assertRaisesRegex(errors.UsageError, "a finished job"):
+      _prepare(**(self.options | dict(vocab=str(other))))
+    self.assertEqual(_bytes(output), expected)
 
   def test_sentence_pairs(self):
     made = _prepare(**(self.options | dict(next_sentence=True, dupe_factor=2)))
@@ -242,20 +191,11 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     seen = np.cumsum(is_separator, axis=1) - is_separator
     self.assertAllEqual(types, np.where(examples["input_mask"], seen, 0))
 
-  def test_learns_a_vocabulary(self):
-    del self.options["vocab"]
-    made = _prepare(**(self.options | dict(learn_vocab=150)))
-    learned = vocab_lib.Vocabulary.load(
-      os.path.join(self.options["output_dir"], "vocab.txt")
-    )
-    self.assertEqual(made["vocab_size"], len(learned))
-    self.assertBetween(len(learned), 50, 150)
-
-  def test_an_unfinished_job_keeps_its_vocabulary(self):
+  def test_an_unfinished_job_keeps_the_vocabulary_it_learned(self):
     given = self.options.pop("vocab")
     learning = self.options | dict(learn_vocab=150)
     with mock.patch.object(
-      prepare_job, "_write_shards", side_effect=KeyboardInterrupt
+      prepare_job, "_with_progress", side_effect=KeyboardInterrupt
     ):
       self.assertRaises(KeyboardInterrupt, lambda: _prepare(**learning))
     vocab = pathlib.Path(self.options["output_dir"]) / "vocab.txt"
@@ -264,13 +204,16 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
       _prepare(**self.options, vocab=given)
     self.assertEqual(vocab.read_bytes(), learned)
     vocab.unlink()  # As if the job had been killed before it was written.
-    _prepare(**learning)
+    made = _prepare(**learning)
     self.assertEqual(vocab.read_bytes(), learned)
+    size = len(vocab_lib.Vocabulary.load(vocab))
+    self.assertEqual(made["vocab_size"], size)
+    self.assertBetween(size, 50, 150)
 
   @parameterized.parameters(
     (dict(vocab="nowhere.txt"), "the vocabulary: cannot read"),
     (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
-    (dict(input="{folder}/nothing*"), "no file matches"),
+    (dict(input="{folder}/nothing*"), "does not match any files"),
     (dict(input="{folder}/empty.txt"), "holds no text"),
     (dict(input="{folder}/binary.txt"), "is a binary file"),
     (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
@@ -304,13 +247,6 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
       _prepare(**(self.options | changes))
     self.assertNotIn("\n", str(caught.exception))
     self.assertEqual(sorted(self.folder.rglob("*")), before)
-
-  def test_the_command_tells_faults_in_one_line(self):
-    command = _command(**(self.options | dict(vocab="nowhere.txt")))
-    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
-    self.assertEqual(result.returncode, 2)
-    self.assertLen(result.stderr.strip().split("\n"), 1)
-    self.assertIn("nowhere.txt", result.stderr)
 
 
 if __name__ == "__main__":

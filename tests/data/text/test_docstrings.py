@@ -43,10 +43,6 @@ class DocstringsTest(tf.test.TestCase):
     unknown = ids.values == vocabulary.id_of("[UNK]")
     self.assertLess(tf.reduce_mean(tf.cast(unknown, tf.float32)), 0.002)
 
-  def test_packages_that_are_not_there(self):
-    found = docstrings.documents(packages=("no_such_package",))
-    self.assertNotEmpty(next(found))
-
   def test_too_little(self):
     with self.assertRaisesRegex(ValueError, "Raise `max_bytes`"):
       docstrings.write_corpus(

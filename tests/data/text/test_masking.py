@@ -1,4 +1,4 @@
-"""What is masked, how often, and that words stay whole."""
+"""How often what is masked; tests/properties has which tokens, exactly."""
 
 import functools
 
@@ -78,61 +78,14 @@ class MaskingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertNear((~to_mask & ~kept).mean(), 0.1, 0.02)
     self.assertTrue(np.all(_IS_TEXT[shown[selected][~to_mask]]))
 
-  def test_words_are_never_partly_masked(self):
-    for length, ids in self.packed.items():
-      masked = _mask(ids, "whole_word")
-      selected = _selected(ids, masked)
-      # A piece that continues a word is selected with the piece before it. A
-      # word that was cut off goes on after [CLS]: there it is a whole word.
-      goes_on = _tokenizer().joins_left[ids[:, 1:]] & _IS_TEXT[ids[:, :-1]]
-      self.assertGreater(goes_on.sum(), 10_000)
-      self.assertAllEqual(
-        selected[:, 1:][goes_on], selected[:, :-1][goes_on], f"{length}"
-      )
-      is_mask = masked["input_word_ids"] == _VOCABULARY.id_of("[MASK]")
-      self.assertAllEqual(
-        is_mask[:, 1:][goes_on], is_mask[:, :-1][goes_on], f"{length}"
-      )
-
-  def test_random_masking_does_mask_parts_of_words(self):
-    ids = self.packed[128]
-    selected = _selected(ids, _mask(ids, "random"))
-    goes_on = _tokenizer().joins_left[ids[:, 1:]] & _IS_TEXT[ids[:, :-1]]
-    self.assertNotAllEqual(selected[:, 1:][goes_on], selected[:, :-1][goes_on])
-
-  @parameterized.parameters("random", "whole_word")
-  def test_slots(self, masking_name):
-    ids = self.packed[128][:500]
-    masked = _mask(ids, masking_name, max_predictions=7)
-    positions, labels = masked["masked_lm_positions"], masked["masked_lm_ids"]
-    used = masked["masked_lm_weights"] > 0
-    self.assertAllEqual(positions.shape, [500, 7])
-    self.assertGreater(used.mean(), 0.95)
-    self.assertAllEqual(np.sort(~used, axis=1), ~used)  # Used slots first.
-    self.assertAllEqual(positions[~used], np.zeros_like(positions[~used]))
-    self.assertAllEqual(labels[~used], np.zeros_like(labels[~used]))
-    self.assertAllEqual(
-      labels[used], np.take_along_axis(ids, positions, 1)[used]
-    )
-    steps = np.diff(positions, axis=1)
-    self.assertTrue(np.all(steps[used[:, 1:]] > 0))
-
-  def test_seeds(self):
-    ids = self.packed[128]
-    first, again, other = (_mask(ids, "whole_word", seed=s) for s in (1, 1, 2))
-    for name in first:
-      self.assertAllEqual(first[name], again[name])
-    self.assertNotAllEqual(
-      first["masked_lm_positions"], other["masked_lm_positions"]
-    )
-
   @parameterized.parameters(16, 21)
   def test_numbers_belong_to_places(self, length):
-    everything = masking.draw(5, 3, 0, 50, length)
-    self.assertAllEqual(masking.draw(5, 3, 17, 20, length), everything[17:37])
-    # Streams, places and rows have numbers of their own.
+    # Seeds, streams, places and rows have numbers of their own.
     numbers = np.concatenate(
-      [np.ravel(everything), np.ravel(masking.draw(5, 4, 0, 50, length))]
+      [
+        np.ravel(masking.draw(seed, stream, 0, 50, length))
+        for seed, stream in ((5, 3), (5, 4), (6, 3))
+      ]
     )
     self.assertGreater(len(np.unique(numbers)), 0.99 * len(numbers))
     self.assertNear(numbers.mean(), 0.5, 0.02)

@@ -111,10 +111,7 @@ def test_a_set_of_tfds_is_read_by_its_name(folder, monkeypatch):
 
   monkeypatch.setattr(tfds, "builder", builder)
   ours = _params(
-    folder,
-    tfds_name="small_text",
-    tfds_split="train",
-    tfds_data_dir="there",
+    folder, tfds_name="small_text", tfds_split="train", tfds_data_dir="there"
   )
   text = [str(folder / f"part{i}.txt") for i in range(2)]
   theirs = _params(folder, input_path=text)

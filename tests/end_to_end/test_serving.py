@@ -66,8 +66,7 @@ def test_raw_strings_are_served_by_tensorflow_alone(kind, tmp_path):
   )
   network = encoder.build()
   saved_model_export.write_saved_model(
-    tmp_path / "out",
-    encoder_files.LoadedEncoder(network, encoder, vocab_file),
+    tmp_path / "out", encoder_files.LoadedEncoder(network, encoder, vocab_file)
   )
   vocab_file.unlink()  # The one inside must do.
   done = subprocess.run(

@@ -1,0 +1,55 @@
+"""`swe prepare pretraining` in processes that are killed, and in several."""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+from rich import console as rich_console
+
+from swe_tf.data.prepare import job as prepare_job
+from swe_tf.data.prepare import manifest
+from tests.data import corpus
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def _bytes(folder):
+  return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_jobs_and_a_kill_make_no_difference(tmp_path):
+  options = dict(
+    input=f"{tmp_path}/a.txt",
+    vocab=corpus.write(tmp_path, a=corpus.text(500)),
+    seq_length=64,
+    num_shards=3,
+  )
+  prepare_job.prepare(
+    prepare_job.Options(output_dir=str(tmp_path / "here"), **options),
+    rich_console.Console(quiet=True),
+  )
+  expected = _bytes(tmp_path / "here")
+
+  # One process, killed when the first shard is there; two go on.
+  output = tmp_path / "killed"
+  flags = options | dict(output_dir=output)
+  command = [
+    *(sys.executable, "-m", "swe_tf.cli", "prepare", "pretraining"),
+    *(f"--{name}={value}" for name, value in flags.items()),
+  ]
+  process = subprocess.Popen([*command, "--jobs=1"], cwd=_ROOT)
+  while not list(output.glob("*.tfrecord")) and process.poll() is None:
+    time.sleep(0.01)
+  process.kill()
+  process.wait()
+  assert not (output / manifest.FILE_NAME).exists()
+  for path in output.glob("*.tfrecord"):
+    assert path.read_bytes() == expected[path.name]
+
+  result = subprocess.run(
+    [*command, "--jobs=2"], cwd=_ROOT, capture_output=True, text=True
+  )
+  assert result.returncode == 0, result.stderr
+  assert "tokens/s" in result.stderr
+  assert _bytes(output) == expected
