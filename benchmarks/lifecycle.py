@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from benchmarks import model
 from official.core import train_utils
-from swe_tf.doctor.tpu import steps
+from swe_tf.doctor.tpu import step_kinds
 from swe_tf.tasks import masked_lm
 from swe_tf.training import trainer as trainer_lib
 
@@ -58,8 +58,8 @@ def _stock(config):
   """Returns the figures of the stock step."""
   before = _memory("VmRSS")
   _forget_peak()
-  step = steps.build_step(steps.STOCK, config)
-  inputs = steps.make_inputs(config)
+  step = step_kinds.build_step(step_kinds.STOCK, config)
+  inputs = step_kinds.make_inputs(config)
   program = tf.function(lambda: step.run(inputs))
   compiling = _timed(lambda: float(program()))
   for _ in range(_STEPS):
@@ -73,7 +73,9 @@ def _swe(config):
   _forget_peak()
   task = masked_lm.SharedMaskedLMTask(config.task)
   task.check_data = lambda: None
-  dataset = tf.data.Dataset.from_tensors(steps.make_inputs(config)).repeat()
+  dataset = tf.data.Dataset.from_tensors(
+    step_kinds.make_inputs(config)
+  ).repeat()
   trainer = trainer_lib.SharedWeightsTrainer(
     config,
     task,

@@ -31,7 +31,7 @@ from absl import logging
 import tensorflow as tf
 
 from benchmarks import model
-from swe_tf.doctor.tpu import steps
+from swe_tf.doctor.tpu import step_kinds
 from swe_tf.modeling import encoder
 
 # The model computes on tokens, the optimizer on weights: few tokens per step, a
@@ -75,16 +75,17 @@ class _TiedEncoder(encoder.PreLnBertEncoder):
     )
 
 
-def _build(kind: str, config) -> steps.Step:
+def _build(kind: str, config) -> step_kinds.Step:
   if kind == _MEASURED:
-    return steps.build_step(steps.SHARED, config, cosine_interval=1)
+    config = config.replace(trainer={"summary_interval": 1})
+    return step_kinds.build_step(step_kinds.SHARED, config)
   if kind == _COPY:
-    return steps.build_step(steps.STOCK, config)
+    return step_kinds.build_step(step_kinds.STOCK, config)
   if kind != _TIED:
-    return steps.build_step(kind, config)
+    return step_kinds.build_step(kind, config)
   untied, encoder.PreLnBertEncoder = encoder.PreLnBertEncoder, _TiedEncoder
   try:
-    return steps.build_step(steps.STOCK, config)
+    return step_kinds.build_step(step_kinds.STOCK, config)
   finally:
     encoder.PreLnBertEncoder = untied
 
@@ -93,7 +94,7 @@ def make_step(kind: str, config, strategy):
   """Returns a compiled training step of its own model, already run once."""
   with strategy.scope():
     step = _build(kind, config)
-    inputs = steps.make_inputs(
+    inputs = step_kinds.make_inputs(
       config,
       config.task.train_data.global_batch_size // strategy.num_replicas_in_sync,
     )
@@ -122,7 +123,9 @@ def _take_turns(programs):
   work = {kind: [] for kind in programs}
   order = random.Random(0)
   end = time.perf_counter() + _SECONDS.value
-  while len(times[steps.STOCK]) < _ROUNDS.value or time.perf_counter() < end:
+  while (
+    len(times[step_kinds.STOCK]) < _ROUNDS.value or time.perf_counter() < end
+  ):
     for kind in order.sample(list(programs), len(programs)):
       start, start_work = time.perf_counter(), time.process_time()
       programs[kind]()
@@ -135,20 +138,25 @@ def measure(name: str, layers: int, strategy):
   """Returns the median ratios of one configuration."""
   shape = CONFIGURATIONS[name]
   config = model.make_config(**shape, layers=layers)
-  kinds = (*steps.KINDS, _TIED, *([_MEASURED] if _COSINE.value else []), _COPY)
+  kinds = (
+    *step_kinds.KINDS,
+    _TIED,
+    *([_MEASURED] if _COSINE.value else []),
+    _COPY,
+  )
   programs = {kind: make_step(kind, config, strategy) for kind in kinds}
   times, work = _take_turns(programs)
 
   def quartiles(measured, kind):
     return statistics.quantiles(
-      (t / s for t, s in zip(measured[kind], measured[steps.STOCK])), n=4
+      (t / s for t, s in zip(measured[kind], measured[step_kinds.STOCK])), n=4
     )
 
-  def ratio(kind, to=steps.STOCK):
+  def ratio(kind, to=step_kinds.STOCK):
     return statistics.median(t / s for t, s in zip(times[kind], times[to]))
 
   cosine = (
-    {"a cosine/shared": ratio(_MEASURED, steps.SHARED) - 1.0}
+    {"a cosine/shared": ratio(_MEASURED, step_kinds.SHARED) - 1.0}
     if _COSINE.value
     else {}
   )
@@ -156,20 +164,20 @@ def measure(name: str, layers: int, strategy):
     "configuration": name,
     "layers": layers,
     "replicas": strategy.num_replicas_in_sync,
-    "rounds": len(times[steps.STOCK]),
+    "rounds": len(times[step_kinds.STOCK]),
     **shape,
-    "stock_seconds": statistics.median(times[steps.STOCK]),
-    "shared/stock": ratio(steps.SHARED),
-    "unshared/stock": ratio(steps.UNSHARED),
+    "stock_seconds": statistics.median(times[step_kinds.STOCK]),
+    "shared/stock": ratio(step_kinds.SHARED),
+    "unshared/stock": ratio(step_kinds.UNSHARED),
     "stock/stock": ratio(_COPY),
-    "shared/tied": ratio(steps.SHARED, _TIED),
+    "shared/tied": ratio(step_kinds.SHARED, _TIED),
     **{
       f"{kind}/stock quartiles": quartiles(times, kind)[::2]
-      for kind in (steps.SHARED, steps.UNSHARED)
+      for kind in (step_kinds.SHARED, step_kinds.UNSHARED)
     },
     **{
       f"{kind}/stock work": quartiles(work, kind)[1]
-      for kind in (steps.SHARED, steps.UNSHARED)
+      for kind in (step_kinds.SHARED, step_kinds.UNSHARED)
     },
     **cosine,
   }

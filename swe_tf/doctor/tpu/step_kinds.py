@@ -81,9 +81,7 @@ def make_inputs(
   )
 
 
-def build_step(
-  kind: str, config: cfg.ExperimentConfig, cosine_interval: int | None = None
-) -> Step:
+def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
   """Builds the model, the optimizer and the step of one kind.
 
   Args:
@@ -92,13 +90,11 @@ def build_step(
       is the step of `task.sharing.mode=none`. `shared` and `unshared` are the
       phases of SWE with the units of `config.task.sharing`.
     config: The experiment.
-    cosine_interval: How often a shared step measures the cosine of the
-      gradients; by default as in training.
 
   Returns:
     The step; a shared one has its weights tied.
   """
-  task, model, optimizer, plan = _ingredients(kind, config, cosine_interval)
+  task, model, optimizer, plan = _build(kind, config)
   metrics = task.build_metrics(training=True)
 
   def run(inputs: Inputs):
@@ -126,7 +122,7 @@ def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
     cross-replica context, and takes several batches, [batches, ...], which the
     steps use in turn.
   """
-  task, model, optimizer, plan = _ingredients(kind, config)
+  task, model, optimizer, plan = _build(kind, config)
   trainer = base_trainer.Trainer(
     config,
     task,
@@ -158,30 +154,22 @@ class _BatchOfStep:
     )
 
 
-def _ingredients(
-  kind: str, config: cfg.ExperimentConfig, cosine_interval: int | None = None
-):
-  """Returns the task, the model, the optimizer and the plan, if there is one.
-
-  Args:
-    kind: See `build_step`.
-    config: The experiment.
-    cosine_interval: See `build_step`.
-  """
+def _build(kind: str, config: cfg.ExperimentConfig):
+  """Returns the task, the model, the optimizer and the plan, if any."""
   task = _WithoutData(config.task)
   model = task.build_model()
   optimizer = train_utils.create_optimizer(task, config)
   if kind == STOCK:
-    cut = config.task.micro_batches > 1
-    stock = task if cut else stock_masked_lm.MaskedLMTask(config.task)
-    return stock, model, optimizer, None
+    if config.task.micro_batches == 1:
+      task = stock_masked_lm.MaskedLMTask(config.task)
+    return task, model, optimizer, None
   blocks = plans.find_repeated_blocks(model)
   plan = plans.make_sharing_plan(blocks, config.task.sharing)
   optimizer = optimizer_lib.SharedWeightsOptimizer(
     optimizer,
     plan,
     untie_step=0 if kind == UNSHARED else None,
-    cosine_interval=cosine_interval or config.trainer.summary_interval,
+    cosine_interval=config.trainer.summary_interval,
   )
   if kind == SHARED:
     plan.tie_weights()
