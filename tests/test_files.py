@@ -16,13 +16,12 @@ from swe_tf import yaml_files
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(name="root", params=["local", "file", "ram"])
+@pytest.fixture(name="root", params=["local", "ram"])
 def fixture_root(request, tmp_path):
   """A directory that is not there yet: on a disk, or in memory."""
   if request.param == "ram":
     return files.as_path(f"ram://bucket{next(_NUMBERS)}/new")
-  start = "file://" if request.param == "file" else ""
-  return files.as_path(f"{start}{tmp_path}/new")
+  return files.as_path(tmp_path / "new")
 
 
 def _names(directory):
@@ -94,25 +93,13 @@ def test_directories_are_found_and_files_are_lent(root):
 
 def test_urls_keep_their_slashes(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
-  for text in ("file:///a/b", "ram://a/b", "gs://a/b"):
+  assert str(files.as_path("file:///a/b")) == "/a/b"
+  for text in ("ram://a/b", "gs://a/b"):
     path = files.as_path(text)
     assert str(path) == os.fspath(path) == text
     assert str(path.parent / "c") == text.replace("b", "c")
   files.write_text("ram://top.txt", "")  # Its directory is ram:// itself.
   assert not list(tmp_path.iterdir())
-
-
-def test_a_store_without_rename(monkeypatch):
-  import tensorflow as tf
-
-  def rename(*unused, **unused_too):
-    raise tf.errors.UnimplementedError(None, None, "no rename")
-
-  monkeypatch.setattr(tf.io.gfile, "rename", rename)
-  root = files.as_path("ram://without_rename")
-  files.write_text(root / "file", "content")
-  assert files.read_text(root / "file") == "content"
-  assert _names(root) == ["file"]
 
 
 def test_a_failed_copy_leaves_no_directory(monkeypatch):
@@ -161,6 +148,11 @@ def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
     (files.read_json, b'{\n"a"', r"file:2: not JSON \("),
     (yaml_files.read, b"a:\n- [1", r"file:2: not YAML \("),
     (yaml_files.read, b"a: \x07", r"file:1: not YAML \("),
+    (
+      yaml_files.read,
+      b"a:\n  b: 1\n  c: 2\n  b: 3",
+      r"file:4: not YAML \(the key 'b' is there twice\)",
+    ),
   ],
 )
 def test_faults_are_one_line(root, read, content, message):
