@@ -41,7 +41,9 @@ class _UrlPath(gpath.PosixGPath):
       scheme, *rest = f"{rest[0]}:", *rest[1:]
     if not scheme.endswith(":"):
       return "/".join(self.parts)  # A part of a URL.
-    return f"{scheme}//" + "/".join(rest)
+    # A file:// has no host, and its path begins with a slash.
+    start = f"{scheme}///" if scheme == "file:" else f"{scheme}//"
+    return start + "/".join(rest)
 
   def resolve(self, strict: bool = False) -> "_UrlPath":
     del strict
@@ -66,8 +68,7 @@ def uses_private_memory(*content: Any) -> bool:
 
 def as_path(path: PathLike) -> Path:
   """Returns an object with the interface of `pathlib.Path`, also for a URL."""
-  text = os.fspath(path).removeprefix("file://")
-  return _UrlPath(text) if is_url(text) else Path(text)
+  return _UrlPath(os.fspath(path)) if is_url(path) else Path(os.fspath(path))
 
 
 @contextlib.contextmanager
