@@ -8,7 +8,6 @@ is the high-water mark of the process in a phase above what it had before the
 model was built, as the kernel counts it (Linux only).
 """
 
-import json
 import multiprocessing
 import os
 import tempfile
@@ -22,7 +21,7 @@ from absl import flags
 from absl import logging
 import tensorflow as tf
 
-from benchmarks import model
+from benchmarks import common
 from official.core import train_utils
 from swe_tf.doctor.tpu import step_kinds
 from swe_tf.tasks import masked_lm
@@ -102,7 +101,7 @@ def _swe(config):
 
 def _measure(kind: str, layers: int, width: int):
   logging.set_verbosity(logging.ERROR)
-  config = model.make_config(width=width, batch=4, length=32, layers=layers)
+  config = common.make_config(width=width, batch=4, length=32, layers=layers)
   config = config.replace(task={"sharing": {"untie_step": 2 + _STEPS}})
   config.validate()
   return {"stock": _stock, "swe": _swe}[kind](config)
@@ -127,9 +126,7 @@ def main(_):
       f"{figures['unshared memory'] / 1e6:.0f} MB",
       flush=True,
     )
-    if _OUTPUT.value:
-      with open(_OUTPUT.value, "w") as file:
-        json.dump(results, file, indent=2)
+    common.write_figures(_OUTPUT.value, results)
 
 
 if __name__ == "__main__":
