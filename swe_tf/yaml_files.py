@@ -16,7 +16,7 @@ class _Loader(yaml.SafeLoader):
   objects are loaded as the plain values that they hold.
   """
 
-  def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+  def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
     node = super().compose_mapping_node(anchor)
     seen = set()
     for key, _ in node.value:

@@ -107,8 +107,10 @@ def _draw(swe: np.ndarray, plain: np.ndarray, targets: np.ndarray):
     shares = np.mean(losses[-1] <= CONVERGED * losses[0], axis=-1)
     for share, direction, marker in zip(shares.T, DIRECTIONS, "osv"):
       label = None if losses is plain else f"direction: {direction}"
-      line = {"color": colour, "markersize": 5, "label": label}
-      sweep.plot(DISTANCES, share, f"{marker}{style}", **line)
+      line = f"{marker}{style}"
+      sweep.plot(
+        DISTANCES, share, line, color=colour, markersize=5, label=label
+      )
   target = targets[LIMIT, 0, 0]
   left = float(deep_linear.norm(target - symmetric_part(target))) ** 2 / 2
   path.axhline(left, **plots.PREDICTED, label="predicted: ‖Φ − Φₛ‖² / 2")
@@ -126,8 +128,8 @@ def _draw(swe: np.ndarray, plain: np.ndarray, targets: np.ndarray):
   plots.finish(limit, "Against the lowest eigenvector", "distance ρ", y)
 
   sweep.axvline(1 / 3, color="0.6", label="Theorem 2: 1/3")
-  line = {"color": "0.6", "linestyle": ":"}
-  sweep.axvline(np.sqrt(0.5), **line, label="proved here: 1/√2")
+  limit_here, label = np.sqrt(0.5), "proved here: 1/√2"
+  sweep.axvline(limit_here, color="0.6", linestyle=":", label=label)
   title = "Where it stops (blue SWE, red GD)"
   y = f"share of {TARGETS} targets learned"
   place = {"loc": "lower right", "bbox_to_anchor": (1, 0.06)}
