@@ -110,7 +110,7 @@ def lemma(
   lowest = np.minimum(spectrum[:, :1], 1)
   highest = np.maximum(spectrum[:, -1:], 1)
 
-  def run_at(step_size):
+  def run_at(depth, step_size):
     losses, stems = share(
       targets, depth, step_size, LEMMA_STEPS, options.aggregate
     )
@@ -121,7 +121,7 @@ def lemma(
   margins, excursions = [], []
   for depth in DEPTHS:
     step_size = options.step_scale * lemma_step_size(spectrum, depth)
-    losses, eigenvalues = run_at(step_size)
+    losses, eigenvalues = run_at(depth, step_size)
     low, high = lowest ** (1 / depth), highest ** (1 / depth)
     excursions += [np.max(low - eigenvalues), np.max(eigenvalues - high)]
     rate = 2 * depth * lowest[:, 0] ** (2 - 2 / depth) * step_size
@@ -130,7 +130,8 @@ def lemma(
   for index, path in enumerate(eigenvalues[:61, 0].T):
     label = f"eigenvalue {index + 1} of W₀(t)"
     panel.plot(path, color=plots.SEQUENCE[index], label=label)
-  _, broken = run_at(BROKEN_SCALE * lemma_step_size(spectrum, depth))
+  beyond = BROKEN_SCALE * lemma_step_size(spectrum, depth)
+  _, broken = run_at(depth, beyond)
   label = f"eigenvalue 4 at {BROKEN_SCALE} η"
   panel.plot(broken[:61, 0, -1], label=label, **plots.DOTTED)
   for bound in (low[0, 0], high[0, 0]):
