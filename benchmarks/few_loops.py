@@ -10,14 +10,14 @@ time of a step relative to the baseline's, in the cheap phase, and the resulting
 time of the whole arm, without compiling and validation.
 """
 
-import random
+import functools
 import statistics
 import sys
 import tempfile
-import time
 
 import tensorflow as tf
 
+from benchmarks import common
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
 from swe_tf.studies import tuning
@@ -29,7 +29,7 @@ _CHEAP_PART = 0.3
 
 
 def measure(study: study_file.Study, override: str) -> dict[str, list[float]]:
-  """Returns the seconds per step of each arm, by round."""
+  """Returns the seconds of some steps of each arm, by round."""
   trainers = {}
   for arm in ARMS:
     run = study.run_of(tuning.Point(arm, 1e-4, 0))
@@ -40,23 +40,21 @@ def measure(study: study_file.Study, override: str) -> dict[str, list[float]]:
     trainer.train(tf.constant(_STEPS))
     trainers[arm] = trainer
   assert _CHEAP_PART * config.trainer.train_steps > _STEPS * (_ROUNDS + 1)
-  times: dict[str, list[float]] = {arm: [] for arm in ARMS}
-  order = random.Random(0)
-  for _ in range(_ROUNDS):
-    for arm in order.sample(ARMS, len(ARMS)):
-      begin = time.perf_counter()
-      trainers[arm].train(tf.constant(_STEPS))
-      times[arm].append((time.perf_counter() - begin) / _STEPS)
+  sides = {
+    arm: functools.partial(trainer.train, tf.constant(_STEPS))
+    for arm, trainer in trainers.items()
+  }
+  times, _ = common.take_turns(sides, _ROUNDS)
   return times
 
 
 def main(path: str, override: str) -> None:
   """Prints the ratios."""
   times = measure(study_file.read_study(path), override)
-  base = times["baseline"]
-  print(f"baseline: {1000 * statistics.median(base):.1f} ms a step")
+  seconds = statistics.median(times["baseline"]) / _STEPS
+  print(f"baseline: {1000 * seconds:.1f} ms per step")
   for arm in ARMS[1:]:
-    ratio = statistics.median(a / b for a, b in zip(times[arm], base))
+    ratio = common.median_ratio(times, arm, "baseline")
     whole = _CHEAP_PART * ratio + 1 - _CHEAP_PART
     print(
       f"{arm}: {ratio:.3f} of it in the cheap phase, {whole:.3f} in all",

@@ -9,7 +9,6 @@ own, timed from its start and for several passes over the text: otherwise what
 is tokenized ahead and buffered would seem to take no time.
 """
 
-import json
 import os
 import statistics
 import tempfile
@@ -22,6 +21,7 @@ from absl import app
 from absl import flags
 import tensorflow as tf
 
+from benchmarks import common
 from official.nlp.data import pretrain_text_dataloader
 from swe_tf.data import loaders
 from swe_tf.data.text import pretrain_text
@@ -89,16 +89,14 @@ def main(_):
       for name, dataset in sides.items():
         speeds[name].append(_tokens_per_second(dataset))
   result = {name: statistics.median(found) for name, found in speeds.items()}
-  result["ratio"] = statistics.median(
-    a / b for a, b in zip(speeds["swe"], speeds["model_garden"])
-  )
+  result["ratio"] = common.median_ratio(speeds, "swe", "model_garden")
   print(
     f"tokens/s: swe {result['swe']:,.0f}, Model Garden "
     f"{result['model_garden']:,.0f}, ratio {result['ratio']:.2f}"
   )
-  if _OUTPUT.value:
-    with open(_OUTPUT.value, "w") as file:
-      json.dump(result | {"seq_length": _SEQ_LENGTH.value}, file, indent=2)
+  common.write_figures(
+    _OUTPUT.value, result | {"seq_length": _SEQ_LENGTH.value}
+  )
 
 
 if __name__ == "__main__":

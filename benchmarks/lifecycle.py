@@ -8,7 +8,6 @@ is the high-water mark of the process in a phase above what it had before the
 model was built, as the kernel counts it (Linux only).
 """
 
-import json
 import multiprocessing
 import os
 import tempfile
@@ -22,9 +21,9 @@ from absl import flags
 from absl import logging
 import tensorflow as tf
 
-from benchmarks import model
+from benchmarks import common
 from official.core import train_utils
-from swe_tf.doctor.tpu import steps
+from swe_tf.doctor.tpu import step_kinds
 from swe_tf.tasks import masked_lm
 from swe_tf.training import trainer as trainer_lib
 
@@ -58,8 +57,8 @@ def _stock(config):
   """Returns the figures of the stock step."""
   before = _memory("VmRSS")
   _forget_peak()
-  step = steps.build_step(steps.STOCK, config)
-  inputs = steps.make_inputs(config)
+  step = step_kinds.build_step(step_kinds.STOCK, config)
+  inputs = step_kinds.make_inputs(config)
   program = tf.function(lambda: step.run(inputs))
   compiling = _timed(lambda: float(program()))
   for _ in range(_STEPS):
@@ -73,7 +72,9 @@ def _swe(config):
   _forget_peak()
   task = masked_lm.SharedMaskedLMTask(config.task)
   task.check_data = lambda: None
-  dataset = tf.data.Dataset.from_tensors(steps.make_inputs(config)).repeat()
+  dataset = tf.data.Dataset.from_tensors(
+    step_kinds.make_inputs(config)
+  ).repeat()
   trainer = trainer_lib.SharedWeightsTrainer(
     config,
     task,
@@ -100,7 +101,7 @@ def _swe(config):
 
 def _measure(kind: str, layers: int, width: int):
   logging.set_verbosity(logging.ERROR)
-  config = model.make_config(width=width, batch=4, length=32, layers=layers)
+  config = common.make_config(width=width, batch=4, length=32, layers=layers)
   config = config.replace(task={"sharing": {"untie_step": 2 + _STEPS}})
   config.validate()
   return {"stock": _stock, "swe": _swe}[kind](config)
@@ -125,9 +126,7 @@ def main(_):
       f"{figures['unshared memory'] / 1e6:.0f} MB",
       flush=True,
     )
-    if _OUTPUT.value:
-      with open(_OUTPUT.value, "w") as file:
-        json.dump(results, file, indent=2)
+    common.write_figures(_OUTPUT.value, results)
 
 
 if __name__ == "__main__":

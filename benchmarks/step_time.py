@@ -8,19 +8,14 @@ Compiled steps of one BERT live side by side: Model Garden's own (its optimizer,
 nothing of ours), a copy of it, shared, unshared, truly tied (ALBERT's way, one
 block that is called L times), and with --cosine a shared one that measures the
 cosine of the gradients in every step (training does so once in
-`trainer.summary_interval` steps). They are interleaved, in another order each
-round, so that whatever else the machine does affects all of them; a figure is
-the median over the rounds of the ratio within a round, with its quartiles. The
-ratio of stock to its own copy shows what the machine and the method of
-measuring add. Time is wall-clock time; CPU time, which other processes disturb
-less, is given beside it.
+`trainer.summary_interval` steps). They take turns (`common`); a figure has its
+quartiles beside it. The ratio of stock to its own copy shows what the machine
+and the method of measuring add. Time is wall-clock time; CPU time, which other
+processes disturb less, is given beside it.
 """
 
-import json
 import os
-import random
 import statistics
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -30,8 +25,8 @@ from absl import flags
 from absl import logging
 import tensorflow as tf
 
-from benchmarks import model
-from swe_tf.doctor.tpu import steps
+from benchmarks import common
+from swe_tf.doctor.tpu import step_kinds
 from swe_tf.modeling import encoder
 
 # The model computes on tokens, the optimizer on weights: few tokens per step, a
@@ -75,16 +70,17 @@ class _TiedEncoder(encoder.PreLnBertEncoder):
     )
 
 
-def _build(kind: str, config) -> steps.Step:
+def _build(kind: str, config) -> step_kinds.Step:
   if kind == _MEASURED:
-    return steps.build_step(steps.SHARED, config, cosine_interval=1)
+    config = config.replace(trainer={"summary_interval": 1})
+    return step_kinds.build_step(step_kinds.SHARED, config)
   if kind == _COPY:
-    return steps.build_step(steps.STOCK, config)
+    return step_kinds.build_step(step_kinds.STOCK, config)
   if kind != _TIED:
-    return steps.build_step(kind, config)
+    return step_kinds.build_step(kind, config)
   untied, encoder.PreLnBertEncoder = encoder.PreLnBertEncoder, _TiedEncoder
   try:
-    return steps.build_step(steps.STOCK, config)
+    return step_kinds.build_step(step_kinds.STOCK, config)
   finally:
     encoder.PreLnBertEncoder = untied
 
@@ -93,7 +89,7 @@ def make_step(kind: str, config, strategy):
   """Returns a compiled training step of its own model, already run once."""
   with strategy.scope():
     step = _build(kind, config)
-    inputs = steps.make_inputs(
+    inputs = step_kinds.make_inputs(
       config,
       config.task.train_data.global_batch_size // strategy.num_replicas_in_sync,
     )
@@ -113,42 +109,30 @@ def make_step(kind: str, config, strategy):
   return run
 
 
-def _take_turns(programs):
-  """Returns the wall-clock and CPU seconds of every kind in every round."""
-  for _ in range(2):
-    for program in programs.values():
-      program()
-  times = {kind: [] for kind in programs}
-  work = {kind: [] for kind in programs}
-  order = random.Random(0)
-  end = time.perf_counter() + _SECONDS.value
-  while len(times[steps.STOCK]) < _ROUNDS.value or time.perf_counter() < end:
-    for kind in order.sample(list(programs), len(programs)):
-      start, start_work = time.perf_counter(), time.process_time()
-      programs[kind]()
-      times[kind].append(time.perf_counter() - start)
-      work[kind].append(time.process_time() - start_work)
-  return times, work
-
-
 def measure(name: str, layers: int, strategy):
   """Returns the median ratios of one configuration."""
   shape = CONFIGURATIONS[name]
-  config = model.make_config(**shape, layers=layers)
-  kinds = (*steps.KINDS, _TIED, *([_MEASURED] if _COSINE.value else []), _COPY)
+  config = common.make_config(**shape, layers=layers)
+  kinds = (
+    *step_kinds.KINDS,
+    _TIED,
+    *([_MEASURED] if _COSINE.value else []),
+    _COPY,
+  )
   programs = {kind: make_step(kind, config, strategy) for kind in kinds}
-  times, work = _take_turns(programs)
+  common.take_turns(programs, rounds=2)  # Warms up.
+  times, work = common.take_turns(programs, _ROUNDS.value, _SECONDS.value)
 
   def quartiles(measured, kind):
     return statistics.quantiles(
-      (t / s for t, s in zip(measured[kind], measured[steps.STOCK])), n=4
+      common.ratios(measured, kind, step_kinds.STOCK), n=4
     )
 
-  def ratio(kind, to=steps.STOCK):
-    return statistics.median(t / s for t, s in zip(times[kind], times[to]))
+  def ratio(kind, to=step_kinds.STOCK):
+    return common.median_ratio(times, kind, to)
 
   cosine = (
-    {"a cosine/shared": ratio(_MEASURED, steps.SHARED) - 1.0}
+    {"a cosine/shared": ratio(_MEASURED, step_kinds.SHARED) - 1.0}
     if _COSINE.value
     else {}
   )
@@ -156,20 +140,20 @@ def measure(name: str, layers: int, strategy):
     "configuration": name,
     "layers": layers,
     "replicas": strategy.num_replicas_in_sync,
-    "rounds": len(times[steps.STOCK]),
+    "rounds": len(times[step_kinds.STOCK]),
     **shape,
-    "stock_seconds": statistics.median(times[steps.STOCK]),
-    "shared/stock": ratio(steps.SHARED),
-    "unshared/stock": ratio(steps.UNSHARED),
+    "stock_seconds": statistics.median(times[step_kinds.STOCK]),
+    "shared/stock": ratio(step_kinds.SHARED),
+    "unshared/stock": ratio(step_kinds.UNSHARED),
     "stock/stock": ratio(_COPY),
-    "shared/tied": ratio(steps.SHARED, _TIED),
+    "shared/tied": ratio(step_kinds.SHARED, _TIED),
     **{
       f"{kind}/stock quartiles": quartiles(times, kind)[::2]
-      for kind in (steps.SHARED, steps.UNSHARED)
+      for kind in (step_kinds.SHARED, step_kinds.UNSHARED)
     },
     **{
       f"{kind}/stock work": quartiles(work, kind)[1]
-      for kind in (steps.SHARED, steps.UNSHARED)
+      for kind in (step_kinds.SHARED, step_kinds.UNSHARED)
     },
     **cosine,
   }
@@ -194,9 +178,7 @@ def main(_):
     for name in _CONFIGURATIONS.value:
       results.append(measure(name, layers, strategy))
       _print(results[-1])
-      if _OUTPUT.value:
-        with open(_OUTPUT.value, "w") as file:
-          json.dump(results, file, indent=2)
+      common.write_figures(_OUTPUT.value, results)
 
 
 def _print(r) -> None:

@@ -18,12 +18,12 @@ import os
 import random
 import statistics
 import tempfile
-import time
 
 from absl import app
 from absl import flags
 import tensorflow as tf
 
+from benchmarks import common
 from official.nlp.data import create_pretraining_data
 from official.nlp.tools import tokenization
 from swe_tf.data.prepare import manifest
@@ -112,13 +112,6 @@ def _swe(text, vocab, output_dir, max_predictions, pairs):
   return run
 
 
-def _seconds(run):
-  """Returns the CPU time of a run, to exclude other processes on the core."""
-  start = time.process_time()
-  run()
-  return time.process_time() - start
-
-
 def main(argv):
   del argv
   tf.get_logger().setLevel("ERROR")
@@ -137,15 +130,13 @@ def main(argv):
       "swe prepare --next_sentence": _swe(*ours, pairs=True),
       "swe prepare": _swe(*ours, pairs=False),
     }
-    rounds = [
-      {name: _seconds(run) for name, run in sides.items()}
-      for _ in range(_REPEATS.value)
-    ]
+    # CPU time excludes other processes on the core.
+    _, work = common.take_turns(sides, _REPEATS.value)
   print(f"text: {tokens:,} tokens, sequences of {_SEQ_LENGTH.value}, one core")
   ratio = 0.0
   for name in sides:
-    seconds = statistics.median(each[name] for each in rounds)
-    ratio = statistics.median(e["Model Garden"] / e[name] for e in rounds)
+    seconds = statistics.median(work[name])
+    ratio = common.median_ratio(work, "Model Garden", name)
     print(f"{name:<28}{tokens / seconds:12,.0f} tokens/s, ratio {ratio:.1f}")
   print(f"required of the last ratio: {_REQUIRED_RATIO}")
   return 0 if ratio >= _REQUIRED_RATIO else 1

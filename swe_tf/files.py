@@ -5,13 +5,14 @@ A path is local, or a URL of any scheme that `tf.io.gfile` knows, such as
 a local file is reported at once.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 import contextlib
 import json
 import os
 import pathlib
 import tempfile
 from typing import Any, BinaryIO, TypeAlias, cast
+import uuid
 
 from etils import epath
 from etils.epath import backend
@@ -24,8 +25,6 @@ Path: TypeAlias = epath.Path
 
 # Written last: they mark the files beside them as complete.
 _LAST = ("manifest.json", "checkpoint", "saved_model.pb", "config.json")
-# Memory of this process, which no other process can see.
-_PRIVATE = "ram://"
 
 
 class _UrlPath(gpath.PosixGPath):
@@ -64,7 +63,7 @@ def uses_private_memory(*content: Any) -> bool:
   Args:
     *content: Paths, or anything whose `repr` shows its paths.
   """
-  return any(_PRIVATE in repr(each) for each in content)
+  return any("ram://" in repr(each) for each in content)
 
 
 def as_path(path: PathLike) -> Path:
@@ -135,6 +134,30 @@ def read_json(path: PathLike) -> Any:
     ) from error
 
 
+@contextlib.contextmanager
+def local_copy(path: PathLike) -> Iterator[str]:
+  """Yields a local path to a file, for code that does not support URLs.
+
+  Args:
+    path: The file; a local one is not copied.
+  """
+  source = as_path(path)
+  if not is_url(source):
+    yield str(source)
+    return
+  with tempfile.TemporaryDirectory() as folder:
+    copy = os.path.join(folder, source.name)
+    with _one_line("read", path):
+      backend.tf_backend.copy(str(source), copy, overwrite=False)
+    yield copy
+
+
+def directories_with(root: PathLike, name: str) -> Iterator[Path]:
+  """Yields the directories under `root` that hold a file `name`, in order."""
+  found = [place for place, _, names in as_path(root).walk() if name in names]
+  yield from sorted(found)
+
+
 def refuse_existing(paths: Iterable[PathLike]) -> None:
   """Raises `UsageError` if one of the outputs already exists."""
   for path in paths:
@@ -145,36 +168,33 @@ def refuse_existing(paths: Iterable[PathLike]) -> None:
       )
 
 
-def check_output_dir(path: PathLike, flag: str) -> None:
+def check_output_dir(path: PathLike, name: str) -> None:
   """Raises `UsageError` unless `path` is or can become an output directory.
 
   Args:
     path: The directory. Whether a URL can be written to is not checked.
-    flag: The flag that names it, for the error.
+    name: What the error calls it.
   """
-  if is_url(path):
-    url = as_path(path)
-    with _one_line(f"use --{flag}", path):
-      is_file = url.exists() and not url.is_dir()
-    if is_file:
-      raise errors.UsageError(
-        f"--{flag}={path} is a file; name another directory."
-      )
-    return
-  place = pathlib.Path(path).absolute()
-  while not os.path.lexists(place):
-    place = place.parent
-  if not place.is_dir():
-    reason = f"{place} is a file"
-  elif not os.access(place, os.W_OK | os.X_OK):
-    reason = f"{place} cannot be written to"
+  place = as_path(path)
+  reason = ""
+  if is_url(place):
+    with _one_line(f"use {name}", path):
+      if place.exists() and not place.is_dir():
+        reason = f"{place} is a file"
   else:
-    return
-  raise errors.UsageError(f"--{flag}={path}: {reason}; name another directory.")
+    place = place.absolute()
+    while not os.path.lexists(place):
+      place = place.parent
+    if not place.is_dir():
+      reason = f"{place} is a file"
+    elif not os.access(place, os.W_OK | os.X_OK):
+      reason = f"{place} cannot be written to"
+  if reason:
+    raise errors.UsageError(f"{name}={path}: {reason}; name another directory.")
 
 
 @contextlib.contextmanager
-def _scratch(path: Path, make: Callable[..., str]) -> Iterator[pathlib.Path]:
+def _scratch(path: Path, is_dir: bool) -> Iterator[pathlib.Path]:
   """Yields a local scratch path that becomes `path` if the block succeeds.
 
   For a local `path` it is in the same directory, so that the last step is one
@@ -183,86 +203,39 @@ def _scratch(path: Path, make: Callable[..., str]) -> Iterator[pathlib.Path]:
   faults = ("write", path, "; choose another output")
   with _one_line(*faults):
     path.parent.mkdir(parents=True, exist_ok=True)
-    parent = None if is_url(path) else path.parent
-    scratch = pathlib.Path(make(".partial", f"{path.name}.", parent))
+    # Not by `tempfile`, which makes private files whatever the umask is.
+    parent = tempfile.gettempdir() if is_url(path) else path.parent
+    scratch = pathlib.Path(
+      parent, f"{path.name}.{uuid.uuid4().hex[:8]}.partial"
+    )
+    scratch.mkdir() if is_dir else scratch.touch()
   try:
     yield scratch
     with _one_line(*faults):
       if is_url(path):
         _upload(scratch, path)
       else:
-        # `tempfile` makes it private; the umask decides instead.
-        umask = os.umask(0)
-        os.umask(umask)
-        scratch.chmod((0o777 if scratch.is_dir() else 0o666) & ~umask)
         os.replace(scratch, path)
   finally:
     Path(scratch).rmtree(missing_ok=True)
 
 
-def _make_file(*place: Any) -> str:
-  handle, path = tempfile.mkstemp(*place)
-  os.close(handle)
-  return path
-
-
 def _upload(source: pathlib.Path, target: Path) -> None:
   """Copies a file or a folder to a URL; removes the copy if that fails."""
-  import tensorflow as tf
-
   found = [file for file in (source, *source.rglob("*")) if file.is_file()]
-  partial = None
+  store = backend.tf_backend
   try:
     for file in sorted(found, key=lambda file: (file.name in _LAST, file)):
       copy = target / str(file.relative_to(source))
+      # Not every store replaces a file at once; all rename at once.
       partial = copy.with_name(f"{copy.name}.{os.getpid()}.partial")
       copy.parent.mkdir(parents=True, exist_ok=True)
-      tf.io.gfile.copy(str(file), str(partial), overwrite=True)
-      try:
-        tf.io.gfile.rename(str(partial), str(copy), overwrite=True)
-      except tf.errors.UnimplementedError:  # A store without rename.
-        partial.unlink()
-        tf.io.gfile.copy(str(file), str(copy), overwrite=True)
+      store.copy(str(file), str(partial), overwrite=True)
+      store.replace(str(partial), str(copy))
   except BaseException:
     unfinished = target if source.is_dir() else partial
-    if unfinished is not None:
-      unfinished.rmtree(missing_ok=True)
+    unfinished.rmtree(missing_ok=True)
     raise
-
-
-@contextlib.contextmanager
-def local_copy(path: PathLike) -> Iterator[str]:
-  """Yields a local path to a file, for code that does not support URLs.
-
-  Args:
-    path: The file; a local one is not copied.
-  """
-  if not is_url(path):
-    yield os.fspath(path)
-    return
-  import tensorflow as tf
-
-  with tempfile.TemporaryDirectory() as folder:
-    copy = os.path.join(folder, as_path(path).name)
-    with _one_line("read", path):
-      tf.io.gfile.copy(os.fspath(path), copy)
-    yield copy
-
-
-def directories_with(root: PathLike, name: str) -> Iterator[Path]:
-  """Yields the directories under `root` that hold a file `name`, in order."""
-  if is_url(root):
-    import tensorflow as tf
-
-    found = [
-      place for place, _, names in tf.io.gfile.walk(root) if name in names
-    ]
-    yield from map(as_path, sorted(place.rstrip("/") for place in found))
-    return
-  for place, folders, names in os.walk(root):
-    folders.sort()
-    if name in names:
-      yield as_path(place)
 
 
 @contextlib.contextmanager
@@ -275,7 +248,7 @@ def complete_or_absent(path: PathLike) -> Iterator[str]:
   Yields:
     The path of an empty file, which is local even if `path` is a URL.
   """
-  with _scratch(as_path(path), _make_file) as scratch:
+  with _scratch(as_path(path), is_dir=False) as scratch:
     yield str(scratch)
 
 
@@ -308,5 +281,5 @@ def new_directory(path: PathLike) -> Iterator[pathlib.Path]:
     UsageError: If `path` already exists or cannot be written.
   """
   refuse_existing([path])
-  with _scratch(as_path(path), tempfile.mkdtemp) as scratch:
+  with _scratch(as_path(path), is_dir=True) as scratch:
     yield scratch

@@ -10,10 +10,23 @@ from swe_tf import files
 
 
 class _Loader(yaml.SafeLoader):
-  """Loads tagged Python objects as the plain values that they hold.
+  """Refuses a key that is there twice, and makes no Python objects.
 
-  Model Garden writes tuples in `params.yaml` with such tags.
+  Model Garden writes tuples in `params.yaml` with tags of Python: tagged
+  objects are loaded as the plain values that they hold.
   """
+
+  def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+    node = super().compose_mapping_node(anchor)
+    seen = set()
+    for key, _ in node.value:
+      if isinstance(key, yaml.ScalarNode):
+        # The tag tells 1 from "1".
+        if (key.tag, key.value) in seen:
+          problem = f"the key {key.value!r} is there twice"
+          raise yaml.MarkedYAMLError(None, None, problem, key.start_mark)
+        seen.add((key.tag, key.value))
+    return node
 
 
 def _construct_any(loader: _Loader, suffix: str, node: yaml.Node) -> Any:

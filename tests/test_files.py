@@ -102,19 +102,6 @@ def test_urls_keep_their_slashes(tmp_path, monkeypatch):
   assert not list(tmp_path.iterdir())
 
 
-def test_a_store_without_rename(monkeypatch):
-  import tensorflow as tf
-
-  def rename(*unused, **unused_too):
-    raise tf.errors.UnimplementedError(None, None, "no rename")
-
-  monkeypatch.setattr(tf.io.gfile, "rename", rename)
-  root = files.as_path("ram://without_rename")
-  files.write_text(root / "file", "content")
-  assert files.read_text(root / "file") == "content"
-  assert _names(root) == ["file"]
-
-
 def test_a_failed_copy_leaves_no_directory(monkeypatch):
   import tensorflow as tf
 
@@ -161,6 +148,11 @@ def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
     (files.read_json, b'{\n"a"', r"file:2: not JSON \("),
     (yaml_files.read, b"a:\n- [1", r"file:2: not YAML \("),
     (yaml_files.read, b"a: \x07", r"file:1: not YAML \("),
+    (
+      yaml_files.read,
+      b"a:\n  b: 1\n  c: 2\n  b: 3",
+      r"file:4: not YAML \(the key 'b' is there twice\)",
+    ),
   ],
 )
 def test_faults_are_one_line(root, read, content, message):

@@ -1,4 +1,4 @@
-"""Files of strangers: what they say is read, never run or written elsewhere."""
+"""Untrusted files: what they say is read, never run or written elsewhere."""
 
 import json
 

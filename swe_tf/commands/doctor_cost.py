@@ -13,10 +13,11 @@ from rich import console as rich_console
 from rich import table as rich_table
 
 from swe_tf import files
+from swe_tf.commands import doctor
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
-from swe_tf.doctor import units_of_measure as show
+from swe_tf.doctor import findings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,20 +35,20 @@ def _tables(cost: Any) -> list[rich_table.Table]:
     ("different while shared", f"{cost.distinct_parameters:,}"),
     ("steps", f"{cost.train_steps:,}"),
     ("of these shared", f"{cost.shared_fraction:.1%}"),
-    ("tokens a step", f"{cost.tokens_per_step:,}"),
+    ("tokens per step", f"{cost.tokens_per_step:,}"),
     ("tokens", f"{cost.tokens:.3g}"),
-    ("FLOPs a step", f"{cost.flops_per_step:.3g}"),
+    ("FLOPs per step", f"{cost.flops_per_step:.3g}"),
     ("FLOPs", f"{cost.flops:.3g}"),
   ):
     run_table.add_row(name, value)
-  phases = rich_table.Table("a step, each replica", *cost.phases)
+  phases = rich_table.Table("per step and replica", *cost.phases)
   for name, field, render in (
     ("steps", "steps", "{:,}".format),
     ("parameters", "parameters", "{:,}".format),
     ("FLOPs, all replicas", "flops_per_step", "{:.3g}".format),
-    ("all-reduce", "all_reduce_bytes", show.size),
-    ("weights", "weight_bytes", show.size),
-    ("optimizer slots", "optimizer_bytes", show.size),
+    ("all-reduce", "all_reduce_bytes", findings.size),
+    ("weights", "weight_bytes", findings.size),
+    ("optimizer slots", "optimizer_bytes", findings.size),
   ):
     values = (getattr(phase, field) for phase in cost.phases.values())
     phases.add_row(name, *map(render, values))
@@ -59,9 +60,8 @@ def run(options: Options) -> None:
   early.check_plan(options)
   # TensorFlow takes seconds to import.
   from swe_tf.configs import cost as cost_lib
-  from swe_tf.doctor import experiment
 
-  cost = cost_lib.estimate(experiment.read_config(options))
+  cost = cost_lib.estimate(doctor.read_config(options))
   console = rich_console.Console()
   for table in _tables(cost):
     console.print(table)

@@ -18,6 +18,7 @@ from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.commands import doctor
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
@@ -62,45 +63,38 @@ def _refuse_too_large(reports: dict[str, Any], topology: str) -> None:
         )
 
 
-def _parts(config: Any) -> str:
-  count = config.task.micro_batches
-  return f", {count} micro-batches" if count > 1 else ""
-
-
 def run(options: Options) -> None:
   """Compiles the steps, prints the table and writes the figures."""
   topology = topologies.parse(options.topology)
   early.check_plan(options)
   files.check_output_dir(options.output_dir, "output_dir")
   # TensorFlow takes seconds to import.
-  from swe_tf.doctor import experiment
+  from swe_tf.doctor.tpu import depths as depths_lib
   from swe_tf.doctor.tpu import fit
-  from swe_tf.doctor.tpu import lowering
-  from swe_tf.doctor.tpu import programs as tpu
-  from swe_tf.doctor.tpu import slices
-  from swe_tf.doctor.tpu import steps
-  from swe_tf.doctor.tpu import summary as tpu_summary
+  from swe_tf.doctor.tpu import programs
+  from swe_tf.doctor.tpu import step_kinds
+  from swe_tf.doctor.tpu import summary
 
-  versions = tpu.require_compiler()
-  config = experiment.read_config(options)
-  depths = list(options.depths) or tpu.depths_of(config)
-  tpu.check(config, topology, depths)
+  versions = programs.require_compiler()
+  config = doctor.read_config(options)
+  programs.check_batch(config, topology)
+  depths = list(options.depths) or depths_lib.choose(config)
+  depths_lib.check(config, depths)
+  all_layers = depths_lib.num_layers(config)
+  # A single depth leaves nothing to extrapolate from.
+  layers = depths[0] if len(depths) == 1 else all_layers
   console = rich_console.Console()
   say = functools.partial(console.print, soft_wrap=True)
-  all_layers = tpu.num_layers(config)
-  layers = depths[0] if len(depths) == 1 else all_layers
   output_dir = files.as_path(options.output_dir)
   loop_steps = config.trainer.steps_per_loop if options.loop else None
   compile_steps = functools.partial(
-    tpu.compile_steps,
+    programs.compile_steps,
     topology=topology,
     depths=depths,
     directory=output_dir,
     jobs=options.jobs,
     say=say,
-    lower=lowering.lower_step
-    if loop_steps is None
-    else functools.partial(lowering.lower_loop, num_steps=loop_steps),
+    loop_steps=loop_steps,
   )
   if options.fit:
     count, reports = fit.fewest(config, topology, layers, compile_steps, say)
@@ -108,29 +102,30 @@ def run(options: Options) -> None:
   else:
     reports = compile_steps(config)
     _refuse_too_large(reports, topology.name)
-  found = {kind: tpu.extrapolate(reports[kind], layers) for kind in reports}
+  found = {
+    kind: depths_lib.extrapolate(reports[kind], layers) for kind in reports
+  }
   batch = config.task.train_data.global_batch_size
-  console.print(
-    tpu_summary.make_table(
-      found,
-      topology,
-      f"{layers} layers, {topology.name}, {topology.replicas} replicas of "
-      f"{batch // topology.replicas} sequences{_parts(config)}"
-      + (f", a loop of {loop_steps} steps" if loop_steps else ""),
-    )
+  parts = config.task.micro_batches
+  title = (
+    f"{layers} layers, {topology.name}, {topology.replicas} replicas of "
+    f"{batch // topology.replicas} sequences"
+    + (f", {parts} micro-batches" if parts > 1 else "")
+    + (f", a loop of {loop_steps} steps" if loop_steps else "")
   )
+  console.print(summary.make_table(found, topology, title))
   say(
     f"compiled with {versions} at {depths} layers; "
-    f"{tpu_summary.how_far_from_a_line(found, depths)}"
+    f"{summary.how_far_from_a_line(found, depths)}"
   )
-  if config.task.micro_batches > 1:
+  if parts > 1:
     say(
       "XLA counts the FLOPs and bytes of a loop once, so these two cover one "
       "micro-batch and the update"
     )
   elif layers == all_layers:
-    say(tpu_summary.against_cost_model(config, found, topology.replicas))
-  same = reports[steps.STOCK] == reports[steps.UNSHARED]
+    say(summary.against_cost_model(config, found, topology.replicas))
+  same = reports[step_kinds.STOCK] == reports[step_kinds.UNSHARED]
   say(
     "the unshared step is the stock step, program for program"
     if same
@@ -142,7 +137,7 @@ def run(options: Options) -> None:
     "replicas": topology.replicas,
     "layers": layers,
     "global_batch_size": batch,
-    "micro_batches": config.task.micro_batches,
+    "micro_batches": parts,
     "loop_steps": loop_steps,
     "versions": versions,
     "reports": reports,
@@ -157,7 +152,6 @@ def run(options: Options) -> None:
   files.write_json(path, figures)
   say(f"figures in {path}")
   if options.fit:
-    count = config.task.micro_batches
-    say(f"it fits with --params_override=task.micro_batches={count}")
-    for line in slices.advice(config, topology):
+    say(f"it fits with --params_override=task.micro_batches={parts}")
+    for line in fit.advise_slices(config, topology):
       say(line)

@@ -25,6 +25,7 @@ from rich import table as rich_table
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.analysis import outcome as outcome_lib
+from swe_tf.commands import doctor
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
@@ -185,13 +186,12 @@ def run(options: Options) -> int:
   _begun(options)
   console = rich_console.Console()
   console.print("starting TensorFlow and reading the plan ...")
-  from swe_tf.doctor import experiment
   from swe_tf.studies import experiments
   from swe_tf.studies import pilot
   from swe_tf.studies import records as records_lib
   from swe_tf.studies import tuning as tuning_lib
 
-  config = experiment.read_config(options)
+  config = doctor.read_config(options)
   steps = _steps(options, config, console)
   study = pilot.make_study(options.experiment, config, steps, options.seeds)
   configs = dict(experiments.make_configs(study))

@@ -1,7 +1,6 @@
 """The checks of `swe doctor`: each returns a line about what a run would do."""
 
 from collections.abc import Callable, Iterator
-import functools
 
 import tensorflow as tf
 import tf_keras
@@ -16,7 +15,60 @@ from swe_tf.doctor import data
 from swe_tf.doctor import environment
 from swe_tf.doctor import findings
 from swe_tf.doctor import model_dir as model_dir_lib
-from swe_tf.doctor import units_of_measure as show
+
+
+def run(
+  config: cfg.ExperimentConfig, model_dir: str | None
+) -> Iterator[tuple[str, str, str]]:
+  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
+  checks: dict[str, Callable[[], str]] = {
+    "versions": environment.check_versions,
+    "devices": lambda: check_devices(config),
+    "data": lambda: data.check_data(config),
+    "hosts": lambda: data.check_hosts(config),
+    "model": lambda: _describe_model(cost_lib.estimate(config)),
+    "init": lambda: check_init_checkpoint(config, model_dir),
+    "phases": lambda: _describe_phases(cost_lib.estimate(config)),
+    "batch": lambda: environment.describe_batch(config),
+    "schedule": lambda: check_schedule(config),
+    "precision": lambda: environment.check_precision(config),
+    "model_dir": lambda: model_dir_lib.check_model_dir(config, model_dir),
+    "room": lambda: model_dir_lib.check_room(config, model_dir),
+  }
+  if not isinstance(config, experiment.SharingExperimentConfig):
+    del checks["model"], checks["phases"]  # Fine-tuning: one phase.
+  for name, check in checks.items():
+    try:
+      yield name, "ok", check()
+    except findings.Warned as warning:
+      yield name, "warn", str(warning)
+    except errors.UsageError as error:
+      yield name, "fault", str(error)
+
+
+def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
+  """Yields the warnings that `swe train` prints first, from the cheap checks.
+
+  The commands' own checks raise what would keep a run from starting.
+
+  Args:
+    config: An experiment of this package.
+    model_dir: The run's directory.
+  """
+  cheap: list[Callable[[], str]] = [
+    environment.check_versions,
+    lambda: data.check_hosts(config),
+    lambda: environment.check_precision(config),
+    lambda: model_dir_lib.check_model_dir(config, model_dir),
+  ]
+  if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
+    # This makes an optimizer; workers and TPUs must be connected before that.
+    cheap.append(lambda: model_dir_lib.check_room(config, model_dir))
+  for check in cheap:
+    try:
+      check()
+    except errors.UsageError as error:
+      yield str(error)
 
 
 def check_devices(config: cfg.ExperimentConfig) -> str:
@@ -36,25 +88,8 @@ def check_devices(config: cfg.ExperimentConfig) -> str:
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
 
 
-def _model(config: cfg.ExperimentConfig) -> str:
-  cost = cost_lib.estimate(config)
-  return (
-    f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
-    f"them different while shared, units {cost.units}"
-  )
-
-
-def _phases(config: cfg.ExperimentConfig) -> str:
-  cost = cost_lib.estimate(config)
-  return ", then ".join(
-    f"{phase.steps:,} steps {name} (all-reduce "
-    f"{show.size(phase.all_reduce_bytes)} a step)"
-    for name, phase in cost.phases.items()
-  )
-
-
-def _schedule(config: cfg.ExperimentConfig) -> str:
-  """Describes the peak and the end of the learning rate schedule."""
+def check_schedule(config: cfg.ExperimentConfig) -> str:
+  """Describes the learning rate's peak and end; raises if they do not fit."""
   optimization = config.trainer.optimizer_config
   decay, warmup = optimization.learning_rate.get(), optimization.warmup.get()
   peak = getattr(decay, "initial_learning_rate", None)
@@ -75,13 +110,12 @@ def _schedule(config: cfg.ExperimentConfig) -> str:
       "it unset."
     )
   return (
-    f"{optimization.optimizer.type}, peak {peak:g} at step "
-    f"{warmup_steps:,}, "
+    f"{optimization.optimizer.type}, peak {peak:g} at step {warmup_steps:,}, "
     f"{decay.end_learning_rate:g} at step {end:,}"
   )
 
 
-def _init_checkpoint(
+def check_init_checkpoint(
   config: cfg.ExperimentConfig, directory: str | None
 ) -> str:
   """Checks that `task.init_checkpoint` fits the model."""
@@ -92,69 +126,20 @@ def _init_checkpoint(
     return f"{path}: not read, because the run is resumed"
   task = task_factory.get_task(config.task)
   task.initialize(task.build_model())
-  tf_keras.backend.clear_session()
+  tf_keras.backend.clear_session()  # The run's layer names start over.
   return f"{path}: fits"
 
 
-def _all(
-  config: cfg.ExperimentConfig, model_dir: str | None
-) -> dict[str, Callable[..., str]]:
-  checks: dict[str, Callable[..., str]] = {
-    "versions": environment.check_versions,
-    "devices": check_devices,
-    "data": data.check_data,
-    "hosts": data.check_hosts,
-    "model": _model,
-    "init": functools.partial(_init_checkpoint, directory=model_dir),
-    "phases": _phases,
-    "batch": environment.check_batch,
-    "schedule": _schedule,
-    "precision": environment.check_precision,
-    "model_dir": functools.partial(
-      model_dir_lib.check_model_dir, directory=model_dir
-    ),
-    "room": functools.partial(model_dir_lib.check_room, directory=model_dir),
-  }
-  if not isinstance(config, experiment.SharingExperimentConfig):
-    del checks["model"], checks["phases"]  # Fine-tuning: one phase.
-  return checks
+def _describe_model(cost: cost_lib.Cost) -> str:
+  return (
+    f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
+    f"them different while shared, units {cost.units}"
+  )
 
 
-def run(
-  config: cfg.ExperimentConfig, model_dir: str | None
-) -> Iterator[tuple[str, str, str]]:
-  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
-  for name, check in _all(config, model_dir).items():
-    try:
-      yield name, "ok", check(config)
-    except findings.Warned as warning:
-      yield name, "warn", str(warning)
-    except errors.UsageError as error:
-      yield name, "fault", str(error)
-
-
-def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
-  """Yields the warnings that `swe train` prints first, from the cheap checks.
-
-  The commands' own checks raise what would keep a run from starting.
-
-  Args:
-    config: An experiment of this package.
-    model_dir: The run's directory.
-  """
-  cheap: list[Callable[[cfg.ExperimentConfig], str]] = [
-    environment.check_versions,
-    data.check_hosts,
-    environment.check_precision,
-    functools.partial(model_dir_lib.check_model_dir, directory=model_dir),
-  ]
-  if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
-    # This makes an optimizer; workers and TPUs must be connected before that.
-    cheap.append(
-      functools.partial(model_dir_lib.check_room, directory=model_dir)
-    )
-  for check in cheap:
-    try:
-      check(config)
-    except errors.UsageError as error:
-      yield str(error)
+def _describe_phases(cost: cost_lib.Cost) -> str:
+  return ", then ".join(
+    f"{phase.steps:,} steps {name} (all-reduce "
+    f"{findings.size(phase.all_reduce_bytes)} per step)"
+    for name, phase in cost.phases.items()
+  )

@@ -5,29 +5,24 @@ import importlib.metadata
 from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.doctor import findings
-from swe_tf.training import micro_batches
 
 # The others are each built for one version of the first.
 _PACKAGES = ("tensorflow", "tf-keras", "tf-models-official", "tensorflow-text")
 _SERIES = "2.20"
 
 
-def check_versions(config: cfg.ExperimentConfig) -> str:
+def check_versions() -> str:
   """Lists the installed versions; raises if they do not go together."""
-  del config
   found = {}
   for package in _PACKAGES:
     try:
       found[package] = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError as error:
+    except importlib.metadata.PackageNotFoundError:
+      found[package] = "none"
+    if not found[package].startswith(f"{_SERIES}."):
       raise errors.UsageError(
-        f"{package} is not installed; pip install '{package}=={_SERIES}.*'."
-      ) from error
-  for package, version in found.items():
-    if not version.startswith(f"{_SERIES}."):
-      raise errors.UsageError(
-        f"{package} {version} is installed, but this package needs {_SERIES}; "
-        f"pip install '{package}=={_SERIES}.*'."
+        f"this package needs {package} {_SERIES}, but {found[package]} is "
+        f"installed; pip install '{package}=={_SERIES}.*'."
       )
   return ", ".join(f"{name} {version}" for name, version in found.items())
 
@@ -63,19 +58,13 @@ def check_precision(config: cfg.ExperimentConfig) -> str:
   return "float16, dynamic loss scaling"
 
 
-def check_batch(config: cfg.ExperimentConfig) -> str:
-  """Describes how the batch is divided; raises if it cannot be."""
+def describe_batch(config: cfg.ExperimentConfig) -> str:
+  """Describes how the batch is divided, which `validate()` has checked."""
   batch = config.task.train_data.global_batch_size
-  parts = getattr(config.task, "micro_batches", 1)
   if config.runtime.distribution_strategy == "tpu":
     return f"{batch} sequences; for a TPU's replicas, see swe doctor tpu"
+  parts = getattr(config.task, "micro_batches", 1)
   replicas = max(1, config.runtime.num_gpus)
-  micro_batches.check(config.task, replicas)
-  if batch % replicas:
-    raise findings.Warned(
-      f"task.train_data.global_batch_size ({batch}) cannot be divided among "
-      f"{replicas} replicas; make it a multiple of {replicas}."
-    )
   return (
     f"{batch} sequences = {replicas} replica(s) x {parts} micro-batch(es) x "
     f"{batch // replicas // parts}"

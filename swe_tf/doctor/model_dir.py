@@ -16,7 +16,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import yaml_files
 from swe_tf.configs import cost as cost_lib
-from swe_tf.doctor import units_of_measure as show
+from swe_tf.doctor import findings
 
 _SHOWN = 3
 # Fields that may change when a run is resumed: they do not affect the updates.
@@ -55,7 +55,7 @@ def check_model_dir(config: cfg.ExperimentConfig, directory: str | None) -> str:
   if found:
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     raise errors.UsageError(
-      f"--model_dir={directory} has a run with another config, which would be "
+      f"model_dir ({directory}) has a run with another config, which would be "
       f"resumed: {'; '.join(found[:_SHOWN])}{more}. Choose another model_dir, "
       "or use that run's config."
     )
@@ -70,9 +70,8 @@ def differences(config: cfg.ExperimentConfig, directory: str) -> Iterator[str]:
     return
   then, now = (dict(_flat(each)) for each in (before, config.as_dict()))
   for name, value in now.items():
-    # An older version may not have had the field.
-    if name in then and then[name] != value and not name.startswith(_HOW_ONLY):
-      yield f"{name} was {then[name]!r} and is {value!r}"
+    if then.get(name) != value and not name.startswith(_HOW_ONLY):
+      yield f"{name} was {then.get(name)!r} and is {value!r}"
 
 
 def _flat(table: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -95,8 +94,8 @@ def check_room(config: cfg.ExperimentConfig, directory: str | None) -> str:
   count = config.trainer.max_to_keep + 1  # The next is written before one goes.
   need = count * one
   text = (
-    f"{count} checkpoints of {show.size(one)} (trainer.max_to_keep and the one "
-    "being written)"
+    f"{count} checkpoints of {findings.size(one)} (trainer.max_to_keep and the "
+    "one being written)"
   )
   if not directory or files.is_url(directory):
     return f"{text}; the free space is not known"
@@ -107,8 +106,8 @@ def check_room(config: cfg.ExperimentConfig, directory: str | None) -> str:
   free = shutil.disk_usage(place).free
   if need - held > free:
     raise errors.UsageError(
-      f"{text} take {show.size(need)}, but {place} has room for "
-      f"{show.size(free)}; free some space, lower trainer.max_to_keep or "
+      f"{text} take {findings.size(need)}, but {place} has room for "
+      f"{findings.size(free)}; free some space, lower trainer.max_to_keep or "
       "choose another model_dir."
     )
-  return f"{text} take {show.size(need)} of {show.size(free)}"
+  return f"{text} take {findings.size(need)} of {findings.size(free)}"

@@ -11,7 +11,7 @@ too.
 
 import numpy as np
 
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
 from swe_tf.theory import spectral
@@ -30,8 +30,6 @@ SYMMETRIC_STEPS = 100
 # ZAS against sharing, each at the best step size of a grid over L.
 SHALLOW, DEEP = 4, 64
 GRID = np.geomspace(0.02, 2, 100)
-
-_LIMIT = int(np.flatnonzero(theorem2.DISTANCES <= 1 / 3)[-1])
 
 
 def steps_to_train(losses: np.ndarray) -> np.ndarray:
@@ -107,9 +105,8 @@ def run(options: experiment.Options) -> experiment.Outcome:
     gaps.append(gap)
     ratios.append(ratio)
   _, near = theorem2.draw_targets(rng)
-  near = near[_LIMIT]
-  largest = np.linalg.norm(near, ord=2, axis=(-1, -2))
-  step_size = 0.5 / (NEAR_DEPTH * largest**2)
+  near = near[theorem2.LIMIT]
+  step_size = theorem2.safe_step_size(near, NEAR_DEPTH)
   literal, symmetric = (
     tied_and_untied(near, NEAR_DEPTH, step_size, (NEAR_STEPS, shared), how)[1]
     for shared, how in (
@@ -118,30 +115,30 @@ def run(options: experiment.Options) -> experiment.Outcome:
     )
   )
   flat = np.ravel(ratios)
-  claims = [
-    claims_lib.slip(
+  found = [
+    claims.slip(
       "Theorem 3: it compares initialisations: from identity, tied and untied "
       f"gradient descent are one run, L = 2 to {DEPTHS[-1]}: largest weight "
       "difference over all steps"
     ).at_most(1e-12, np.max(gaps)),
-    claims_lib.slip(
+    claims.slip(
       "Theorem 3: sharing's steps / those of the same start never tied, worst "
       "target and L"
     ).close(1, 0.02, flat[np.argmax(np.abs(flat - 1))]),
-    claims_lib.observed(
+    claims.observed(
       "Theorem 2: the same ratio for its targets, ρ = 1/3, "
       f"L = {NEAR_DEPTH}: mean"
     ).close(1, 0.05, np.mean(literal)),
-    claims_lib.observed(
+    claims.observed(
       "Theorem 2: the symmetric stem of its proof costs steps: the same ratio, "
       f"untied after {SYMMETRIC_STEPS}: mean"
     ).at_least(1.2, np.mean(symmetric)),
-    claims_lib.observed(
+    claims.observed(
       "after Theorem 3: ZAS' steps / sharing's, each at its best constant step "
       f"size, L = {DEEP}: the speed-up that is left to identity"
     ).at_least(1.5, zas_over_sharing(eigenvalues, DEEP)),
-    claims_lib.observed(
+    claims.observed(
       f"after Theorem 3: the same at L = {SHALLOW}, where ZAS is not slower"
     ).at_most(1.0, zas_over_sharing(eigenvalues, SHALLOW)),
   ]
-  return experiment.Outcome(claims)
+  return experiment.Outcome(found)

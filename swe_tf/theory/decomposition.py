@@ -14,8 +14,7 @@ import dataclasses
 
 import numpy as np
 
-from swe_tf.theory import algorithm1
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import experiment
 from swe_tf.theory import figure2
 from swe_tf.theory import plots
@@ -44,14 +43,14 @@ def parts(
   weights: np.ndarray, problem: regression.Problem
 ) -> tuple[np.ndarray, np.ndarray]:
   """Both terms of the decomposition of |w - w*|^2: [..., seeds] each."""
-  common = project(weights) - project(problem.weights)
-  rest = weights - project(weights)
-  rest = rest - (problem.weights - project(problem.weights))
+  error = weights - problem.weights
+  common = project(error)
   # An element of W_0 is one number, written L times.
-  return weights.shape[-1] * common[..., 0] ** 2, np.sum(rest**2, axis=-1)
+  squares = weights.shape[-1] * common[..., 0] ** 2
+  return squares, np.sum((error - common) ** 2, axis=-1)
 
 
-def decomposition(options: experiment.Options) -> list[claims_lib.Claim]:
+def decomposition(options: experiment.Options) -> list[claims.Claim]:
   """Both terms at every step of Figure 2, for both methods."""
   shape = SEEDS, figure2.NUM_SAMPLES, figure2.NUM_LAYERS
   problem = regression.Problem.draw(options.rng(8), shape)
@@ -69,25 +68,25 @@ def decomposition(options: experiment.Options) -> list[claims_lib.Claim]:
   expected = (figure2.NUM_LAYERS - 1) / (figure2.NUM_SAMPLES - 2)
   error = left.std(ddof=1) / np.sqrt(SEEDS)
   return [
-    claims_lib.paper(
+    claims.paper(
       "section 3.1: ‖ŵ − w*‖² = ‖P ŵ − w̄*‖² + ‖P⊥ ŵ − w̃*‖² at all steps, "
       "shared, untied and never shared: largest relative gap"
     ).at_most(_ROUNDING, max(gaps)),
-    claims_lib.derived(
+    claims.derived(
       "section 3.1: while shared, the second term stays ‖w̃*‖²: largest "
       "relative change"
     ).at_most(_ROUNDING, np.max(np.abs(change))),
-    claims_lib.slip(
+    claims.slip(
       "section 3.1: sharing does not minimise the first term, it leaves "
       f"(L - 1)σ² / (n - 2) of it: mean of {SEEDS} seeds"
     ).close(expected, _SIGMAS * error, left.mean()),
-    claims_lib.observed(
+    claims.observed(
       "section 3.1: untying lowers the second term: worst final / shared"
     ).at_most(0.9, np.max(rest[-1] / rest[untie])),
   ]
 
 
-def common_norm(rng: np.random.Generator) -> list[claims_lib.Claim]:
+def common_norm(rng: np.random.Generator) -> list[claims.Claim]:
   """|w_bar*| against L, with and without a common component."""
 
   def exponent(mean: float) -> float:
@@ -101,11 +100,11 @@ def common_norm(rng: np.random.Generator) -> list[claims_lib.Claim]:
 
   sizes = f"L = {COMMON_LAYERS[0]} to {COMMON_LAYERS[-1]}"
   return [
-    claims_lib.paper(
+    claims.paper(
       "after Proposition 1: ‖w̄*‖ is Θ(√L) for w* ~ N(1, 1): exponent in L, "
       f"{sizes}"
     ).close(0.5, 0.03, exponent(1.0)),
-    claims_lib.slip(
+    claims.slip(
       "after Proposition 1: it needs a common component: the same for "
       "w* ~ N(0, 1)"
     ).close(0.0, 0.1, exponent(0.0)),
@@ -125,20 +124,18 @@ def printed_solution(problem: regression.Problem) -> np.ndarray:
 
 def trained(
   rng: np.random.Generator, options: experiment.Options
-) -> list[claims_lib.Claim]:
+) -> list[claims.Claim]:
   """Sharing trained to convergence, on both sides of L = n."""
   distances = []
   schedule = options.schedule(figure2.STEP_SIZE, TRAINED_STEPS, TRAINED_STEPS)
   for num_layers, num_samples in TRAINED_SIZES:
     shape = TRAINED_SEEDS, num_samples, num_layers
     problem = regression.Problem.draw(rng, shape)
-    *_, end = algorithm1.iterates(
-      np.zeros_like(problem.weights), regression.gradient(problem), schedule
-    )
+    end = regression.descend(problem, schedule)[-1]
     distances.append(np.max(np.abs(end - printed_solution(problem))))
   sizes = ", ".join(f"{layers}/{n}" for layers, n in TRAINED_SIZES)
   return [
-    claims_lib.paper(
+    claims.paper(
       "proof of Proposition 1: shared training ends at its closed form of w_0, "
       f"L/n = {sizes}: largest distance"
     ).at_most(1e-9, np.max(distances))
@@ -148,5 +145,9 @@ def trained(
 def run(options: experiment.Options) -> experiment.Outcome:
   """Tracks the error through training, and checks where sharing converges."""
   rng = options.rng(9)
-  claims = decomposition(options) + common_norm(rng) + trained(rng, options)
-  return experiment.Outcome(claims)
+  found = [
+    *decomposition(options),
+    *common_norm(rng),
+    *trained(rng, options),
+  ]
+  return experiment.Outcome(found)

@@ -23,6 +23,11 @@ def transpose(matrices: np.ndarray) -> np.ndarray:
   return np.swapaxes(matrices, -1, -2)
 
 
+def norm(matrices: np.ndarray, order: int | None = None) -> np.ndarray:
+  """Frobenius norms; of order 2 and -2, extreme singular values."""
+  return np.linalg.norm(matrices, ord=order, axis=(-1, -2))
+
+
 def product(network: np.ndarray) -> np.ndarray:
   """W_L ... W_1."""
   layers = np.moveaxis(network, LAYER_AXIS, 0)

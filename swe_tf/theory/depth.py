@@ -17,7 +17,7 @@ tested in `theorem1` and `theorem3`.
 from matplotlib import axes
 import numpy as np
 
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import experiment
 from swe_tf.theory import plots
 from swe_tf.theory import spectral
@@ -62,7 +62,7 @@ def zas_time(alpha: float, num_layers):
   return np.sqrt(np.pi / 2) / (alpha * np.sqrt(num_layers))
 
 
-def continuous(panel: axes.Axes) -> list[claims_lib.Claim]:
+def continuous(panel: axes.Axes) -> list[claims.Claim]:
   """The time of gradient flow for Phi = 2 I."""
   deepest = FLOW_DEPTHS[-1]
   slopes, ratios, small = [], [], []
@@ -80,27 +80,27 @@ def continuous(panel: axes.Axes) -> list[claims_lib.Claim]:
   title = "Continuous time, Φ = 2I"
   plots.finish(panel, title, _X, "time to R = 10⁻⁶ R(0)")
   return [
-    claims_lib.paper(
+    claims.paper(
       "Theorem 1: exponent in L of sharing's time to R = 1e-6 R(0)"
     ).close(-1, 0.02, slopes[0]),
-    claims_lib.derived(
+    claims.derived(
       f"Theorem 1: sharing's time / its closed form, L = {deepest}"
     ).close(1, 0.01, ratios[0]),
-    claims_lib.slip(
+    claims.slip(
       "Remark: ZAS' rate is not 2 for long: exponent in L of its time is not 0 "
       "but"
     ).close(-0.5, 0.03, slopes[1]),
-    claims_lib.derived(
+    claims.derived(
       f"Remark: ZAS' time / (√(π/2) / (α√L)), L = {deepest}"
     ).close(1, 0.03, ratios[1]),
-    claims_lib.slip(
+    claims.slip(
       "after Theorem 1: a small eigenvalue reverses the order: sharing's time "
       "/ ZAS' time, Φ = 0.05, L = 16"
     ).at_least(1.0, small[0] / small[1]),
   ]
 
 
-def prescribed(step_scale: float, panel: axes.Axes) -> list[claims_lib.Claim]:
+def prescribed(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
   """The number of steps at the step sizes of Theorem 3 and Fact 3."""
 
   def zas(target, depths=ZAS_DEPTHS):
@@ -134,27 +134,27 @@ def prescribed(step_scale: float, panel: axes.Axes) -> list[claims_lib.Claim]:
   )
   by_flow, _ = zas(SMALL_TARGET, [LITERAL_DEPTH])
   return [
-    claims_lib.paper("Theorem 3: steps / guaranteed steps, worst L").at_most(
+    claims.paper("Theorem 3: steps / guaranteed steps, worst L").at_most(
       1.0, np.max(sharing / allowed)
     ),
-    claims_lib.paper(
+    claims.paper(
       "Theorem 3: exponent in L of the steps at its step size"
     ).close(1, 0.1, slopes[0]),
-    claims_lib.paper(
+    claims.paper(
       "Fact 3: exponent in L of ZAS' steps at its step size, same target, "
       f"L >= {ZAS_DEPTHS[0]}"
     ).at_most(3.0, slopes[1]),
-    claims_lib.derived(
+    claims.derived(
       "Fact 3: the same for Φ = 0.001, where L³ is attained"
     ).close(3, 0.1, slopes[2]),
-    claims_lib.derived(
+    claims.derived(
       "Fact 3: literal steps / (time of the flow / η), "
       f"L = {LITERAL_DEPTH}, Φ = 0.001"
     ).close(1, 0.01, literal / by_flow[0]),
   ]
 
 
-def free(step_scale: float, panel: axes.Axes) -> list[claims_lib.Claim]:
+def free(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
   """The number of steps at the lemma's and at the best constant step size."""
   step_size = step_scale * theorem3.lemma_step_size(TARGET, FREE_DEPTHS)
   lemma = spectral.steps_to_train(
@@ -178,14 +178,14 @@ def free(step_scale: float, panel: axes.Axes) -> list[claims_lib.Claim]:
   title = "Steps at other step sizes"
   plots.finish(panel, title, _X, _STEPS, loc="upper left")
   return [
-    claims_lib.derived(
+    claims.derived(
       "Theorem 3, stronger: steps at η = 1/(Lφ²), worst L up to "
       f"{FREE_DEPTHS[-1]}"
     ).at_most(allowed, np.max(lemma)),
-    claims_lib.observed(
+    claims.observed(
       "Theorem 3: best constant step size: exponent in L of sharing's steps"
     ).close(0, 0.1, slopes[0]),
-    claims_lib.observed(
+    claims.observed(
       "Fact 3: best constant step size: exponent in L of ZAS' steps"
     ).close(0.5, 0.15, slopes[1]),
   ]
@@ -194,9 +194,9 @@ def free(step_scale: float, panel: axes.Axes) -> list[claims_lib.Claim]:
 def run(options: experiment.Options) -> experiment.Outcome:
   """Measures all three, for sharing and for ZAS."""
   drawing, (left, middle, right) = plots.panels(3)
-  claims = (
-    continuous(left)
-    + prescribed(options.step_scale, middle)
-    + free(options.step_scale, right)
-  )
-  return experiment.Outcome(claims, drawing)
+  found = [
+    *continuous(left),
+    *prescribed(options.step_scale, middle),
+    *free(options.step_scale, right),
+  ]
+  return experiment.Outcome(found, drawing)

@@ -12,7 +12,7 @@ from matplotlib import axes
 import numpy as np
 
 from swe_tf.theory import algorithm1
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import experiment
 from swe_tf.theory import plots
 from swe_tf.theory import regression
@@ -39,32 +39,15 @@ _EXPECTED_ERRORS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-  """All seeds trained by one method, before the first and after each step.
-
-  Attributes:
-    path: the weights, [steps + 1, seeds, L].
-    train: mean squared training error, [steps + 1, seeds].
-    test: expected squared test error, [steps + 1, seeds].
-  """
-
-  path: np.ndarray
-  train: np.ndarray
-  test: np.ndarray
-
-
 def schedule(options: experiment.Options) -> algorithm1.Schedule:
   """The settings of SWE in Figure 2."""
   return options.schedule(STEP_SIZE, NUM_STEPS, UNTIE_STEP)
 
 
-def train(problem: regression.Problem, method: algorithm1.Schedule) -> Run:
-  """Trains all seeds from zero."""
-  path = regression.descend(problem, method)
+def training_error(path: np.ndarray, problem: regression.Problem) -> np.ndarray:
+  """The mean squared error on the samples at all steps: [steps, seeds]."""
   residuals = problem.inputs @ np.moveaxis(path - problem.weights, 0, -1)
-  errors = np.mean(residuals**2, axis=1).T
-  return Run(path, errors, regression.test_error(path, problem))
+  return np.mean(residuals**2, axis=1).T
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray):
@@ -102,10 +85,10 @@ def ratio_sweep(rng: np.random.Generator, panel: axes.Axes) -> float:
       errors.append(2 * error)
       gap = abs(ratio - predicted_ratio(num_layers, num_samples))
       deviations.append(gap / error)
-    bars = panel.errorbar(
-      counts, ratios, errors, color=colour, fmt="o", markersize=4
+    label = f"measured, L = {num_layers}"
+    panel.errorbar(
+      counts, ratios, errors, color=colour, fmt="o", markersize=4, label=label
     )
-    bars.set_label(f"measured, L = {num_layers}")
     grid = np.linspace(counts[0], counts[-1], 200)
     line = plots.PREDICTED | {"color": colour}
     panel.plot(grid, predicted_ratio(num_layers, grid), **line)
@@ -122,73 +105,67 @@ def _halves(weights: np.ndarray) -> np.ndarray:
   return weights.reshape(*weights.shape[:-1], 2, -1).mean(axis=-1)
 
 
-def _draw(problem, runs, losses: axes.Axes, weights: axes.Axes) -> None:
-  """Both panels of Figure 2."""
-  for name, run in runs.items():
-    colour = _COLOURS[name]
-    losses.plot(run.test.mean(axis=-1), color=colour, label=f"{name}, test")
-    training, label = run.train.mean(axis=-1), f"{name}, train"
-    losses.plot(training, color=colour, linestyle=":", label=label)
-    losses.axhline(_EXPECTED_ERRORS[name], **plots.PREDICTED)
-    # One seed only: the mean over seeds hides what one run does.
-    for half, which, style in zip(
-      _halves(run.path[:, 0]).T, ("first", "last"), ("-", "--")
-    ):
-      label = f"{name}, {which} half"
-      weights.plot(half, color=colour, linestyle=style, label=label)
-  plots.explain_predicted(losses, "test, predicted limit")
-  for half in _halves(problem.weights[0]):
-    weights.axhline(half, linewidth=1, **plots.DOTTED)
-  weights.plot([], [], label="true means of w*", **plots.DOTTED)
-  x, title = "gradient steps", f"Figure 2, left: mean over {SEEDS} seeds"
-  plots.finish(losses, title, x, "squared error")
-  title, y = "Figure 2, right: one seed", "mean of 100 weights"
-  plots.finish(weights, title, x, y, loc="lower right")
-  for panel in (losses, weights):
-    panel.axvline(UNTIE_STEP, color="0.6", linewidth=0.8)
-
-
 def run(options: experiment.Options) -> experiment.Outcome:
   """Trains both methods, and sweeps the ratio of their test errors."""
   shape = SEEDS, NUM_SAMPLES, NUM_LAYERS
   problem = regression.Problem.draw(options.rng(1), shape)
-  sharing = schedule(options)
-  plain = train(problem, dataclasses.replace(sharing, untie_step=0))
-  swe = train(problem, sharing)
-  runs = {"GD": plain, "SWE": swe}
+  swe = schedule(options)
+  methods = {"GD": dataclasses.replace(swe, untie_step=0), "SWE": swe}
   drawing, (losses, weights, ratios) = plots.panels(3)
-  _draw(problem, runs, losses, weights)
-  deviation = ratio_sweep(options.rng(2), ratios)
-
-  claims = []
-  for name, trained in runs.items():
-    final = trained.test[-1]
+  found, finals = [], {}
+  for name, method in methods.items():
+    colour, expected = _COLOURS[name], _EXPECTED_ERRORS[name]
+    path = regression.descend(problem, method)
+    train = training_error(path, problem)
+    test = regression.test_error(path, problem)
+    finals[name] = final = test[-1]
     error = final.std(ddof=1) / np.sqrt(SEEDS)
-    claims += [
-      claims_lib.derived(
+    found += [
+      claims.derived(
         f"Figure 2: {name} fits the training set: worst final / initial "
         "training error"
-      ).at_most(1e-6, np.max(trained.train[-1] / trained.train[0])),
-      claims_lib.derived(
+      ).at_most(1e-6, np.max(train[-1] / train[0])),
+      claims.derived(
         f"Figure 2: {name}: mean test error of {SEEDS} seeds"
-      ).close(_EXPECTED_ERRORS[name], _SIGMAS * error, final.mean()),
+      ).close(expected, _SIGMAS * error, final.mean()),
     ]
-  ratio, error = _ratio(swe.test[-1], plain.test[-1])
-  expected = predicted_ratio(NUM_LAYERS, NUM_SAMPLES)
-  shared = swe.path[UNTIE_STEP] - regression.shared_solution(problem)
-  claims += [
-    claims_lib.derived("Figure 2: test error ratio SWE / GD").close(
-      expected, _SIGMAS * error, ratio
+    losses.plot(test.mean(axis=-1), color=colour, label=f"{name}, test")
+    label = f"{name}, train"
+    losses.plot(train.mean(axis=-1), ":", color=colour, label=label)
+    losses.axhline(expected, **plots.PREDICTED)
+    # One seed only: the mean over seeds hides what one run does.
+    first, last = _halves(path[:, 0]).T
+    weights.plot(first, "-", color=colour, label=f"{name}, first half")
+    weights.plot(last, "--", color=colour, label=f"{name}, last half")
+
+  plots.explain_predicted(losses, "test, predicted limit")
+  for half in _halves(problem.weights[0]):
+    weights.axhline(half, linewidth=1, **plots.DOTTED)
+  weights.plot([], [], label="true means of w*", **plots.DOTTED)
+  for panel in (losses, weights):
+    panel.axvline(UNTIE_STEP, color="0.6", linewidth=0.8)
+  x, title = "gradient steps", f"Figure 2, left: mean over {SEEDS} seeds"
+  plots.finish(losses, title, x, "squared error")
+  title, y = "Figure 2, right: one seed", "mean of 100 weights"
+  plots.finish(weights, title, x, y, loc="lower right")
+
+  deviation = ratio_sweep(options.rng(2), ratios)
+  ratio, error = _ratio(finals["SWE"], finals["GD"])
+  # `path` is SWE's, the last of the loop.
+  shared = path[UNTIE_STEP] - regression.shared_solution(problem)
+  found += [
+    claims.derived("Figure 2: test error ratio SWE / GD").close(
+      predicted_ratio(NUM_LAYERS, NUM_SAMPLES), _SIGMAS * error, ratio
     ),
-    claims_lib.derived(
+    claims.derived(
       "Figure 2: closed-form ratio for all n and L of the sweep: largest "
       "deviation, in standard errors"
     ).at_most(_SIGMAS, deviation),
-    claims_lib.observed(
-      "Figure 2: share of seeds in which SWE beats GD"
-    ).at_least(1.0, np.mean(swe.test[-1] < plain.test[-1])),
-    claims_lib.derived(
+    claims.observed("Figure 2: share of seeds in which SWE beats GD").at_least(
+      1.0, np.mean(finals["SWE"] < finals["GD"])
+    ),
+    claims.derived(
       "Figure 2: 100 shared steps reach the least-squares w_0: largest distance"
     ).at_most(1e-9, np.max(np.abs(shared))),
   ]
-  return experiment.Outcome(claims, drawing)
+  return experiment.Outcome(found, drawing)

@@ -17,7 +17,7 @@ import tf_keras
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.theory import algorithm1
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
 from swe_tf.theory import figure2
@@ -133,8 +133,8 @@ def deep_linear_gap(options: experiment.Options) -> float:
 
 def run(options: experiment.Options) -> experiment.Outcome:
   """Compares both models over their whole training."""
-  claims = [
-    claims_lib.derived(
+  found = [
+    claims.derived(
       "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, "
       f"{name}: largest weight difference over all steps"
     ).at_most(_ROUNDING, gap(options))
@@ -143,4 +143,4 @@ def run(options: experiment.Options) -> experiment.Outcome:
       ("deep linear network", deep_linear_gap),
     )
   ]
-  return experiment.Outcome(claims)
+  return experiment.Outcome(found)

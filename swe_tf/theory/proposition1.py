@@ -10,7 +10,7 @@ from matplotlib import figure
 import numpy as np
 from scipy import stats
 
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import experiment
 from swe_tf.theory import plots
 from swe_tf.theory import regression
@@ -82,26 +82,26 @@ def run(options: experiment.Options) -> experiment.Outcome:
   test = stats.kstest(statistic, lambda t: 2 * stats.t.cdf(t, df=12) - 1)
   # n = L, so that the factor √(n / L) is 1.
   (constant,) = measured_distance(rng, [64], 64, spread=10.0)
-  claims = [
-    claims_lib.paper(
+  found = [
+    claims.paper(
       f"Proposition 1: slope of ‖ŵ − w̄*‖ against n, L = {FIXED_LAYERS}, "
       "L > n and L < n"
     ).close(-0.5, _SLOPE_TOLERANCE, plots.slope(COUNTS, against_n)),
-    claims_lib.paper(
+    claims.paper(
       f"Proposition 1: slope of ‖ŵ − w̄*‖ against L, n = {FIXED_SAMPLES}, "
       "L < n and L > n"
     ).close(0.5, _SLOPE_TOLERANCE, plots.slope(COUNTS, against_layers)),
-    claims_lib.paper(
+    claims.paper(
       "Proposition 1: n = L / 2: ‖ŵ − w̄*‖ does not depend on L; slope for "
       "L >= 32"
     ).close(0.0, _SLOPE_TOLERANCE, plots.slope(COUNTS[1:], half[1:])),
-    claims_lib.derived(
+    claims.derived(
       "Proposition 1: exact law ‖ŵ − w̄*‖ √n / ‖w̃*‖ ~ |Student t_n|: "
       "Kolmogorov-Smirnov p-value, 4000 draws"
     ).at_least(1e-3, test.pvalue),
-    claims_lib.slip(
+    claims.slip(
       "Proposition 1: the constant is ‖w̃*‖ / √L, not free of w*: for "
       "w* ~ N(1, 10²), ‖ŵ − w̄*‖ √(n / L)"
     ).close(10.0, 2.0, constant),
   ]
-  return experiment.Outcome(claims, drawing)
+  return experiment.Outcome(found, drawing)

@@ -46,10 +46,6 @@ class Problem:
     return np.linalg.norm(self.weights - self.common, axis=-1)
 
 
-def _transpose(matrices: np.ndarray) -> np.ndarray:
-  return np.swapaxes(matrices, -1, -2)
-
-
 def _apply(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
   # Not matmul: its threads cost more than they give at this size.
   return np.einsum("...ij,...j->...i", matrices, vectors)
@@ -57,7 +53,7 @@ def _apply(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 def gradient(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
   """Returns the gradient of half the mean squared training error, from w."""
-  hessian = _transpose(problem.inputs) @ problem.inputs
+  hessian = problem.inputs.swapaxes(-1, -2) @ problem.inputs
   hessian /= problem.inputs.shape[1]
   return lambda weights: _apply(hessian, weights - problem.weights)
 
@@ -86,11 +82,10 @@ def interpolant(problem: Problem, start) -> np.ndarray:
   Updates stay in the row space of X, so this is the interpolant nearest to
   the start. For n <= L.
   """
-  inputs = problem.inputs
+  inputs, transposed = problem.inputs, problem.inputs.swapaxes(-1, -2)
   residual = _apply(inputs, problem.weights - start)
-  gram = inputs @ _transpose(inputs)
-  multipliers = np.linalg.solve(gram, residual[..., None])[..., 0]
-  return start + _apply(_transpose(inputs), multipliers)
+  multipliers = np.linalg.solve(inputs @ transposed, residual[..., None])
+  return start + _apply(transposed, multipliers[..., 0])
 
 
 def test_error(weights: np.ndarray, problem: Problem) -> np.ndarray:

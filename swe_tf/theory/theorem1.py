@@ -10,7 +10,7 @@ from matplotlib import axes
 import numpy as np
 
 from swe_tf.theory import algorithm1
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
 from swe_tf.theory import plots
@@ -40,7 +40,7 @@ def _times(horizon: float) -> np.ndarray:
 
 def theorem1(
   rng: np.random.Generator, aggregate: algorithm1.Aggregate, panel: axes.Axes
-) -> list[claims_lib.Claim]:
+) -> list[claims.Claim]:
   """Weight sharing from identity, for positive definite targets."""
   targets = np.concatenate(
     [
@@ -73,28 +73,28 @@ def theorem1(
   plots.finish(panel, title, "depth × time, L t", _LOSS)
   printed, sharper, without_square = np.min(margins, axis=0)
   return [
-    claims_lib.paper(
+    claims.paper(
       "Theorem 1: decay of R / decay of the bound exp(-2L min(1, λmin²) t), "
       "worst time, target and L"
     ).at_least(1 - _ROUNDING, printed),
-    claims_lib.derived(
+    claims.derived(
       "Theorem 1: the same for the sharper rate 2L min(1, λmin^(2 - 2/L))"
     ).at_least(1 - _ROUNDING, sharper),
-    claims_lib.slip(
+    claims.slip(
       "after Theorem 1: the rate repeated without the square, 2L min(1, λmin), "
       "is too fast: the same measure"
     ).at_most(0.95, without_square),
-    claims_lib.paper(
+    claims.paper(
       "proof of Theorem 1: λmin(W₀(t)^(L-1)) - min(1, λmin(Φ))"
     ).at_least(-_ROUNDING, min(gaps)),
-    claims_lib.slip(
+    claims.slip(
       "Theorem 1: sharing is not what speeds it up: plain gradient flow from "
       "identity has the same path; largest distance"
     ).at_most(1e-5, max(distances)),
   ]
 
 
-def fact1(rng: np.random.Generator, panel: axes.Axes) -> list[claims_lib.Claim]:
+def fact1(rng: np.random.Generator, panel: axes.Axes) -> list[claims.Claim]:
   """ZAS, for targets of any kind."""
   targets = rng.standard_normal((6, SIZE, SIZE))
   times = _times(10)
@@ -110,7 +110,7 @@ def fact1(rng: np.random.Generator, panel: axes.Axes) -> list[claims_lib.Claim]:
   title = "Fact 1: ZAS, a target that is not symmetric"
   plots.finish(panel, title, "time t", _LOSS)
   return [
-    claims_lib.paper(
+    claims.paper(
       "Fact 1: ZAS: decay of R / decay of exp(-2t), any target, worst time, "
       "target and L"
     ).at_least(1 - _ROUNDING, min(margins))
@@ -119,23 +119,28 @@ def fact1(rng: np.random.Generator, panel: axes.Axes) -> list[claims_lib.Claim]:
 
 def remark(
   aggregate: algorithm1.Aggregate, panel: axes.Axes
-) -> list[claims_lib.Claim]:
+) -> list[claims.Claim]:
   """The slopes at t = 0 for Phi = alpha I."""
   target = REMARK_ALPHA * np.eye(SIZE)
-  shared = deep_linear.identity(target, REMARK_DEPTH)
-  zas = deep_linear.zero_asymmetric(target, REMARK_DEPTH)
   times = np.linspace(0, 0.12, 60)
-  claims = []
-  for name, start, combine, colour, slope in (
-    ("sharing", shared, aggregate, plots.SHARED, -2 * REMARK_DEPTH),
-    ("ZAS", zas, None, plots.UNSHARED, -2),
+  found = []
+  for name, initialize, combine, colour, slope in (
+    (
+      "sharing",
+      deep_linear.identity,
+      aggregate,
+      plots.SHARED,
+      -2 * REMARK_DEPTH,
+    ),
+    ("ZAS", deep_linear.zero_asymmetric, None, plots.UNSHARED, -2),
   ):
+    start = initialize(target, REMARK_DEPTH)
     velocity = gradient = deep_linear.gradient(start, target)
     if combine is not None:
       velocity = combine(gradient, axis=deep_linear.LAYER_AXIS, keepdims=True)
     measured = -np.sum(gradient * velocity) / deep_linear.loss(start, target)
-    claims.append(
-      claims_lib.paper(
+    found.append(
+      claims.paper(
         f"Remark: {name}: R'(0) / R(0) at L = {REMARK_DEPTH}, Φ = 2I"
       ).close(slope, 1e-9, measured)
     )
@@ -145,16 +150,16 @@ def remark(
   plots.explain_predicted(panel, "predicted at t = 0:\nexp(−2Lt), exp(−2t)")
   panel.set_ylim(1e-2, 1.3)
   plots.finish(panel, f"Remark: Φ = 2I, L = {REMARK_DEPTH}", "time t", _LOSS)
-  return claims
+  return found
 
 
 def run(options: experiment.Options) -> experiment.Outcome:
   """Integrates both methods for all depths and targets."""
   rng = options.rng(4)
   drawing, (left, middle, right) = plots.panels(3)
-  claims = (
-    theorem1(rng, options.aggregate, left)
-    + fact1(rng, middle)
-    + remark(options.aggregate, right)
-  )
-  return experiment.Outcome(claims, drawing)
+  found = [
+    *theorem1(rng, options.aggregate, left),
+    *fact1(rng, middle),
+    *remark(options.aggregate, right),
+  ]
+  return experiment.Outcome(found, drawing)

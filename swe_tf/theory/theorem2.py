@@ -11,7 +11,7 @@ import dataclasses
 
 import numpy as np
 
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
 from swe_tf.theory import plots
@@ -27,14 +27,11 @@ NUM_STEPS = 3000
 UNTIE_STEP = 1000
 CONVERGED = 1e-6
 
+# Theorem 2 covers 1/3, its own proof 1/sqrt(2).
 _NEAR = DISTANCES <= 1 / 3
 _PROVED = np.sqrt(0.5) > DISTANCES
+LIMIT = int(np.flatnonzero(_NEAR)[-1])
 _LOWEST = DIRECTIONS.index("lowest")
-
-
-def norm(matrices: np.ndarray) -> np.ndarray:
-  """Frobenius norms."""
-  return np.linalg.norm(matrices, axis=(-1, -2))
 
 
 def symmetric_part(matrices: np.ndarray) -> np.ndarray:
@@ -44,7 +41,12 @@ def symmetric_part(matrices: np.ndarray) -> np.ndarray:
 
 def smallest_singular(matrices: np.ndarray) -> np.ndarray:
   """sigma_min."""
-  return np.linalg.norm(matrices, ord=-2, axis=(-1, -2))
+  return deep_linear.norm(matrices, -2)
+
+
+def safe_step_size(targets: np.ndarray, num_layers: int) -> np.ndarray:
+  """Half the largest step size of the lemma."""
+  return 0.5 / (num_layers * deep_linear.norm(targets, 2) ** 2)
 
 
 def draw_targets(
@@ -61,7 +63,7 @@ def draw_targets(
   lowest = np.linalg.eigh(center)[1][..., :1]
   against = -lowest @ deep_linear.transpose(lowest)
   directions = np.stack([noise, skew, against])
-  directions /= norm(directions)[..., None, None]
+  directions /= deep_linear.norm(directions)[..., None, None]
   return center, center + DISTANCES[:, None, None, None, None] * directions
 
 
@@ -77,14 +79,13 @@ def symmetrized(options: experiment.Options) -> experiment.Options:
 def train(
   targets: np.ndarray, untie_step: int, options: experiment.Options
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Trains from identity, at half the largest step size of the lemma.
+  """Trains from identity.
 
   Returns:
     The losses along a first axis of steps, and the product of the layers at
     the untie step.
   """
-  largest = np.linalg.norm(targets, ord=2, axis=(-1, -2))
-  step_size = 0.5 / (NUM_LAYERS * largest**2)
+  step_size = safe_step_size(targets, NUM_LAYERS)
   schedule = options.schedule(step_size, NUM_STEPS, untie_step)
   start = deep_linear.identity(targets, NUM_LAYERS)
   losses: list[np.ndarray] = []
@@ -95,15 +96,14 @@ def train(
   return np.array(losses), untied
 
 
-def _draw_methods(swe, plain, targets, path, sweep) -> None:
-  """One run of both methods, and how far from Phi_0 they learn."""
-  chosen = (int(np.flatnonzero(_NEAR)[-1]), 0, 0)
+def _draw(swe: np.ndarray, plain: np.ndarray, targets: np.ndarray):
+  """One run of both methods, what sharing leaves, how far both learn."""
+  drawing, (path, limit, sweep) = plots.panels(3)
   for name, losses, colour, style in (
     ("sharing, then unsharing", swe, plots.SHARED, "-"),
     ("gradient descent", plain, plots.UNSHARED, "--"),
   ):
-    chosen_losses = losses[(slice(None), *chosen)]
-    path.semilogy(chosen_losses, color=colour, linestyle=style, label=name)
+    path.semilogy(losses[:, LIMIT, 0, 0], style, color=colour, label=name)
     shares = np.mean(losses[-1] <= CONVERGED * losses[0], axis=-1)
     for share, direction, marker in zip(shares.T, DIRECTIONS, "osv"):
       label = None if losses is plain else f"direction: {direction}"
@@ -111,32 +111,30 @@ def _draw_methods(swe, plain, targets, path, sweep) -> None:
       sweep.plot(
         DISTANCES, share, line, color=colour, markersize=5, label=label
       )
-  target = targets[chosen]
-  limit = float(norm(target - symmetric_part(target))) ** 2 / 2
-  path.axhline(limit, **plots.PREDICTED, label="predicted: ‖Φ − Φₛ‖² / 2")
+  target = targets[LIMIT, 0, 0]
+  left = float(deep_linear.norm(target - symmetric_part(target))) ** 2 / 2
+  path.axhline(left, **plots.PREDICTED, label="predicted: ‖Φ − Φₛ‖² / 2")
   path.set(ylim=(1e-14, 1e2), xlim=(0, 1300))
   path.axvline(UNTIE_STEP, color="0.6", linewidth=0.8)
   title = "Theorem 2: one target, ρ = 1/3"
   plots.finish(path, title, "gradient steps", "loss R", loc="lower left")
+
+  grid = np.linspace(0, 4, 200)
+  left = swe[UNTIE_STEP, :, _LOWEST].mean(axis=-1)
+  limit.plot(DISTANCES, left, "o", color=plots.SHARED, label="measured")
+  predicted, label = np.maximum(grid - 1, 0) ** 2 / 2, "(ρ − 1)² / 2 beyond 1"
+  limit.plot(grid, predicted, **plots.PREDICTED, label=f"predicted: {label}")
+  y = f"loss R after {UNTIE_STEP} shared steps"
+  plots.finish(limit, "Against the lowest eigenvector", "distance ρ", y)
+
   sweep.axvline(1 / 3, color="0.6", label="Theorem 2: 1/3")
-  limit, label = np.sqrt(0.5), "proved here: 1/√2"
-  sweep.axvline(limit, color="0.6", linestyle=":", label=label)
+  limit_here, label = np.sqrt(0.5), "proved here: 1/√2"
+  sweep.axvline(limit_here, color="0.6", linestyle=":", label=label)
   title = "Where it stops (blue SWE, red GD)"
   y = f"share of {TARGETS} targets learned"
   place = {"loc": "lower right", "bbox_to_anchor": (1, 0.06)}
   plots.finish(sweep, title, "distance ρ", y, **place)
-
-
-def _draw_limit(swe, panel) -> None:
-  """What sharing leaves of the loss, against the lowest eigenvector."""
-  grid = np.linspace(0, 4, 200)
-  limit = np.maximum(grid - 1, 0) ** 2 / 2
-  left = swe[UNTIE_STEP, :, _LOWEST].mean(axis=-1)
-  panel.plot(DISTANCES, left, "o", color=plots.SHARED, label="measured")
-  label = "predicted: (ρ − 1)² / 2 beyond 1"
-  panel.plot(grid, limit, **plots.PREDICTED, label=label)
-  y = f"loss R after {UNTIE_STEP} shared steps"
-  plots.finish(panel, "Against the lowest eigenvector", "distance ρ", y)
+  return drawing
 
 
 def run(options: experiment.Options) -> experiment.Outcome:
@@ -146,9 +144,7 @@ def run(options: experiment.Options) -> experiment.Outcome:
   swe, stem = train(targets, UNTIE_STEP, symmetrized(options))
   _, literal_stem = train(targets, UNTIE_STEP, options)
   plain, _ = train(targets, 0, options)
-  drawing, (left, middle, right) = plots.panels(3)
-  _draw_methods(swe, plain, targets, left, right)
-  _draw_limit(swe, middle)
+  norm = deep_linear.norm
 
   def worst(losses, where):
     return np.max(losses[-1, where] / losses[0, where])
@@ -165,46 +161,46 @@ def run(options: experiment.Options) -> experiment.Outcome:
   beyond = DISTANCES >= 1.5
   limits = (DISTANCES[beyond, None] - 1) ** 2 / 2
   ratios = swe[UNTIE_STEP, beyond, _LOWEST] / limits
-  claims = [
-    claims_lib.paper(
+  found = [
+    claims.paper(
       "Theorem 2: the symmetric shared phase ends at (Φ + Φᵀ)/2, ρ <= 1/3: "
       "largest distance"
     ).at_most(1e-6, np.max(norm(stem - symmetric)[_NEAR])),
-    claims_lib.paper(
+    claims.paper(
       "Theorem 2: untying then reaches Φ, ρ <= 1/3: largest final / initial "
       "loss"
     ).at_most(1e-12, worst(swe, _NEAR)),
-    claims_lib.derived("Theorem 2: the same up to ρ = 0.7 < 1/√2").at_most(
+    claims.derived("Theorem 2: the same up to ρ = 0.7 < 1/√2").at_most(
       1e-12, worst(swe, _PROVED)
     ),
-    claims_lib.paper("proof of Theorem 2: ‖Φ - Φₛ‖ / ‖Φ - Φ₀‖").at_most(
+    claims.paper("proof of Theorem 2: ‖Φ - Φₛ‖ / ‖Φ - Φ₀‖").at_most(
       1 + 1e-12, np.max(skew)
     ),
-    claims_lib.slip(
+    claims.slip(
       "proof of Theorem 2: σmin(Φₛ) >= σmin(Φ) is the wrong way round: "
       "σmin(Φₛ) / σmin(Φ) for Φ = [[1, 1], [-1, 1]]"
     ).at_most(0.71, turned / smallest_singular(rotation)),
-    claims_lib.derived(
+    claims.derived(
       "proof of Theorem 2: what holds instead: λmin(Φₛ) - (1 - ρ) σmin(Φ₀)"
     ).at_least(-1e-9, np.min(lowest - (1 - DISTANCES)[:, None, None])),
-    claims_lib.derived(
+    claims.derived(
       "Fact 2: its condition √(2R) < σmin(Φ) after sharing, ρ < 1/√2: share of "
       "targets"
     ).at_least(1.0, share_within(stem, smallest)),
-    claims_lib.observed("Fact 2: the same at identity, before sharing").at_most(
+    claims.observed("Fact 2: the same at identity, before sharing").at_most(
       0.0, share_within(np.eye(SIZE), smallest)
     ),
-    claims_lib.slip(
+    claims.slip(
       "Theorem 2: Algorithm 1 does not force symmetry, and learns Φ while it "
       "shares, ρ <= 1/3: largest distance from Φ"
     ).at_most(1e-6, np.max(norm(literal_stem - targets)[_NEAR])),
-    claims_lib.observed(
+    claims.observed(
       "Theorem 2: plain gradient descent from identity also reaches Φ, "
       "ρ < 1/√2: largest final / initial loss"
     ).at_most(1e-12, worst(plain, _PROVED)),
-    claims_lib.derived(
+    claims.derived(
       "Theorem 2: no constant above 1: loss that sharing leaves / "
       "((ρ - 1)² / 2), against the lowest eigenvector"
     ).close(1, 0.05, ratios.flat[np.argmax(np.abs(ratios - 1))]),
   ]
-  return experiment.Outcome(claims, drawing)
+  return experiment.Outcome(found, _draw(swe, plain, targets))

@@ -7,14 +7,13 @@ no sqrt(d) in the step size (docs/theory.md has the proof). How the number of
 steps grows with depth is in `depth`.
 """
 
-import dataclasses
 import itertools
 
 from matplotlib import axes
 import numpy as np
 
 from swe_tf.theory import algorithm1
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
 from swe_tf.theory import plots
@@ -75,7 +74,7 @@ def share(
 
 def theorem3(
   rng: np.random.Generator, options: experiment.Options, panel: axes.Axes
-) -> list[claims_lib.Claim]:
+) -> list[claims.Claim]:
   """Theorem 3 at its step size, until the bound is 1e-6."""
   # Its step size is tiny for a wide spectrum; this one takes 6,000 steps.
   targets = deep_linear.positive_definite(rng, 4, SIZE, low=0.7, high=1.3)
@@ -95,42 +94,34 @@ def theorem3(
   x = "exponent of the bound, (2L − 2) λmin² η t"
   plots.finish(panel, title, x, "R(t) / R(0)")
   return [
-    claims_lib.paper(
+    claims.paper(
       "Theorem 3: decay of R / decay of the bound exp(-(2L-2) min(λmin², 1) "
       "ηt), at the step size limit"
     ).at_least(1 - _ROUNDING, min(margins))
   ]
 
 
-def lemma_run(
-  targets: np.ndarray, num_layers: int, options: experiment.Options
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Shares at the lemma's step size.
-
-  Returns:
-    Losses, step sizes, and the eigenvalues of W_0(t).
-  """
-  largest = lemma_step_size(np.linalg.eigvalsh(targets), num_layers)
-  step_size = options.step_scale * largest
-  losses, stems = share(
-    targets, num_layers, step_size, LEMMA_STEPS, options.aggregate
-  )
-  # A run that diverges, on purpose, has no eigenvalues.
-  stems = np.where(np.isfinite(stems), stems, 1e9)
-  return losses, step_size, np.linalg.eigvalsh(stems)
-
-
 def lemma(
   rng: np.random.Generator, options: experiment.Options, panel: axes.Axes
-) -> list[claims_lib.Claim]:
+) -> list[claims.Claim]:
   """The lemma and the stronger Theorem 3, at the lemma's step size."""
   targets = deep_linear.positive_definite(rng, 8, SIZE, low=0.2, high=3.0)
   spectrum = np.linalg.eigvalsh(targets)
   lowest = np.minimum(spectrum[:, :1], 1)
   highest = np.maximum(spectrum[:, -1:], 1)
+
+  def run_at(depth, step_size):
+    losses, stems = share(
+      targets, depth, step_size, LEMMA_STEPS, options.aggregate
+    )
+    # A run that diverges, on purpose, has no eigenvalues.
+    stems = np.where(np.isfinite(stems), stems, 1e9)
+    return losses, np.linalg.eigvalsh(stems)
+
   margins, excursions = [], []
   for depth in DEPTHS:
-    losses, step_size, eigenvalues = lemma_run(targets, depth, options)
+    step_size = options.step_scale * lemma_step_size(spectrum, depth)
+    losses, eigenvalues = run_at(depth, step_size)
     low, high = lowest ** (1 / depth), highest ** (1 / depth)
     excursions += [np.max(low - eigenvalues), np.max(eigenvalues - high)]
     rate = 2 * depth * lowest[:, 0] ** (2 - 2 / depth) * step_size
@@ -139,8 +130,8 @@ def lemma(
   for index, path in enumerate(eigenvalues[:61, 0].T):
     label = f"eigenvalue {index + 1} of W₀(t)"
     panel.plot(path, color=plots.SEQUENCE[index], label=label)
-  broken_options = dataclasses.replace(options, step_scale=BROKEN_SCALE)
-  *_, broken = lemma_run(targets, depth, broken_options)
+  beyond = BROKEN_SCALE * lemma_step_size(spectrum, depth)
+  _, broken = run_at(depth, beyond)
   label = f"eigenvalue 4 at {BROKEN_SCALE} η"
   panel.plot(broken[:61, 0, -1], label=label, **plots.DOTTED)
   for bound in (low[0, 0], high[0, 0]):
@@ -151,11 +142,11 @@ def lemma(
   x, y = "gradient steps", "eigenvalue of W₀"
   plots.finish(panel, title, x, y, loc="lower center", ncols=2)
   return [
-    claims_lib.paper(
+    claims.paper(
       "Lemma: largest step outside the bounds on the eigenvalues of W₀(t), at "
       "the step size limit"
     ).at_most(1e-9, max(excursions)),
-    claims_lib.derived(
+    claims.derived(
       "Theorem 3, stronger: decay of R / decay of exp(-2L min(λmin^(2-2/L), 1) "
       "ηt), at the lemma's step size"
     ).at_least(1 - _ROUNDING, min(margins)),
@@ -164,7 +155,7 @@ def lemma(
 
 def fact3(
   rng: np.random.Generator, options: experiment.Options
-) -> list[claims_lib.Claim]:
+) -> list[claims.Claim]:
   """ZAS at the step size of Fact 3, for small targets of any kind."""
   # Up to a norm of 1/2 the target does not shrink the step size.
   norms = np.array([0.5, 0.5, 0.05, 0.05])[:, None, None]
@@ -182,7 +173,7 @@ def fact3(
     margins.append(deep_linear.decay_margin(losses, FACT3_EVERY * rate))
     bounds.append(np.exp(-FACT3_STEPS * rate))
   return [
-    claims_lib.paper(
+    claims.paper(
       "Fact 3: ZAS: decay of R / decay of (1 - η/2)^t until that bound is "
       f"{max(bounds):.2f}, any target of norm <= 1/2, at the step size limit"
     ).at_least(1 - _ROUNDING, min(margins))
@@ -224,17 +215,17 @@ def run(options: experiment.Options) -> experiment.Outcome:
   """Runs every statement at its own step size, for all depths and targets."""
   rng = options.rng(5)
   drawing, (left, right) = plots.panels(2)
-  claims = [
+  found = [
     *lemma(rng, options, right),
     *theorem3(rng, options, left),
     *fact3(rng, options),
-    claims_lib.slip(
+    claims.slip(
       "proof of the Lemma: its display sums L - 1 terms, not L; that step size "
       "overshoots: W₀ / Φ^(1/L), L = 2, Φ = 4"
     ).at_least(1.01, overshoot(2, 4.0)),
-    claims_lib.slip(
+    claims.slip(
       "proof of Theorem 3: I₂ is printed with φ², not φ³: product that bounds "
       "I₂ / printed bound, φ = 8, L = 32"
     ).at_least(1.01, second_order_ratio(32, 8.0)),
   ]
-  return experiment.Outcome(claims, drawing)
+  return experiment.Outcome(found, drawing)

@@ -7,11 +7,9 @@ proof compares each with the gradient G, whose norm it bounds from both sides.
 The theorem itself is tested in `theorem3`.
 """
 
-import dataclasses
-
 import numpy as np
 
-from swe_tf.theory import claims as claims_lib
+from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
 from swe_tf.theory import theorem3
@@ -29,127 +27,91 @@ GRID_SHARES = np.geomspace(1e-4, 1, 100)
 _ROUNDING = 1e-9
 
 
-@dataclasses.dataclass(frozen=True)
-class Steps:
-  """The quantities of the proof, at all steps of all targets of one depth.
-
-  Attributes:
-    depth: L.
-    eta: the step size.
-    low: min(lambda_min(Phi), 1).
-    phi: max(lambda_max(Phi), 1).
-    risk: R(t) and R(t + 1).
-    gradient: |nabla_0 R(t)|_F.
-    first: I_1.
-    second: I_2.
-    second_bound: the product of norms that bounds I_2 in the proof.
-    third: I_3.
-  """
-
-  depth: int
-  eta: np.ndarray
-  low: np.ndarray
-  phi: np.ndarray
-  risk: tuple[np.ndarray, np.ndarray]
-  gradient: np.ndarray
-  first: np.ndarray
-  second: np.ndarray
-  second_bound: np.ndarray
-  third: np.ndarray
-
-
-def _norm(matrices: np.ndarray) -> np.ndarray:
-  return np.linalg.norm(matrices, axis=(-1, -2))
-
-
 def inner(left: np.ndarray, right: np.ndarray) -> np.ndarray:
   """The Frobenius inner product, which the proof writes as a dotted circle."""
   return np.sum(left * right, axis=(-1, -2))
 
 
-def measure(
-  targets: np.ndarray, depth: int, options: experiment.Options
-) -> Steps:
-  """Trains by sharing at the step size of Theorem 3, and splits each step."""
-  spectrum = np.linalg.eigvalsh(targets)
-  eta = options.step_scale * theorem3.theorem3_step_size(spectrum, depth)
-  losses, stems = theorem3.share(
-    targets, depth, eta, NUM_STEPS, options.aggregate
-  )
-  stem = stems[:-1]
-  error = np.linalg.matrix_power(stem, depth) - targets
-  gradient = np.linalg.matrix_power(stem, depth - 1) @ error
-  move = -eta[:, None, None] * gradient
-  # Of (W + move)^l: the change, its part linear in the move, and the rest.
-  # By recurrence on l, since their differences would be lost in rounding.
+def expand_power(
+  stem: np.ndarray, move: np.ndarray, depth: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Splits (W + move)^L - W^L.
+
+  By recurrence on L, since the differences would be lost in rounding.
+
+  Returns:
+    All of it, its part that is linear in the move, and the rest.
+  """
   change = linear = rest = np.zeros_like(stem)
-  power = np.broadcast_to(np.eye(targets.shape[-1]), stem.shape)
+  power = np.broadcast_to(np.eye(stem.shape[-1]), stem.shape)
   for _ in range(depth):
     rest = stem @ rest + move @ change
     change = (stem + move) @ change + move @ power
     linear = stem @ linear + move @ power
     power = stem @ power
-  return Steps(
-    depth=depth,
-    eta=eta,
-    low=np.minimum(spectrum[:, 0], 1),
-    phi=np.maximum(spectrum[:, -1], 1),
-    risk=(losses[:-1], losses[1:]),
-    gradient=_norm(gradient),
-    first=inner(linear, error),
-    second=inner(rest, error),
-    second_bound=_norm(rest) * _norm(error),
-    third=inner(change, change) / 2,
-  )
+  return change, linear, rest
 
 
-def ratios(steps: Steps) -> np.ndarray:
-  """Measured over claimed, for each display of the proof, at the worst step.
+def measure(
+  targets: np.ndarray, depth: int, options: experiment.Options
+) -> np.ndarray:
+  """Trains by sharing at the step size of Theorem 3, and splits each step.
 
   Returns:
-    Largest gradient norm over its upper bound, smallest over its lower bound,
+    Measured over claimed for each display of the proof, at the worst step:
+    largest gradient norm over its upper bound, smallest over its lower bound,
     largest relative errors of I_1 and of I_1 + I_2 + I_3, largest bound of I_2
     and largest I_3 over their claimed bounds, and the smallest decrease over
     the claimed decrease.
   """
-  depth, eta, risk = steps.depth, steps.eta, steps.risk[0]
-  root = np.sqrt(2 * risk)
-  share = (depth - 1) / depth
-  step = eta * depth
-  total = steps.first + steps.second + steps.third
-  decrease = risk - steps.risk[1]
+  spectrum = np.linalg.eigvalsh(targets)
+  low, phi = np.minimum(spectrum[:, 0], 1), np.maximum(spectrum[:, -1], 1)
+  eta = options.step_scale * theorem3.theorem3_step_size(spectrum, depth)
+  losses, stems = theorem3.share(
+    targets, depth, eta, NUM_STEPS, options.aggregate
+  )
+  risk, stem = losses[:-1], stems[:-1]
+  error = np.linalg.matrix_power(stem, depth) - targets
+  gradient = np.linalg.matrix_power(stem, depth - 1) @ error
+  change, linear, rest = expand_power(
+    stem, -eta[:, None, None] * gradient, depth
+  )
+  first, second = inner(linear, error), inner(rest, error)
+  third = inner(change, change) / 2
+
+  norm = deep_linear.norm(gradient)
+  root, share, step = np.sqrt(2 * risk), (depth - 1) / depth, eta * depth
+  second_bound = deep_linear.norm(rest) * deep_linear.norm(error)
+  decrease = risk - losses[1:]
+  claimed = (2 * depth - 2) * eta * low**2 * risk
   # The decrease of a loss this small is lost in rounding. A NaN is not.
   settled = risk < 1e-8 * risk[0]
-  gap = np.where(settled, 0, total / -decrease - 1)
-  claimed = (2 * depth - 2) * eta * steps.low**2 * risk
+  gap = np.where(settled, 0, (first + second + third) / -decrease - 1)
   return np.array(
     [
-      np.max(steps.gradient / (steps.phi**share * root)),
-      np.min(steps.gradient / (steps.low**share * root)),
-      np.max(np.abs(steps.first / (step * steps.gradient**2) + 1)),
+      np.max(norm / (phi**share * root)),
+      np.min(norm / (low**share * root)),
+      np.max(np.abs(first / (step * norm**2) + 1)),
       np.max(np.abs(gap)),
-      np.max(steps.second_bound / (step**2 * steps.phi**3 * root**3)),
-      np.max(steps.third / (4 * step**2 * steps.phi**4 * risk)),
+      np.max(second_bound / (step**2 * phi**3 * root**3)),
+      np.max(third / (4 * step**2 * phi**4 * risk)),
       np.min(np.where(settled, np.inf, decrease / claimed)),
     ]
   )
 
 
-def power_ratios(reach: float = 1.0) -> tuple[float, float]:
+def power_ratios() -> tuple[float, float]:
   """Both inequalities on the grid: largest (left - x^L) / (right - x^L).
 
   For the second, the linear term is subtracted from both sides as well.
-
-  Args:
-    reach: the largest y, in units of x / L^2.
   """
   depth = GRID_DEPTHS[:, None, None].astype(float)
   x = GRID_BASES[:, None]
-  y = reach * GRID_SHARES * x / depth**2
+  y = GRID_SHARES * x / depth**2
   # All are divided by x^L, so that nothing on the grid overflows.
   growth = np.expm1(depth * np.log1p(y / x))
   linear = depth * y / x
-  second = (growth - linear) / (depth * y / x) ** 2
+  second = (growth - linear) / linear**2
   return float(np.max(growth / (2 * linear))), float(np.max(second))
 
 
@@ -162,43 +124,41 @@ def run(options: experiment.Options) -> experiment.Outcome:
       for low, high in SPECTRA
     ]
   )
-  table = np.array(
-    [ratios(measure(targets, depth, options)) for depth in DEPTHS]
-  )
+  table = np.array([measure(targets, depth, options) for depth in DEPTHS])
   highest, lowest = table.max(axis=0), table.min(axis=0)
   first_power, second_power = power_ratios()
   source = "proof of Theorem 3"
-  claims = [
-    claims_lib.paper(
-      f"{source}: ‖∇R‖ / (φ^((L-1)/L) √(2R)), worst step"
-    ).at_most(1 + _ROUNDING, highest[0]),
-    claims_lib.paper(
+  found = [
+    claims.paper(f"{source}: ‖∇R‖ / (φ^((L-1)/L) √(2R)), worst step").at_most(
+      1 + _ROUNDING, highest[0]
+    ),
+    claims.paper(
       f"{source}: ‖∇R‖ / (min(λmin, 1)^((L-1)/L) √(2R)), worst step"
     ).at_least(1 - _ROUNDING, lowest[1]),
-    claims_lib.paper(
+    claims.paper(
       f"{source}: ((x+y)^L - x^L) / (2L x^(L-1) y) for y <= x/L², worst of a "
       "grid"
     ).at_most(1.0, first_power),
-    claims_lib.paper(
+    claims.paper(
       f"{source}: ((x+y)^L - x^L - L x^(L-1) y) / (L² x^(L-2) y²) for "
       "y <= x/L², worst of a grid"
     ).at_most(1.0, second_power),
-    claims_lib.paper(
-      f"{source}: I₁ = -ηL ‖∇₀R‖²: largest relative gap"
-    ).at_most(_ROUNDING, highest[2]),
-    claims_lib.derived(
+    claims.paper(f"{source}: I₁ = -ηL ‖∇₀R‖²: largest relative gap").at_most(
+      _ROUNDING, highest[2]
+    ),
+    claims.derived(
       f"{source}: R(t+1) - R(t) = I₁ + I₂ + I₃, printed as <=: largest "
       "relative gap"
     ).at_most(1e-6, highest[3]),
-    claims_lib.derived(
+    claims.derived(
       f"{source}: with φ³ for the printed φ²: product that bounds I₂ / "
       "(2√2 η²L²φ³R^(3/2)), worst step"
     ).at_most(1.0, highest[4]),
-    claims_lib.paper(f"{source}: I₃ / (4η²L²φ⁴R), worst step").at_most(
+    claims.paper(f"{source}: I₃ / (4η²L²φ⁴R), worst step").at_most(
       1.0, highest[5]
     ),
-    claims_lib.paper(
+    claims.paper(
       f"{source}: (R(t) - R(t+1)) / ((2L-2) η min(λmin², 1) R(t)), worst step"
     ).at_least(1 - _ROUNDING, lowest[6]),
   ]
-  return experiment.Outcome(claims)
+  return experiment.Outcome(found)

@@ -1,15 +1,20 @@
-"""`swe doctor` and its kin: what they print, and the exit status."""
+"""`swe doctor`, its cost and TPU: what they print, and the exit status."""
 
 import importlib.util
 import json
+import pathlib
+import subprocess
 
 import pytest
 import yaml
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.commands import doctor
 from swe_tf.commands import doctor_cost
 from swe_tf.commands import doctor_tpu
+from swe_tf.doctor.tpu import depths
+from swe_tf.doctor.tpu import programs
 from tests import tiny
 from tests.studies.finetune import samples
 
@@ -74,6 +79,35 @@ def test_cost_is_printed_and_written(flags, tmp_path, capsys):
   cost = json.loads(path.read_text())
   assert f"{cost['parameters']:,}" in capsys.readouterr().out
   assert cost["phases"]["shared"]["steps"] == tiny.TAU
+
+
+def test_a_program_is_compiled_once(flags, monkeypatch, capsys):
+  asked = []
+
+  def compile_program(command, **unused):
+    asked.append(pathlib.Path(command[3]).read_bytes())
+    report = dict.fromkeys(depths.QUANTITIES, 1.0) | {"seconds": 1.0}
+    return subprocess.CompletedProcess(command, 0, json.dumps(report), "")
+
+  monkeypatch.setattr(programs, "require_compiler", lambda: "fake 1")
+  monkeypatch.setattr(programs.subprocess, "run", compile_program)
+  # The compiler gets a local copy of what is at a URL.
+  output_dir = files.as_path("ram://doctor_tpu")
+  doctor_tpu.run(
+    doctor_tpu.Options(
+      **flags,
+      topology="v5e:2x2",
+      depths=(1,),
+      output_dir=str(output_dir),
+      fit=True,
+    )
+  )
+  output = capsys.readouterr().out
+  assert "micro_batches=1 needs 4 B of 17.2 GB: fits" in output
+  assert "the unshared step is the stock step" in output
+  kept = [path.read_bytes() for path in output_dir.glob("*.hlo_pb")]
+  assert len(asked) == 2 and sorted(asked) == sorted(kept)
+  assert files.read_json(output_dir / "tpu.json")["versions"] == "fake 1"
 
 
 @pytest.mark.slow

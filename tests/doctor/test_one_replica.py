@@ -10,7 +10,7 @@ from tensorflow.python.distribute import tpu_values
 import tf_keras
 
 from swe_tf.doctor.tpu import one_replica
-from swe_tf.doctor.tpu import steps
+from swe_tf.doctor.tpu import step_kinds
 from swe_tf.training import micro_batches
 from tests import tiny
 
@@ -38,13 +38,13 @@ def _operations(config) -> collections.Counter:
   """Returns the operations that 4 replicas trace, in functions too."""
   strategy = one_replica.OneReplicaOfTPUStrategy(4)
   with strategy.scope():
-    step = steps.build_step(steps.SHARED, config)
+    step = step_kinds.build_step(step_kinds.SHARED, config)
 
     @tf.function(autograph=False)
     def run(inputs):
       return strategy.run(step.run, args=(inputs,))
 
-    program = run.get_concrete_function(steps.make_inputs(config, 2))
+    program = run.get_concrete_function(step_kinds.make_inputs(config, 2))
   graph = program.graph.as_graph_def()
   nodes = [
     *graph.node,
@@ -75,8 +75,8 @@ def test_tpu_strategy_leaves_the_loop_to_the_host(monkeypatch):
   stock = tpu_strategy.TPUExtended.tpu_run
   monkeypatch.setattr(one_replica._Extended, "tpu_run", stock)
   with one_replica.OneReplicaOfTPUStrategy(4).scope():
-    loop = steps.build_loop(steps.SHARED, config, num_steps=3)
-    batches = micro_batches.split(steps.make_inputs(config, 4), 2)
+    loop = step_kinds.build_loop(step_kinds.SHARED, config, num_steps=3)
+    batches = micro_batches.split(step_kinds.make_inputs(config, 4), 2)
     graph = loop.run.get_concrete_function(batches).graph.as_graph_def()
   functions = {f.signature.name: f for f in graph.library.function}
   (loop_op,) = [
@@ -92,7 +92,7 @@ def test_tpu_strategy_leaves_the_loop_to_the_host(monkeypatch):
 def test_a_loop_makes_the_updates_of_its_steps(kind, count):
   config = _config({"task": {"micro_batches": count}})
   num_steps = 3
-  inputs = steps.make_inputs(config, num_steps * 8)
+  inputs = step_kinds.make_inputs(config, num_steps * 8)
   batches = micro_batches.split(inputs, num_steps)
 
   def variables_after(build, run):
@@ -109,10 +109,12 @@ def test_a_loop_makes_the_updates_of_its_steps(kind, count):
     for i in range(num_steps):
       function({name: batches[name][i] for name in batches})
 
-  expected = variables_after(lambda: steps.build_step(kind, config), run_steps)
+  expected = variables_after(
+    lambda: step_kinds.build_step(kind, config), run_steps
+  )
   with one_replica.OneReplicaOfTPUStrategy(1).scope():
     looped = variables_after(
-      lambda: steps.build_loop(kind, config, num_steps),
+      lambda: step_kinds.build_loop(kind, config, num_steps),
       lambda loop: loop.run(batches),
     )
   assert len(looped) == len(expected)

@@ -7,11 +7,10 @@ import pytest
 
 from swe_tf import errors
 from swe_tf.configs import cost as cost_lib
+from swe_tf.doctor.tpu import depths as depths_lib
 from swe_tf.doctor.tpu import fit
-from swe_tf.doctor.tpu import lowering
-from swe_tf.doctor.tpu import programs as tpu
-from swe_tf.doctor.tpu import slices
-from swe_tf.doctor.tpu import summary as tpu_summary
+from swe_tf.doctor.tpu import programs
+from swe_tf.doctor.tpu import summary
 from swe_tf.doctor.tpu import topologies
 from tests import tiny
 
@@ -24,97 +23,78 @@ def _config(*layers):
   )
 
 
-@pytest.mark.parametrize(
-  "name, replicas",
-  [
-    ("v2:2x2", 8),
-    ("v3:2x2", 8),
-    ("v4:2x2x1", 4),
-    ("v4:2x2x4", 16),
-    ("v5e:2x2", 4),
-    ("v5e:4x4", 16),
-    ("v5p:2x2x1", 4),
-    ("v6e:2x2", 4),
-  ],
-)
-def test_topologies(name, replicas):
-  assert topologies.parse(name).replicas == replicas
-
-
-@pytest.mark.parametrize("name", ["v5e", "v5e:2x2x1", "v4:2x2", "v9:2x2", ""])
-def test_a_topology_that_is_none(name):
-  with pytest.raises(errors.UsageError, match="--topology"):
-    topologies.parse(name)
+def test_topologies():
+  for name, replicas in {"v2:2x2": 8, "v4:2x2x4": 16, "v5e:4x4": 16}.items():
+    assert topologies.parse(name).replicas == replicas
+  for name in ("v5e", "v5e:2x2x1", "v4:2x2", "v9:2x2", ""):
+    with pytest.raises(errors.UsageError, match="topology .* is not known"):
+      topologies.parse(name)
 
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
   monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
   with pytest.raises(errors.UsageError, match=r"swe-tf\[tpu-check\]"):
-    tpu.require_compiler()
+    programs.require_compiler()
 
 
-def test_what_cannot_be_compiled_is_told_first():
+def test_what_cannot_be_compiled_is_refused():
   config = _config({"task": {"sharing": {"unit_size": 2}}})
-  topology = topologies.parse("v5e:2x2")
-  tpu.check(config, topology, [2, 4, 6])
-  tpu.check(config, topology, [2, 4])
+  depths_lib.check(config, [2, 4, 6])
+  depths_lib.check(config, [2, 4])
   for depths in ([2, 4, 6, 8], [1, 2, 3], [4, 2, 6], [0]):
-    with pytest.raises(errors.UsageError, match="--depths"):
-      tpu.check(config, topology, depths)
+    with pytest.raises(errors.UsageError, match="multiples of unit_size .2."):
+      depths_lib.check(config, depths)
+  programs.check_batch(config, topologies.parse("v5e:2x2"))
   with pytest.raises(errors.UsageError, match="global_batch_size"):
-    tpu.check(config, topologies.parse("v5e:4x4"), [2])
+    programs.check_batch(config, topologies.parse("v5e:4x4"))
+  # The config may be locked.
+  assert depths_lib.num_layers(depths_lib.at_depth(config, 2)) == 2
+  assert depths_lib.num_layers(config) == 6
 
 
-def test_another_depth_of_a_config_that_is_locked():
-  config = _config()
-  other = lowering.at_depth(config, 3)
-  assert other.task.model.encoder.get().num_layers == 3
-  assert config.task.model.encoder.get().num_layers == 6
-
-
-def test_a_bend_in_the_line_is_told():
+def test_a_bend_in_the_line_is_measured():
   reports = {
-    depth: dict.fromkeys(tpu.QUANTITIES, depth**2) for depth in (2, 3, 4)
+    depth: dict.fromkeys(depths_lib.QUANTITIES, depth**2) for depth in (2, 3, 4)
   }
-  found = tpu.extrapolate(reports, 6)["flops"]
+  found = depths_lib.extrapolate(reports, 6)["flops"]
   assert found.value == 4 + 6 * 4
   assert found.deviation == pytest.approx(-0.1)
-  assert tpu.extrapolate(reports, 3)["flops"] == tpu.Estimate(9)
+  assert depths_lib.extrapolate(reports, 3)["flops"] == depths_lib.Estimate(9)
   del reports[3]
-  assert tpu.extrapolate(reports, 6)["flops"] == tpu.Estimate(found.value)
-  told = tpu_summary.how_far_from_a_line({"stock": {}}, [2, 4])
-  assert "unchecked" in told
+  assert depths_lib.extrapolate(reports, 6)["flops"].deviation is None
+  said = summary.how_far_from_a_line({"stock": {}}, [2, 4])
+  assert "unchecked" in said
 
 
 def test_the_table_says_nothing_where_there_is_no_line():
   def of(size, temporaries):
     reports = {
-      depth: dict.fromkeys(tpu.QUANTITIES, size * depth)
+      depth: dict.fromkeys(depths_lib.QUANTITIES, size * depth)
       | {"outputs": 1 + (depth > 4), "temporaries": at}
       for depth, at in zip((3, 4, 5), temporaries)
     }
-    return tpu.extrapolate(reports, 24)
+    return depths_lib.extrapolate(reports, 24)
 
   found = {
     "stock": of(100, (0, 0, 0)),
     "shared": of(25, (90, 0, 0)),
     "unshared": of(100, (0, 0, 0)),
   }
-  table = tpu_summary.make_table(found, topologies.parse("v4:2x2x1"), "")
+  table = summary.make_table(found, topologies.parse("v4:2x2x1"), "")
   cells = [list(column.cells) for column in table.columns]
   rows = {label: rest for label, *rest in zip(*cells)}
   assert rows["fits"] == ["yes", "?", "yes", ""]
   assert rows["peak memory"][1:] == ["?", rows["peak memory"][0], ""]
   assert rows["temporaries"] == ["0 B", "?", "0 B", ""]
   assert rows["all-reduce"][-1] == "0.2500"
-  assert "--depths" in tpu_summary.how_far_from_a_line(found, (3, 4, 5))
+  assert "larger depths" in summary.how_far_from_a_line(found, (3, 4, 5))
   del found["shared"]
-  assert "--depths" not in tpu_summary.how_far_from_a_line(found, (3, 4, 5))
+  assert "larger depths" not in summary.how_far_from_a_line(found, (3, 4, 5))
 
 
 def _reports(peak, kind):
   """Returns reports of a step whose memory does not depend on its depth."""
-  parts = dict.fromkeys(tpu.QUANTITIES, 0) | {"temporaries": peak}
+  parts = dict.fromkeys(depths_lib.QUANTITIES, 0) | {"temporaries": peak}
   return {kind: {3: parts, 4: parts, 5: parts}}
 
 
@@ -135,7 +115,7 @@ def test_the_fewest_micro_batches_that_fit():
   count, reports = fit.fewest(config, topology, 6, compile_steps, said.append)
   assert count == 3 and set(reports) == {"stock", "shared", "unshared"}
   assert reports["stock"] == _reports(10 * 2**30, "stock")["stock"]
-  # Of 12 sequences a replica; nothing after a step that does not fit.
+  # Of 12 sequences per replica; nothing after a step that does not fit.
   assert tried == [
     (1, "stock"),
     (2, "stock"),
@@ -147,26 +127,23 @@ def test_the_fewest_micro_batches_that_fit():
   assert "the shared step is too large" in said[1]
   assert "micro_batches=3 needs 14.3 GB of 17.2 GB: fits" in said[-1]
 
-  assert fit.numbers(config, topology.replicas) == [1, 2, 3, 4, 6, 12]
-
   def run(compiled):
-    fit.fewest(
-      config, topology, 6, lambda _, kinds: compiled, lambda message: None
-    )
+    fit.fewest(config, topology, 6, lambda _, kinds: compiled, said.append)
 
   with pytest.raises(errors.Failed, match="not even one sequence"):
     run(_reports(2**40, "stock"))
   bent = _reports(100, "stock")
   bent["stock"][4] = bent["stock"][4] | {"temporaries": 1000}
-  with pytest.raises(errors.Failed, match="--depths"):
+  with pytest.raises(errors.Failed, match="not linear in the depths 3, 4, 5"):
     run(bent)
 
 
 def test_several_slices_need_fewer_micro_batches():
   topology = topologies.parse("v5e:2x2")
   config = _config({"task": {"train_data": {"global_batch_size": 48}}})
-  assert not slices.advice(config, topology)
-  first, *rest = slices.advice(fit.with_micro_batches(config, 6), topology)
+  assert not fit.advise_slices(config, topology)
+  config = fit.with_micro_batches(config, 6)
+  first, *rest = fit.advise_slices(config, topology)
   assert "cost model only" in first
   assert [line.rsplit("=", 1)[1] for line in rest] == ["3", "2", "1"]
   assert [line.split()[0] for line in rest] == ["2", "3", "6"]
@@ -180,22 +157,23 @@ def test_the_real_compiler_confirms_the_cost_model(tmp_path):
   config = _config({"runtime": {"mixed_precision_dtype": "bfloat16"}})
   topology = topologies.parse("v5e:2x2")
   said = []
-  reports = tpu.compile_steps(
-    config, topology, [2, 3, 4], pathlib.Path(tmp_path), jobs=2, say=said.append
-  )
+
+  def compile_steps():
+    return programs.compile_steps(
+      config, topology, [2, 3, 4], pathlib.Path(tmp_path), 2, said.append
+    )
+
+  reports = compile_steps()
   assert reports["unshared"] == reports["stock"]
-  cost = cost_lib.estimate(config)
-  for kind, phase in cost.phases.items():
-    found = tpu.extrapolate(reports[kind], 6)
+  found = {
+    kind: depths_lib.extrapolate(reports[kind], 6)
+    for kind in ("stock", "shared", "unshared")
+  }
+  for kind, phase in cost_lib.estimate(config).phases.items():
     # Beside the gradients: total and count of two metrics.
-    assert found["all_reduce"].value == phase.all_reduce_bytes + 4 * 4
-    assert found["all_reduce"].deviation == 0.0
-  assert (
-    tpu.extrapolate(reports["shared"], 6)["peak"].value
-    <= tpu.extrapolate(reports["stock"], 6)["peak"].value
-  )
-  compiled = sum("compiled" in text for text in said)
-  tpu.compile_steps(
-    config, topology, [2, 3, 4], pathlib.Path(tmp_path), jobs=2, say=said.append
-  )
-  assert compiled == sum("compiled" in text for text in said), "kept reports"
+    assert found[kind]["all_reduce"].value == phase.all_reduce_bytes + 4 * 4
+    assert found[kind]["all_reduce"].deviation == 0.0
+  assert found["shared"]["peak"].value <= found["stock"]["peak"].value
+  said.clear()
+  compile_steps()
+  assert not any("compiled" in text for text in said), "kept reports"

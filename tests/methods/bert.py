@@ -5,7 +5,7 @@ import tensorflow as tf
 import tf_keras
 
 from official.nlp.tasks import masked_lm
-from swe_tf.doctor.tpu import steps
+from swe_tf.doctor.tpu import step_kinds
 from tests import tiny
 
 _HEAD = {"inner_dim": 6, "num_classes": 2, "name": "next_sentence"}
@@ -37,7 +37,7 @@ def randomize(model, seed=0):
 
 def batch(config, seed=0):
   tf_keras.utils.set_random_seed(seed)
-  return steps.make_inputs(config)
+  return step_kinds.make_inputs(config)
 
 
 def gradients(model, inputs):

@@ -19,6 +19,7 @@ from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
 from swe_tf.theory import experiment
 from swe_tf.theory import figure2
+from swe_tf.theory import optimizer_check
 from swe_tf.theory import plots
 from swe_tf.theory import proposition1
 from swe_tf.theory import regression
@@ -76,13 +77,6 @@ def _panel():
   return plots.panels(1)[1][0]
 
 
-def _run_optimizer_check(options):
-  # Loads TensorFlow, which no other mutation needs.
-  from swe_tf.theory import optimizer_check
-
-  return optimizer_check.run(options)
-
-
 _SHORT_FACT3 = (
   (theorem3, "FACT3_DEPTHS", (2,)),
   (theorem3, "FACT3_STEPS", 2000),
@@ -123,7 +117,7 @@ PRESCRIBED = part(
 FREE = part(lambda options: depth.free(options.step_scale, _panel()))
 CONTROL = part(control.run, _FEW_TARGETS)
 OPTIMIZER = part(
-  _run_optimizer_check,
+  optimizer_check.run,
   (figure2, "NUM_LAYERS", 12),
   (figure2, "NUM_SAMPLES", 8),
   (figure2, "NUM_STEPS", 40),
@@ -147,6 +141,7 @@ SLOW = {"aggregate": scaled(np.mean, 0.25)}
 HALF_IDENTITY = wrong_factor(deep_linear, "identity", 0.5)
 
 
+_train = optimizer_check.train
 _shared_solution = regression.shared_solution
 _positive_definite = deep_linear.positive_definite
 _share = theorem3.share
@@ -197,3 +192,13 @@ def near_one(num_layers, eigenvalue):
   """The ratio of I_2 at an eigenvalue near 1, where phi^2 is phi^3."""
   del eigenvalue
   return _second_order_ratio(num_layers, 1.01)
+
+
+def untied_after(untie_step):
+  """Training by the optimizer, untied after another step than asked for."""
+
+  def train(layers, loss, schedule):
+    other = dataclasses.replace(schedule, untie_step=untie_step)
+    return _train(layers, loss, other)
+
+  return train

@@ -4,6 +4,7 @@ import numpy as np
 
 from swe_tf.theory import control
 from swe_tf.theory import deep_linear
+from swe_tf.theory import optimizer_check
 from swe_tf.theory import spectral
 from swe_tf.theory import theorem3
 from swe_tf.theory import theorem3_proof
@@ -139,4 +140,14 @@ MUTATIONS = {
     ),
     options=mutants.SUM,
   ),
+  **{
+    f"optimizer_untied_after_{step}_for_15": mutants.Mutation(
+      mutants.OPTIMIZER,
+      (
+        "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l",
+      ),
+      ((optimizer_check, "train", mutants.untied_after(step)),),
+    )
+    for step in (14, 16)
+  },
 }

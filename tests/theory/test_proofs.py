@@ -7,10 +7,8 @@ import numpy as np
 from swe_tf.theory import control
 from swe_tf.theory import decomposition
 from swe_tf.theory import deep_linear
-from swe_tf.theory import experiment
 from swe_tf.theory import regression
 from swe_tf.theory import theorem2_proof
-from swe_tf.theory import theorem3
 from swe_tf.theory import theorem3_proof
 
 
@@ -53,13 +51,12 @@ class ProofsTest(parameterized.TestCase):
     np.testing.assert_allclose(theorem2_proof.imbalance(layers), 3 * np.sqrt(2))
 
   def test_parts_of_a_step_are_those_of_the_binomial(self):
-    target = np.array([[[2.0]]])
-    steps = theorem3_proof.measure(target, 3, experiment.Options())
-    eta = theorem3.theorem3_step_size(np.array([[2.0]]), 3)[0]
-    # At W_0 = 1 the error is -1, and so is the gradient.
-    self.assertAlmostEqual(steps.first[0, 0], -3 * eta)
-    self.assertAlmostEqual(steps.second[0, 0], -3 * eta**2 - eta**3)
-    self.assertAlmostEqual(steps.third[0, 0], ((1 + eta) ** 3 - 1) ** 2 / 2)
+    change, linear, rest = theorem3_proof.expand_power(
+      np.array([[2.0]]), np.array([[0.1]]), 3
+    )
+    self.assertAlmostEqual(change[0, 0], 2.1**3 - 2**3)
+    self.assertAlmostEqual(linear[0, 0], 3 * 2**2 * 0.1)
+    self.assertAlmostEqual(rest[0, 0], 3 * 2 * 0.1**2 + 0.1**3)
 
   def test_steps_to_train(self):
     losses = np.array([[1.0, 2.0, 1.0], [0.5, 1e-6, 0.1], [0.0, 0.0, 0.1]])

@@ -9,6 +9,7 @@ its own process, which imports no TensorFlow.
 """
 
 import json
+import math
 import os
 import re
 import sys
@@ -27,18 +28,6 @@ _ENVIRONMENT = {
 _COLLECTIVES = (
   "all-reduce|all-gather|reduce-scatter|collective-permute|all-to-all"
 )
-_WIDTHS = {
-  "f64": 8,
-  "s64": 8,
-  "u64": 8,
-  "f32": 4,
-  "s32": 4,
-  "u32": 4,
-  "bf16": 2,
-  "f16": 2,
-  "s16": 2,
-  "u16": 2,
-}
 
 
 def compile_module(hlo: bytes, topology: str, replicas: int, options):
@@ -96,11 +85,10 @@ def collectives(hlo_text: str) -> dict[str, dict[str, int]]:
   ):
     entry = found.setdefault(kind, {"count": 0, "bytes": 0})
     entry["count"] += 1
-    for dtype, dimensions in re.findall(r"(\w+)\[([\d,]*)\]", shape):
-      size = _WIDTHS.get(dtype, 1)
-      for dimension in filter(None, dimensions.split(",")):
-        size *= int(dimension)
-      entry["bytes"] += size
+    # A type is a letter or two and its bits; `pred` takes a byte.
+    for bits, dimensions in re.findall(r"[a-z]+(\d*)\w*\[([\d,]*)\]", shape):
+      sides = map(int, filter(None, dimensions.split(",")))
+      entry["bytes"] += math.prod(sides) * int(bits or 8) // 8
   return found
 
 

@@ -5,26 +5,17 @@ and the first that fits is the answer. A number is rejected at the first step
 that does not fit; the stock step, which needs the most memory, comes first.
 """
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+import math
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
-from swe_tf.doctor import units_of_measure as show
-from swe_tf.doctor.tpu import programs as tpu
-from swe_tf.doctor.tpu import steps
+from swe_tf.configs import cost as cost_lib
+from swe_tf.doctor import findings
+from swe_tf.doctor.tpu import depths as depths_lib
+from swe_tf.doctor.tpu import programs
+from swe_tf.doctor.tpu import step_kinds
 from swe_tf.doctor.tpu import topologies
-
-# The compiler's reports, by kind of step and depth.
-Reports = Mapping[str, Mapping[int, Mapping[str, Any]]]
-
-
-class CompileSteps(Protocol):
-  """Compiles steps of an experiment; see `tpu.compile_steps`."""
-
-  def __call__(
-    self, config: cfg.ExperimentConfig, *, kinds: list[str]
-  ) -> Reports: ...
 
 
 def with_micro_batches(
@@ -34,68 +25,48 @@ def with_micro_batches(
   return config.replace(task={"micro_batches": count})
 
 
-def numbers(config: cfg.ExperimentConfig, replicas: int) -> list[int]:
-  """Returns every possible number of micro-batches on a replica."""
-  sequences = config.task.train_data.global_batch_size // replicas
-  return [n for n in range(1, sequences + 1) if sequences % n == 0]
-
-
-def peak(reports: Reports, layers: int) -> float | None:
-  """Returns the memory of the largest step at the full depth.
-
-  Args:
-    reports: See `tpu.compile_steps`.
-    layers: The full depth.
-
-  Returns:
-    The memory in bytes, infinite if a step was too large for the compiler; None
-    if the memory is not linear in the depth.
-  """
-  if any(
-    "too_large" in each for by in reports.values() for each in by.values()
-  ):
-    return float("inf")
-  peaks = [tpu.extrapolate(by, layers)["peak"] for by in reports.values()]
-  if not all(each.holds for each in peaks):
-    return None
-  return max(each.value for each in peaks)
+def divisors(number: int) -> list[int]:
+  """Returns the divisors, from 1 up."""
+  return [n for n in range(1, number + 1) if number % n == 0]
 
 
 def fewest(
   config: cfg.ExperimentConfig,
   topology: topologies.Topology,
   layers: int,
-  compile_steps: CompileSteps,
-  say: tpu.Say,
-) -> tuple[int, Reports]:
+  compile_steps: Callable[..., programs.Reports],
+  say: programs.Say,
+) -> tuple[int, programs.Reports]:
   """Returns the fewest micro-batches that fit, and the reports of their steps.
 
   Args:
     config: The experiment; its `task.micro_batches` is ignored.
     topology: The TPU.
     layers: The full depth.
-    compile_steps: Compiles steps of an experiment.
+    compile_steps: Returns the reports of `kinds` of steps of an experiment.
     say: Progress callback.
 
   Raises:
     Failed: If no number fits, or the memory cannot be extrapolated.
   """
   hbm = topology.generation.hbm
-  for count in numbers(config, topology.replicas):
+  sequences = config.task.train_data.global_batch_size // topology.replicas
+  for count in divisors(sequences):
     cut = with_micro_batches(config, count)
-    reports: dict[str, Any] = {}
-    needs = 0.0
-    for kind in steps.KINDS:
+    reports: programs.Reports = {}
+    peak = 0.0
+    for kind in step_kinds.KINDS:
       reports |= compile_steps(cut, kinds=[kind])
-      needs = _require_peak(reports, layers, count)
-      if needs > hbm:
+      peak = max(peak, _peak(reports[kind], layers, count))
+      if peak > hbm:
         break
-    size = "more" if needs == float("inf") else show.size(needs)
+    needs = findings.size(peak) if math.isfinite(peak) else "more"
+    verdict = f"the {kind} step is too large" if peak > hbm else "fits"
     say(
-      f"task.micro_batches={count} needs {size} of {show.size(hbm)}: "
-      + (f"the {kind} step is too large" if needs > hbm else "fits")
+      f"task.micro_batches={count} needs {needs} of {findings.size(hbm)}: "
+      f"{verdict}"
     )
-    if needs <= hbm:
+    if peak <= hbm:
       return count, reports
   raise errors.Failed(
     f"not even one sequence at a time fits {topology.name}; use a TPU with "
@@ -103,12 +74,44 @@ def fewest(
   )
 
 
-def _require_peak(reports: Reports, layers: int, count: int) -> float:
-  """Returns the memory of the largest step, or raises `Failed`."""
-  needs = peak(reports, layers)
-  if needs is None:
+def _peak(by_depth, layers: int, count: int) -> float:
+  """Returns a step's memory; infinity if it was too large to be compiled."""
+  if any("too_large" in report for report in by_depth.values()):
+    return math.inf
+  peak = depths_lib.extrapolate(by_depth, layers)["peak"]
+  if not peak.holds:
     raise errors.Failed(
       f"the memory of {layers} layers with task.micro_batches={count} is not "
-      "linear in these depths; compile deeper models with --depths"
+      f"linear in the depths {', '.join(map(str, by_depth))}; choose larger "
+      "depths"
     )
-  return needs
+  return peak.value
+
+
+def advise_slices(
+  config: cfg.ExperimentConfig, topology: topologies.Topology
+) -> list[str]:
+  """Returns a line for each number of slices that saves micro-batches.
+
+  With twice as many slices a replica has half the sequences, so half as many
+  micro-batches have the size that fits.
+
+  Args:
+    config: The experiment, with the micro-batches that fit one slice.
+    topology: The slice.
+  """
+  count = config.task.micro_batches
+  if count == 1:
+    return []
+  payloads = ", ".join(
+    f"{findings.size(phase.all_reduce_bytes)} {name}"
+    for name, phase in cost_lib.estimate(config).phases.items()
+  )
+  return [
+    "several slices, by the cost model only (nothing was compiled for them); "
+    f"each step all-reduces between slices: {payloads}",
+    *(
+      f"  {n} slices of {topology.name}: task.micro_batches={count // n}"
+      for n in divisors(count)[1:]
+    ),
+  ]

@@ -5,24 +5,24 @@ from collections.abc import Mapping, Sequence
 from rich import table as rich_table
 
 from swe_tf.configs import cost as cost_lib
-from swe_tf.doctor import units_of_measure as show
-from swe_tf.doctor.tpu import programs as tpu
-from swe_tf.doctor.tpu import steps
+from swe_tf.doctor import findings
+from swe_tf.doctor.tpu import depths as depths_lib
+from swe_tf.doctor.tpu import step_kinds
 from swe_tf.doctor.tpu import topologies
 
 _ROWS = {
-  "peak": ("peak memory", show.size),
-  "arguments": ("arguments", show.size),
-  "temporaries": ("temporaries", show.size),
-  "flops": ("flops", show.flops),
-  "bytes": ("bytes", show.size),
-  "all_reduce": ("all-reduce", show.size),
+  "peak": ("peak memory", findings.size),
+  "arguments": ("arguments", findings.size),
+  "temporaries": ("temporaries", findings.size),
+  "flops": ("flops", lambda count: f"{count / 1e12:.4g} TFLOP"),
+  "bytes": ("bytes", findings.size),
+  "all_reduce": ("all-reduce", findings.size),
 }
 _UNKNOWN = "?"
 
 
 def make_table(
-  found: Mapping[str, Mapping[str, tpu.Estimate]],
+  found: Mapping[str, Mapping[str, depths_lib.Estimate]],
   topology: topologies.Topology,
   title: str,
 ) -> rich_table.Table:
@@ -37,7 +37,7 @@ def make_table(
   table.add_row("fits", *(fits(found[kind]["peak"]) for kind in found), "")
   for name, (label, render) in _ROWS.items():
     row = {kind: found[kind][name] for kind in found}
-    stock, shared = row[steps.STOCK], row[steps.SHARED]
+    stock, shared = row[step_kinds.STOCK], row[step_kinds.SHARED]
     # A small model may need no temporaries outside the chip's caches.
     ratio = (
       f"{shared.value / stock.value:.4f}"
@@ -75,14 +75,14 @@ def how_far_from_a_line(found, depths: Sequence[int]) -> str:
     return text
   return (
     f"{text}. What is off by more than 5% is not linear, and is shown as "
-    f"{_UNKNOWN}: compile deeper models with --depths"
+    f"{_UNKNOWN}: choose larger depths"
   )
 
 
 def against_cost_model(config, found, replicas: int) -> str:
   """Describes how far the compiler's counts are from `swe doctor cost`."""
   cost = cost_lib.estimate(config)
-  counted = found[steps.STOCK]["flops"].value
+  counted = found[step_kinds.STOCK]["flops"].value
   payloads = {
     kind: found[kind]["all_reduce"].value / phase.all_reduce_bytes - 1
     for kind, phase in cost.phases.items()

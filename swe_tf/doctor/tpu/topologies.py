@@ -67,7 +67,7 @@ def parse(name: str) -> Topology:
   sides = [int(side) for side in match[2].split("x")] if match else []
   if generation is None or len(sides) != generation.dimensions:
     raise errors.UsageError(
-      f"--topology={name} is not a known topology, such as v2:2x2, v3:2x2, "
+      f"topology ({name}) is not known; use one such as v2:2x2, v3:2x2, "
       "v4:2x2x1, v4:2x2x4, v5e:2x2, v5e:4x4, v5p:2x2x1 or v6e:2x2."
     )
   return Topology(name, generation, math.prod(sides))

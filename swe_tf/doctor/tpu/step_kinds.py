@@ -1,0 +1,176 @@
+"""The three kinds of training step: stock, shared and unshared.
+
+Builds the real step of an experiment, with its model, loss, metrics and
+optimizer, to compile, count or time it. Training itself does not use this.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from official.core import base_trainer
+from official.core import config_definitions as cfg
+from official.core import train_utils
+from official.nlp.tasks import masked_lm as stock_masked_lm
+from swe_tf.configs import cost
+from swe_tf.methods import plans
+from swe_tf.modeling import registry
+from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import plan as plan_lib
+from swe_tf.tasks import masked_lm
+
+STOCK, SHARED, UNSHARED = KINDS = ("stock", "shared", "unshared")
+
+Inputs = Mapping[str, tf.Tensor]
+_NO_DATASET = object()  # For None the trainer would build one.
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+  """A training step, not yet compiled, and what it works on.
+
+  Attributes:
+    run: Makes one update from a batch, in a replica context.
+    model: The model.
+    optimizer: The optimizer.
+    plan: The ties; None for the stock step, which has none.
+  """
+
+  run: Callable[[Inputs], Any]
+  model: tf_keras.Model
+  optimizer: Any
+  plan: plan_lib.SharingPlan | None
+
+
+class _WithoutData(masked_lm.SharedMaskedLMTask):
+  """The task, for a step that gets its batches from elsewhere."""
+
+  def check_data(self) -> None:
+    pass
+
+  def require_method(self, optimizer) -> None:
+    """Accepts the bare optimizer of a stock step too."""
+
+
+def make_inputs(
+  config: cfg.ExperimentConfig, batch_size: int | None = None
+) -> dict[str, tf.Tensor]:
+  """Returns a batch of random tokens, with the shapes of the real ones.
+
+  Args:
+    config: The experiment.
+    batch_size: The number of sequences; by default the global batch.
+  """
+  data = config.task.train_data
+  batch_size = batch_size or data.global_batch_size
+  predictions = cost.predictions_per_sequence(data)
+  encoder = registry.require_encoder(config.task.as_dict())
+  ids = tf.random.uniform(
+    [batch_size, data.seq_length], 0, encoder.vocab_size, tf.int32
+  )
+  return dict(
+    input_word_ids=ids,
+    input_mask=tf.ones_like(ids),
+    input_type_ids=tf.zeros_like(ids),
+    masked_lm_positions=tf.tile([tf.range(predictions)], [batch_size, 1]),
+    masked_lm_ids=ids[:, :predictions],
+    masked_lm_weights=tf.ones([batch_size, predictions]),
+  )
+
+
+def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
+  """Builds the model, the optimizer and the step of one kind.
+
+  Args:
+    kind: `stock` is Model Garden's task with the bare optimizer of the config;
+      only the encoder is ours. Model Garden has no micro-batches: with them it
+      is the step of `task.sharing.mode=none`. `shared` and `unshared` are the
+      phases of SWE with the units of `config.task.sharing`.
+    config: The experiment.
+
+  Returns:
+    The step; a shared one has its weights tied.
+  """
+  task, model, optimizer, plan = _build(kind, config)
+  metrics = task.build_metrics(training=True)
+
+  def run(inputs: Inputs):
+    return task.train_step(
+      inputs, model=model, optimizer=optimizer, metrics=metrics
+    )["loss"]
+
+  return Step(run, model, optimizer, plan)
+
+
+def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
+  """Builds Model Garden's own loop around the step of one kind.
+
+  It is the function that the trainer of a run calls, with the metrics and the
+  step counter. Batches given up front replace the data iterator, which belongs
+  to the host.
+
+  Args:
+    kind: See `build_step`.
+    config: The experiment.
+    num_steps: The number of steps in a loop.
+
+  Returns:
+    As `build_step`, except that `run` is compiled, is called in the
+    cross-replica context, and takes several batches, [batches, ...], which the
+    steps use in turn.
+  """
+  task, model, optimizer, plan = _build(kind, config)
+  trainer = base_trainer.Trainer(
+    config,
+    task,
+    model,
+    optimizer,
+    evaluate=False,
+    train_dataset=_NO_DATASET,
+  )
+  loop = trainer.create_train_loop_fn()
+
+  @tf.function(jit_compile=True, autograph=False)
+  def run(batches: Inputs) -> None:
+    loop(_BatchOfStep(batches, trainer.global_step), tf.constant(num_steps))
+
+  return Step(run, model, optimizer, plan)
+
+
+class _BatchOfStep:
+  """Stands in for the data iterator: cycles through batches by the step."""
+
+  def __init__(self, batches: Inputs, step: tf.Variable):
+    self._batches = batches
+    self._step = step
+
+  def __next__(self) -> Inputs:
+    step = tf.cast(self._step, tf.int32)
+    return tf.nest.map_structure(
+      lambda batches: batches[step % batches.shape[0]], self._batches
+    )
+
+
+def _build(kind: str, config: cfg.ExperimentConfig):
+  """Returns the task, the model, the optimizer and the plan, if any."""
+  task = _WithoutData(config.task)
+  model = task.build_model()
+  optimizer = train_utils.create_optimizer(task, config)
+  if kind == STOCK:
+    if config.task.micro_batches == 1:
+      task = stock_masked_lm.MaskedLMTask(config.task)
+    return task, model, optimizer, None
+  blocks = plans.find_repeated_blocks(model)
+  plan = plans.make_sharing_plan(blocks, config.task.sharing)
+  optimizer = optimizer_lib.SharedWeightsOptimizer(
+    optimizer,
+    plan,
+    untie_step=0 if kind == UNSHARED else None,
+    cosine_interval=config.trainer.summary_interval,
+  )
+  if kind == SHARED:
+    plan.tie_weights()
+  return task, model, optimizer, plan

@@ -1,1 +1,0 @@
-"""What the code before the great refactoring wrote, and what made it."""
