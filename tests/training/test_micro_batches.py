@@ -14,7 +14,7 @@ import tf_keras
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf.training import micro_batches
-from swe_tf.training import resumable
+from swe_tf.training import resume
 from tests import tiny
 from tests.sharing import toy
 from tests.studies.finetune import samples
@@ -287,7 +287,7 @@ class SumOverTest(tf.test.TestCase):
     self.assertAllClose(terms["loss"], whole["loss"])
 
   def test_every_part_has_its_own_dropout(self):
-    with resumable.dropout_with_state():
+    with resume.dropout_with_state():
       dropout = tf_keras.layers.Dropout(0.5)
 
     @tf.function
