@@ -37,6 +37,7 @@ def run(options: Options) -> None:
   """Parses, checks what can be checked without a model, and runs."""
   early.check_run(options)
   # TensorFlow takes seconds to import.
+  from official.common import registry_imports  # noqa: F401 (registers)
   from swe_tf import registry  # noqa: F401 (registers)
   from swe_tf.configs import experiment
   from swe_tf.configs import parsing

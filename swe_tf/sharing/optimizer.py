@@ -84,35 +84,22 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         step has to be recompiled when `is_warming_up` ends.
       name: The name of the optimizer.
     """
-    if untie_step is not None and untie_step < 0:
-      raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
     if shared_learning_rate_scale <= 0.0:
       raise errors.UsageError(
         f"shared_learning_rate_scale ({shared_learning_rate_scale}) must be "
         "above 0."
       )
-    if untie_warmup_steps < 0:
+    if min(untie_step or 0, untie_warmup_steps) < 0:
       raise errors.UsageError(
-        f"untie_warmup_steps ({untie_warmup_steps}) must not be < 0."
+        f"untie_step ({untie_step}) and untie_warmup_steps "
+        f"({untie_warmup_steps}) must not be < 0."
       )
     super().__init__(inner_optimizer, name=name)
     self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
-    with tf.init_scope():
-      self._untied_at = tf.Variable(
-        0 if untie_step == 0 else _NOT_YET,
-        dtype=tf.int64,
-        trainable=False,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-        name="untied_at",
-      )
-      self._groups = tf.Variable(
-        plan.groups,
-        dtype=tf.int64,
-        trainable=False,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-        name="groups",
-      )
+    # The phase is data: a resumed run finds it in the checkpoint.
+    self._untied_at = _state(0 if untie_step == 0 else _NOT_YET, "untied_at")
+    self._groups = _state(plan.groups, "groups")
     self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
     self._shared_scale = shared_learning_rate_scale
     self._warmup_steps = untie_warmup_steps
@@ -317,6 +304,18 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def variables(self):
     return [*super().variables, self._untied_at, self._groups]
+
+
+def _state(value, name: str) -> tf.Variable:
+  """Makes a variable for the checkpoint that only the host changes."""
+  with tf.init_scope():
+    return tf.Variable(
+      value,
+      dtype=tf.int64,
+      trainable=False,
+      aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+      name=name,
+    )
 
 
 def _assign_stem(stem: tf.Variable, branches: list[tf.Variable]) -> None:

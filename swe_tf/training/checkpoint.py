@@ -102,13 +102,7 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
   """
   if not path:
     return
-  found = checkpoint_files.find(path, "task.init_checkpoint")
-  if path == found != checkpoint_files.for_model_garden(found):
-    raise errors.UsageError(
-      f"task.init_checkpoint={path}: in ram://, name the directory of the "
-      "checkpoint."
-    )
-  check_fits(found, **items)
+  check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):

@@ -324,11 +324,12 @@ class CompiledStepTest(tf.test.TestCase):
       return total // strategy.num_replicas_in_sync
 
     everything = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
-    tied = plan.parameters_per_unit * plan.num_units
+    per_unit = sum(int(np.prod(stem.shape)) for stem in plan.stems)
+    tied = per_unit * plan.num_units
     shared = bytes_of_a_step()
     optimizer.untie()
     unshared = bytes_of_a_step()
-    self.assertEqual(shared, 4 * (everything - tied + plan.parameters_per_unit))
+    self.assertEqual(shared, 4 * (everything - tied + per_unit))
     self.assertEqual(unshared, 4 * everything)
 
 
