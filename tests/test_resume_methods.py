@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from swe_tf.sharing import adaptive
 from tests import tiny
 
 _STEPS = 10
@@ -143,7 +142,7 @@ class ResumeTest(tf.test.TestCase, parameterized.TestCase):
 def _decisions(trainer):
   """Returns what a rule decided, or found in the checkpoint as decided."""
   rule = trainer._phases.state.get("untie_rule")  # pylint: disable=protected-access
-  return rule.decisions if isinstance(rule, adaptive.RememberingRule) else []
+  return getattr(rule, "decisions", [])
 
 
 if __name__ == "__main__":

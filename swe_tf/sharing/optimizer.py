@@ -95,7 +95,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         f"({untie_warmup_steps}) must not be < 0."
       )
     super().__init__(inner_optimizer, name=name)
-    self._plan = self._no_dependency(plan)
+    self._whole_plan = self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
     # The phase is data: a resumed run finds it in the checkpoint.
     self._untied_at = _state(0 if untie_step == 0 else _NOT_YET, "untied_at")
@@ -114,7 +114,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     with tf.init_scope():  # A restore may have changed the variable.
       groups = tuple(self._groups.numpy().tolist())
     if groups != self._plan.groups:
-      self._plan = self._no_dependency(self._plan.split(groups))
+      # Not `_plan.split`: an earlier checkpoint has larger groups.
+      self._plan = self._no_dependency(self._whole_plan.split(groups))
     return self._plan
 
   @property
