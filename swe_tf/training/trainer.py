@@ -97,7 +97,10 @@ class SharedWeightsTrainer(base_trainer.Trainer):
           f"none, but {type(task).__name__} has task.sharing; unbind it."
         )
       method = task.apply_method
-    phases: phases_lib.Phases | None = None
+    phases: phases_lib.Phases = phases_lib.OnePhase(None)
+    # The base class reads `model`: its checkpoint is to have the task's own.
+    self._phases = phases
+    self._curves: layer_curves.LayerCurves | None = None
     if method is not None:
       training = method(
         phases_lib.Ingredients(
@@ -110,8 +113,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       )
       phases = training.phases
       optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
-    # The base class reads `model`: its checkpoint is to have the task's own.
-    self._phases: phases_lib.Phases | None = None
+      sharing = getattr(task.task_config, "sharing", None)
+      self._curves = layer_curves.LayerCurves(getattr(sharing, "unit_size", 1))
     super().__init__(
       config,
       task,
@@ -126,8 +129,6 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     self._on_new_phase = on_new_phase or (lambda trainer, step: None)
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated_model = lambda: None
-    sharing = getattr(task.task_config, "sharing", None)
-    self._curves = layer_curves.LayerCurves(getattr(sharing, "unit_size", 1))
     self._input = resume.InputPosition(self, is_set=train_dataset is not None)
     self._recovery = recovery_lib.Recovery(
       config, task.logging_dir, train=train, evaluate=evaluate
@@ -136,9 +137,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
 
   def _make_checkpoint(self, model) -> checkpoint_lib.CheckedCheckpoint:
     """Returns the base class's checkpoint, with what resuming takes besides."""
-    state = self._phases.state if self._phases else {}
     models = [model]
-    if self._phases and self._phases.model is not None:
+    if self._phases.model is not None:
       models.append(self._phases.model)  # It is trained first.
     dropout = resume.dropout_generators(
       models, getattr(self.task.task_config, "seed", 0)
@@ -148,7 +148,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       skipped_batches=self._input.skipped_batches,
       **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
       **({"dropout": dropout} if dropout else {}),
-      **state,
+      **self._phases.state,
     )
 
   @property
@@ -157,13 +157,13 @@ class SharedWeightsTrainer(base_trainer.Trainer):
 
   @property
   def phase(self) -> str:
-    shared = self._phases is not None and self._phases.is_shared
-    return optimizer_lib.SHARED if shared else optimizer_lib.UNSHARED
+    is_shared = self._phases.is_shared
+    return optimizer_lib.SHARED if is_shared else optimizer_lib.UNSHARED
 
   @property
   def model(self):
     """The model that is currently trained and evaluated."""
-    now = self._phases.model if self._phases else None
+    now = self._phases.model
     return super().model if now is None else now
 
   @property
@@ -181,10 +181,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         self.checkpoint.restore(latest)
         return
     super().initialize()
-    if self._phases is not None:
-      self._phases.begin()
-      if model_dir and extended.should_save_summary:
-        dashboards.write_layout(model_dir)
+    self._phases.begin()
+    if self._curves and model_dir and extended.should_save_summary:
+      dashboards.write_layout(model_dir)
 
   def train(self, num_steps: tf.Tensor):
     """See base class; undoes and repeats what goes wrong, where possible."""
@@ -218,20 +217,17 @@ class SharedWeightsTrainer(base_trainer.Trainer):
 
   def _run_until(self, end: int):
     """Runs steps up to `end`, changing the phase where due; returns logs."""
-    phases = self._phases
-    if phases is None:
-      return super().train(tf.constant(end - self._step, tf.int32))
     self.train_loop_begin()
     while (step := self._step) < end:
       # Before the step, not after it: a run that is resumed exactly at tau
       # comes here with the decision still to be made.
-      self._change_phase_if_due(phases, step)
-      stop = phases.next_decision(step)
-      self._run_phase(phases, step, end if stop is None else min(stop, end))
-    self._change_phase_if_due(phases, end)
+      self._change_phase_if_due(step)
+      stop = self._phases.next_decision(step)
+      self._run_phase(step, end if stop is None else min(stop, end))
+    self._change_phase_if_due(end)
     return self.train_loop_end()
 
-  def _run_phase(self, phases: phases_lib.Phases, step: int, end: int) -> None:
+  def _run_phase(self, step: int, end: int) -> None:
     """Runs steps of one phase; compiles and times the first separately."""
     if self._train_iter is None:
       self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
@@ -242,18 +238,18 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       _ = self._step  # Waits for the step.
       self.checkpoint.track_new_variables()  # The first step makes slots.
       _say(
-        f"{phases.name}: compiled and made the first step in "
+        f"{self._phases.name}: compiled and made the first step in "
         f"{time.time() - start:.1f} s"
       )
       step += 1
     if step < end:
       self._loop_fn(self._train_iter, tf.constant(end - step, tf.int32))
 
-  def _change_phase_if_due(self, phases: phases_lib.Phases, step: int) -> None:
+  def _change_phase_if_due(self, step: int) -> None:
     start = time.time()
-    if phases.next_decision(step - 1) == step:
+    if self._phases.next_decision(step - 1) == step:
       self.checkpoint.sync()  # One under way must not see new variables.
-    done = phases.change_if_due(step)
+    done = self._phases.change_if_due(step)
     if done:
       self._recompile()
       self.checkpoint.track_new_variables()
@@ -288,17 +284,15 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     for metric in [*self.train_metrics, self.train_loss]:
       metric.reset_states()
     recovery_lib.warn(f"{why}: back to {latest}, step {self._step}.")
-    if self._phases is not None:
-      self._phases.on_rollback()
+    self._phases.on_rollback()
     self._recompile()  # An earlier phase may be another program.
 
   def train_loop_end(self):
     """See base class; adds the curves that show the method at work."""
     logs = super().train_loop_end()
-    if self._phases is not None:
-      logs.update(self._phases.logs())
-      if tf.summary.should_record_summaries():
-        self._curves.write(registry.blocks_of(self.model), self._step)
+    logs.update(self._phases.logs())
+    if self._curves and tf.summary.should_record_summaries():
+      self._curves.write(registry.blocks_of(self.model), self._step)
     return logs
 
   def evaluate(self, num_steps: tf.Tensor):
@@ -311,8 +305,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
   def eval_end(self, aggregated_logs=None):
     """See base class; logs which model it was, if there are several."""
     logs = super().eval_end(aggregated_logs)
-    if self._phases is not None:
-      logs.update(self._phases.eval_logs())
+    logs.update(self._phases.eval_logs())
     return logs
 
   def _forget_other_models(self) -> None:

@@ -1,7 +1,6 @@
 """Micro-batches against the whole batch: weights, slots, logs and metrics."""
 
 import functools
-import os
 import pathlib
 import tempfile
 
@@ -18,6 +17,7 @@ from swe_tf.training import resume
 from tests import tiny
 from tests.sharing import toy
 from tests.studies.finetune import samples
+from tests.training import runs
 
 _TAU, _STEPS = 2, 4
 # Adam divides by |g| + epsilon; see `toy`.
@@ -117,24 +117,8 @@ def _train(config, strategy):
   return tiny.final_state(runner.trainer), logs
 
 
-class MicroBatchesTest(tf.test.TestCase, parameterized.TestCase):
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.records = os.path.join(tf.compat.v1.test.get_temp_dir(), "records")
-    os.makedirs(cls.records)
-    cls.base = tiny.overrides(
-      tiny.write_records(cls.records, real_predictions=(3, 0, 0, 1, 2))
-    )
-
-  @classmethod
-  def tearDownClass(cls):
-    tf.io.gfile.rmtree(cls.records)
-    super().tearDownClass()
-
-  def tearDown(self):
-    tf_keras.mixed_precision.set_global_policy("float32")
-    super().tearDown()
+class MicroBatchesTest(runs.RunsTestCase):
+  real_predictions = (3, 0, 0, 1, 2)
 
   def _assert_equals_whole_batch(
     self, make_config, count, *, replicas=1, tolerance=1e-5
