@@ -195,7 +195,7 @@ class WideningPhases(growth.GrowthPhases):
       del self._saved.narrow
     return done
 
-  def went_back(self) -> None:
+  def on_rollback(self) -> None:
     """See base class."""
     if not self.stage and not hasattr(self._saved, "narrow"):
       raise errors.Failed(

@@ -32,12 +32,12 @@ from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import untied_as as untied_as_lib
 from swe_tf.methods import views as views_lib
 from swe_tf.modeling import registry
-from swe_tf.sharing import diagnostics
 from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
+from swe_tf.training import layer_curves
 from swe_tf.training import phases
 
 
@@ -159,7 +159,7 @@ class SharingPhases(phases.Phases):
       logs["sharing/groups"] = float(len(set(self.optimizer.plan.groups)))
       logs["sharing/gradient_cosine"] = self.optimizer.gradient_cosine
     else:
-      logs["sharing/distance_from_mean"] = diagnostics.distance_from_mean(
+      logs["sharing/distance_from_mean"] = layer_curves.distance_from_mean(
         self.optimizer.plan
       )
     return logs

@@ -16,30 +16,8 @@ from swe_tf.sharing import schedule
 from swe_tf.sharing import untie_step as untie_step_lib
 
 
-class RememberingRule(schedule.UntieRule, tf.train.experimental.PythonState):
-  """A rule whose decisions depend on earlier ones, which it checkpoints.
-
-  Attributes:
-    decisions: All decisions so far, oldest first, as stored in the checkpoint.
-  """
-
-  def __init__(self):
-    super().__init__()
-    self.decisions: list[dict[str, Any]] = []
-
-  @property
-  def state(self) -> dict[str, Any]:
-    return {"untie_rule": self}
-
-  def serialize(self) -> str:
-    return json.dumps(self.decisions)
-
-  def deserialize(self, string_value: str) -> None:
-    self.decisions = json.loads(string_value)
-
-
 @gin.configurable
-class UntieByCorrelation(RememberingRule):
+class UntieByCorrelation(schedule.UntieRule, tf.train.experimental.PythonState):
   """Unties when adjacent units' gradients have stopped agreeing.
 
   Every `interval` steps it looks at the cosine between the gradients of each
@@ -47,6 +25,10 @@ class UntieByCorrelation(RememberingRule):
   were below `rho`, `patience` times in a row. With `split` it cuts a group
   between two units instead, once their own cosine was below `rho`, `patience`
   times in a row.
+
+  Attributes:
+    decisions: All decisions so far, oldest first. They depend on earlier ones,
+      so they are in the checkpoint.
   """
 
   def __init__(
@@ -71,6 +53,17 @@ class UntieByCorrelation(RememberingRule):
     self.rho = rho
     self.patience = patience
     self.split = split
+    self.decisions: list[dict[str, Any]] = []
+
+  @property
+  def state(self) -> dict[str, Any]:
+    return {"untie_rule": self}
+
+  def serialize(self) -> str:
+    return json.dumps(self.decisions)
+
+  def deserialize(self, string_value: str) -> None:
+    self.decisions = json.loads(string_value)
 
   @property
   def cosine_interval(self) -> int:

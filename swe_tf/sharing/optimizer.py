@@ -24,7 +24,6 @@ from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
-from swe_tf.sharing import steps
 from swe_tf.sharing import wrapper
 
 SHARED = "shared"
@@ -85,35 +84,22 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         step has to be recompiled when `is_warming_up` ends.
       name: The name of the optimizer.
     """
-    if untie_step is not None and untie_step < 0:
-      raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
     if shared_learning_rate_scale <= 0.0:
       raise errors.UsageError(
         f"shared_learning_rate_scale ({shared_learning_rate_scale}) must be "
         "above 0."
       )
-    if untie_warmup_steps < 0:
+    if min(untie_step or 0, untie_warmup_steps) < 0:
       raise errors.UsageError(
-        f"untie_warmup_steps ({untie_warmup_steps}) must not be < 0."
+        f"untie_step ({untie_step}) and untie_warmup_steps "
+        f"({untie_warmup_steps}) must not be < 0."
       )
     super().__init__(inner_optimizer, name=name)
-    self._plan = self._no_dependency(plan)
+    self._whole_plan = self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
-    with tf.init_scope():
-      self._untied_at = tf.Variable(
-        0 if untie_step == 0 else _NOT_YET,
-        dtype=tf.int64,
-        trainable=False,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-        name="untied_at",
-      )
-      self._groups = tf.Variable(
-        plan.groups,
-        dtype=tf.int64,
-        trainable=False,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-        name="groups",
-      )
+    # The phase is data: a resumed run finds it in the checkpoint.
+    self._untied_at = _state(0 if untie_step == 0 else _NOT_YET, "untied_at")
+    self._groups = _state(plan.groups, "groups")
     self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
     self._shared_scale = shared_learning_rate_scale
     self._warmup_steps = untie_warmup_steps
@@ -128,7 +114,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     with tf.init_scope():  # A restore may have changed the variable.
       groups = tuple(self._groups.numpy().tolist())
     if groups != self._plan.groups:
-      self._plan = self._no_dependency(self._plan.split(groups))
+      # Not `_plan.split`: an earlier checkpoint has larger groups.
+      self._plan = self._no_dependency(self._whole_plan.split(groups))
     return self._plan
 
   @property
@@ -167,12 +154,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       return self.plan.num_units
     with tf.init_scope():
       return self._loops.loops_at(int(self.iterations.numpy()))
-
-  @property
-  def _applied(self) -> plan_lib.SharingPlan:
-    """The ties among the applied units, which are those with gradients."""
-    plan, loops = self.plan, self.loops
-    return plan if loops == plan.num_units else plan.first_units(loops)
 
   @property
   def gradient_cosine(self) -> float:
@@ -236,15 +217,53 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       [(stem, v) for stem, v in pairs if stem is not None],
     )
 
-  def transform(self, grads_and_vars: gradients.GradsAndVars):
-    """Returns, while shared, the means of the ties, without the branches."""
+  def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
+    """Makes one update: Algorithm 1, lines 4 to 6. See the base class."""
     if self.phase == UNSHARED:
-      return grads_and_vars
+      if self.is_warming_up:
+        return self._make_warmup_update(grads_and_vars, name, aggregate)
+      return super().make_update(grads_and_vars, name, aggregate)
+    with tf.init_scope():  # The inner optimizer will not see the branches.
+      self.build([v for _, v in grads_and_vars])
+    if aggregate:
+      grads_and_vars = self.aggregate_gradients(grads_and_vars)
+    else:  # They are means already, unless the caller did not use ours.
+      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self._applied)
+
+    inner = self.inner_optimizer
+    if getattr(inner, "global_clipnorm", None) and self.loops > 1:
+      # The clipping of the inner optimizer then changes nothing: it counts
+      # every tie only once, so the norm that it sees is within the limit.
+      grads_and_vars = gradients.clip_by_global_norm(
+        slots.clip_by_value(inner, grads_and_vars),
+        inner.global_clipnorm,
+        self._multiplicity,
+      )
+
+    scaled = [stem for stem, *branches in self.plan.ties if branches]
+    if self._shared_scale == 1.0:
+      scaled = []
+    before = [stem.read_value() for stem in scaled]
+    result = super().make_update(grads_and_vars, name, aggregate=False)
+    _scale_steps(scaled, before, self._shared_scale)
+
+    wrapper.update_on_replicas(
+      _assign_stem,
+      [(stem, branches) for stem, *branches in self.plan.ties if branches],
+    )
+    return result
+
+  @tf.autograph.experimental.do_not_convert
+  def aggregate_gradients(self, grads_and_vars):
+    """Reduces the means of the ties over the replicas, without the branches."""
+    grads_and_vars = list(grads_and_vars)
+    if self.phase == UNSHARED:
+      return super().aggregate_gradients(grads_and_vars)
     means = gradients.mean_over_ties(grads_and_vars, self._applied)
     # Sums over micro-batches have no branches, and were measured already.
     if len(means) < len(grads_and_vars):
       self._measure_cosines(grads_and_vars, means)
-    return means
+    return self.clip_and_reduce(means, self._multiplicity)
 
   def summands(self, grads_and_vars: gradients.GradsAndVars, index: tf.Tensor):
     """Returns, while shared, the means of the ties, without the branches."""
@@ -256,84 +275,74 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     self._measure_cosines(grads_and_vars, means, index)
     return means
 
-  def _measure_cosines(self, grads_and_vars, means, index=None) -> None:
-    if self._cosines and self.loops == self.plan.num_units:
-      step = tf.cast(self.iterations, tf.int64) + 1
-      self._cosines.measure(step, grads_and_vars, means, self.plan, index)
-
-  def multiplicity(self) -> dict[str, int]:
-    if self.phase == UNSHARED:
-      return {}
-    ties = self._applied.ties
-    return {plan_lib.variable_key(tie[0]): len(tie) for tie in ties}
-
-  def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
-    """Makes one update. See the base class."""
-    if self.phase == UNSHARED:
-      if self.is_warming_up:
-        return self._make_warmup_update(grads_and_vars, name, aggregate)
-      return super().make_update(grads_and_vars, name, aggregate)
-    with tf.init_scope():
-      self.build([v for _, v in grads_and_vars])
-    if aggregate:
-      grads_and_vars = self.aggregate_gradients(grads_and_vars)
-    else:
-      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self._applied)
-    grads_and_vars = self._clip_aggregated(grads_and_vars)
-    stems = [stem for stem, *branches in self.plan.ties if branches]
-    if self._shared_scale == 1.0:
-      stems = []
-    before = steps.values_of(stems)
-    result = self.apply_aggregated(grads_and_vars, name)
-    if stems:
-      steps.scale(stems, before, self._shared_scale)
-    self._copy_stems_to_branches()
-    return result
-
   def _make_warmup_update(self, grads_and_vars, name, aggregate: bool):
     """Makes one update of the warm-up, each longer than the one before."""
     done = tf.cast(self.iterations, tf.int64) - self._untied_at
     factor = tf.cast(done + 1, tf.float32) / self._warmup_steps
     variables = [v for tie in self.plan.whole_ties for v in tie]
-    before = steps.values_of(variables)
+    before = [variable.read_value() for variable in variables]
     result = super().make_update(grads_and_vars, name, aggregate)
-    steps.scale(variables, before, factor)
+    _scale_steps(variables, before, factor)
     return result
 
-  def _clip_aggregated(self, grads_and_vars):
-    """Applies the inner optimizer's `global_clipnorm`, counting whole ties.
+  def _measure_cosines(self, grads_and_vars, means, index=None) -> None:
+    # Units that are not applied have no gradients to compare.
+    if self._cosines and self.loops == self.plan.num_units:
+      step = tf.cast(self.iterations, tf.int64) + 1
+      self._cosines.measure(step, grads_and_vars, means, self.plan, index)
 
-    The inner optimizer's own clipping then changes nothing: it counts every tie
-    only once, so the norm that it sees is within the limit.
-    """
-    inner = self.inner_optimizer
-    if not getattr(inner, "global_clipnorm", None) or self.loops == 1:
-      return grads_and_vars
-    if slots.is_legacy(inner) and inner.clipvalue is not None:
-      grads_and_vars = inner._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
-    return gradients.clip_by_global_norm(
-      grads_and_vars, inner.global_clipnorm, self.multiplicity()
-    )
+  @property
+  def _applied(self) -> plan_lib.SharingPlan:
+    """The ties among the applied units, which are those with gradients."""
+    plan, loops = self.plan, self.loops
+    return plan if loops == plan.num_units else plan.first_units(loops)
 
-  def _copy_stems_to_branches(self) -> None:
-    """Assigns every branch its stem, on each replica."""
-
-    def copy_tie(stem, branches):
-      value = stem.read_value()
-      for branch in branches:
-        branch.assign(value)
-
-    def copy_all(strategy):
-      for stem, *branches in self.plan.ties:
-        if branches:
-          strategy.extended.update(
-            stem, copy_tie, args=(branches,), group=False
-          )
-
-    tf.__internal__.distribute.interim.maybe_merge_call(
-      copy_all, tf.distribute.get_strategy()
-    )
+  @property
+  def _multiplicity(self) -> dict[str, int]:
+    """How many variables the gradient of a stem stands for, by key."""
+    return {plan_lib.variable_key(t[0]): len(t) for t in self._applied.ties}
 
   @property
   def variables(self):
     return [*super().variables, self._untied_at, self._groups]
+
+
+def _state(value, name: str) -> tf.Variable:
+  """Makes a variable for the checkpoint that only the host changes."""
+  with tf.init_scope():
+    return tf.Variable(
+      value,
+      dtype=tf.int64,
+      trainable=False,
+      aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+      name=name,
+    )
+
+
+def _assign_stem(stem: tf.Variable, branches: list[tf.Variable]) -> None:
+  """Assigns a stem to its branches: both are updated where the stem is."""
+  value = stem.read_value()
+  for branch in branches:
+    branch.assign(value)
+
+
+def _scale_steps(variables, before, factor: tf.Tensor | float) -> None:
+  """Multiplies the last step of each variable by `factor`, on each replica.
+
+  For AdamW, LAMB and SGD this amounts to another learning rate for these
+  variables alone; slots are not changed.
+
+  Args:
+    variables: The variables that were updated.
+    before: The value of each before the update.
+    factor: A scalar.
+  """
+
+  def rescale(variable, value, factor):
+    step = variable.read_value() - value
+    variable.assign(value + tf.cast(factor, step.dtype) * step)
+
+  if variables:
+    wrapper.update_on_replicas(
+      rescale, [(v, value, factor) for v, value in zip(variables, before)]
+    )

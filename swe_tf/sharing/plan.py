@@ -9,7 +9,6 @@ BERT-large, `24x1` shares none.
 """
 
 from collections.abc import Sequence
-import math
 
 import tensorflow as tf
 import tf_keras
@@ -130,15 +129,18 @@ class SharingPlan:
     self.groups = (0,) * num_units if groups is None else tuple(groups)
     self._check_ties()
     self._check_groups()
-    members = {
-      first: [u for u, g in enumerate(self.groups) if g == first]
-      for first in sorted(set(self.groups))
-    }
     self.ties = tuple(
       tuple(tie[u] for u in units)
-      for units in members.values()
+      for units in self._members()
       for tie in self.whole_ties
     )
+
+  def _members(self) -> list[list[int]]:
+    """Returns the units of each group."""
+    return [
+      [u for u, g in enumerate(self.groups) if g == first]
+      for first in sorted(set(self.groups))
+    ]
 
   def _check_groups(self) -> None:
     if len(self.groups) != self.num_units or any(
@@ -157,18 +159,15 @@ class SharingPlan:
           f"Every tie of a plan with {num_units} units has {num_units} "
           f"variables, but the tie of {tie[0].name} has {len(tie)}."
         )
-    keys = [variable_key(v) for tie in self.whole_ties for v in tie]
-    if len(set(keys)) != len(keys):
-      repeated = next(
-        v.name
-        for tie in self.whole_ties
-        for v in tie
-        if keys.count(variable_key(v)) > 1
-      )
+    seen: set[str] = set()
+    for variable in (v for tie in self.whole_ties for v in tie):
+      if variable_key(variable) not in seen:
+        seen.add(variable_key(variable))
+        continue
       raise errors.UsageError(
-        f"Variable {repeated} is in the plan more than once. Layers that are "
-        "the same object, or already share a variable, have nothing to untie: "
-        "pass distinct layers."
+        f"Variable {variable.name} is in the plan more than once. Layers that "
+        "are the same object, or already share a variable, have nothing to "
+        "untie: pass distinct layers."
       )
 
   @classmethod
@@ -283,17 +282,8 @@ class SharingPlan:
     return SharingPlan(ties, unit_size=self.unit_size, num_units=count)
 
   @property
-  def num_layers(self) -> int:
-    return self.unit_size * self.num_units
-
-  @property
   def stems(self) -> Tie:
     return tuple(tie[0] for tie in self.ties)
-
-  @property
-  def parameters_per_unit(self) -> int:
-    """The number of weights in one unit: what a shared update touches."""
-    return sum(math.prod(stem.shape.as_list()) for stem in self.stems)
 
   def tie_weights(self) -> None:
     """Copies every stem to its branches (Algorithm 1, line 2). Runs eagerly."""
@@ -306,11 +296,7 @@ class SharingPlan:
     period = len(set(self.groups))
     if self.groups == every_nth(period, self.num_units):
       return f"{self.unit_size * period}x{self.num_units // period}"
-    members = [
-      [u for u, g in enumerate(self.groups) if g == first]
-      for first in sorted(set(self.groups))
-    ]
-    shown = ", ".join(map(_show_units, members))
+    shown = ", ".join(map(_show_units, self._members()))
     return f"{self.unit_size}x{self.num_units} in groups {shown}"
 
   def __repr__(self) -> str:

@@ -1,9 +1,9 @@
-"""The slots (momenta and the like) that an optimizer keeps for a variable.
+"""What differs between optimizers: slots (momenta and the like), and calls.
 
 TF-Keras has two families of optimizers. A legacy one (Model Garden's AdamW and
 LAMB) keeps a dictionary by variable and makes a slot when it is first needed.
-A new one keeps lists in the order of the variables, all made by `build`. Only
-this file knows the difference.
+A new one keeps lists in the order of the variables, all made by `build`. In
+this room, only this file knows the difference.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,6 +17,41 @@ from swe_tf.sharing import plan
 
 def is_legacy(optimizer) -> bool:
   return isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer)
+
+
+def check_optimizer(optimizer, what: str) -> None:
+  """Raises unless `optimizer` is of either family."""
+  if not is_legacy(optimizer):
+    plan.require_tf_keras(optimizer, tf_keras.optimizers.Optimizer, what)
+
+
+def build(optimizer, variables: Sequence[tf.Variable]) -> None:
+  """Makes the slots of a new optimizer, which needs all of them at once."""
+  if not is_legacy(optimizer):
+    optimizer.build(variables)
+
+
+def all_reduce(optimizer, grads_and_vars):
+  """Sums gradients over the replicas, as `optimizer` itself would."""
+  if is_legacy(optimizer):
+    return optimizer._aggregate_gradients(grads_and_vars)  # pylint: disable=protected-access
+  return optimizer.aggregate_gradients(grads_and_vars)
+
+
+def clip_by_value(optimizer, grads_and_vars):
+  """Applies `clipvalue`, which in a legacy optimizer precedes other clipping.
+
+  A new optimizer takes one kind of clipping only.
+  """
+  if is_legacy(optimizer) and optimizer.clipvalue is not None:
+    return optimizer._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
+  return grads_and_vars
+
+
+def finalize(optimizer, variables: Sequence[tf.Variable]) -> None:
+  """Does what a new optimizer does to variables after an update of Keras."""
+  if not is_legacy(optimizer):
+    optimizer.finalize_variable_values(variables)
 
 
 def all_variables(optimizer) -> Sequence[tf.Variable]:

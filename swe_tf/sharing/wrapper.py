@@ -5,37 +5,16 @@ A subclass changes gradients (`transform`) or what happens around an update
 inner optimizer, legacy or new.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import tensorflow as tf
 import tf_keras
 
 from official.modeling import optimization
 from swe_tf import errors
 from swe_tf.sharing import gradients
-from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import slots
-
-
-def _check_inner(optimizer) -> None:
-  """Raises unless `optimizer` can be the innermost of the stack."""
-  if not slots.is_legacy(optimizer):
-    plan_lib.require_tf_keras(
-      optimizer, tf_keras.optimizers.Optimizer, "inner_optimizer"
-    )
-  for wrapper in (
-    tf_keras.mixed_precision.LossScaleOptimizer,
-    optimization.ExponentialMovingAverage,
-  ):
-    if isinstance(optimizer, wrapper):
-      raise TypeError(
-        f"inner_optimizer is a {wrapper.__name__}. Wrap them the other way "
-        f"round: {wrapper.__name__}(SharedWeightsOptimizer(inner, plan))."
-      )
-  if getattr(optimizer, "gradient_transformers", None):
-    raise errors.UsageError(
-      "inner_optimizer has gradient_transformers. They would see each tie "
-      "once, not once for each of its variables, and train a different model "
-      "from Algorithm 1. Transform the gradients in the train step instead."
-    )
 
 
 def find_wrapper(optimizer) -> "WrappedOptimizer | None":
@@ -44,6 +23,31 @@ def find_wrapper(optimizer) -> "WrappedOptimizer | None":
     # LossScaleOptimizer and ExponentialMovingAverage both keep it here.
     optimizer = getattr(optimizer, "_optimizer", None)
   return optimizer
+
+
+def update_on_replicas(
+  function: Callable[..., None], rows: Sequence[tuple[Any, ...]]
+) -> None:
+  """Calls `function(variable, *arguments)` for each row, on each replica.
+
+  Runs in a replica context. A mirrored variable cannot be assigned there: all
+  replicas have to meet first, unless their strategy does without.
+
+  Args:
+    function: Assigns to the variable, which is the replica's own copy of it.
+    rows: A variable and other arguments: variables, values of this replica, and
+      lists of them.
+  """
+
+  def update_all(strategy, rows):
+    for variable, *arguments in rows:
+      strategy.extended.update(
+        variable, function, args=tuple(arguments), group=False
+      )
+
+  tf.__internal__.distribute.interim.maybe_merge_call(
+    update_all, tf.distribute.get_strategy(), rows
+  )
 
 
 class WrappedOptimizer(tf_keras.optimizers.Optimizer):
@@ -59,7 +63,22 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
   """
 
   def __init__(self, inner_optimizer, name: str = "WrappedOptimizer"):
-    _check_inner(inner_optimizer)
+    slots.check_optimizer(inner_optimizer, "inner_optimizer")
+    for outer in (
+      tf_keras.mixed_precision.LossScaleOptimizer,
+      optimization.ExponentialMovingAverage,
+    ):
+      if isinstance(inner_optimizer, outer):
+        raise TypeError(
+          f"inner_optimizer is a {outer.__name__}. Wrap them the other way "
+          f"round: {outer.__name__}(SharedWeightsOptimizer(inner, plan))."
+        )
+    if getattr(inner_optimizer, "gradient_transformers", None):
+      raise errors.UsageError(
+        "inner_optimizer has gradient_transformers. They would see each tie "
+        "once, not once for each of its variables, and train a different model "
+        "from Algorithm 1. Transform the gradients in the train step instead."
+      )
     self._inner_optimizer = inner_optimizer
     super().__init__(name=name, jit_compile=False)
     with tf.init_scope():
@@ -98,34 +117,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     del index
     return grads_and_vars
 
-  def multiplicity(self) -> dict[str, int]:
-    """Returns how many variables a transformed gradient stands for, by key."""
-    return {}
-
-  def build(self, var_list) -> None:
-    """Makes the slots of a new inner optimizer, which needs all at once."""
-    if not slots.is_legacy(self.inner_optimizer):
-      self.inner_optimizer.build(var_list)
-    self._built = True
-
   # Nothing below branches on a tensor; converting it costs seconds per trace.
-  @tf.autograph.experimental.do_not_convert
-  def aggregate_gradients(self, grads_and_vars):
-    """Reduces the transformed gradients over the replicas."""
-    grads_and_vars = [
-      (g, v) for g, v in self.transform(list(grads_and_vars)) if g is not None
-    ]
-    inner = self.inner_optimizer
-    # AdamWeightDecay skips this clip when it does not aggregate.
-    clip_norm = getattr(inner, "gradient_clip_norm", 0.0)
-    if clip_norm > 0.0:
-      grads_and_vars = gradients.clip_by_global_norm(
-        grads_and_vars, clip_norm, self.multiplicity()
-      )
-    if slots.is_legacy(inner):
-      return inner._aggregate_gradients(grads_and_vars)  # pylint: disable=protected-access
-    return inner.aggregate_gradients(grads_and_vars)
-
   @tf.autograph.experimental.do_not_convert
   def apply_gradients(
     self,
@@ -150,19 +142,43 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
       name: See `apply_gradients`.
       aggregate: Whether to reduce them over the replicas.
     """
-    if aggregate:
+    if aggregate:  # The inner optimizer clips and reduces by itself.
       return self.inner_optimizer.apply_gradients(
         self.transform(grads_and_vars), name=name
       )
-    return self.apply_aggregated(grads_and_vars, name)
-
-  def apply_aggregated(self, grads_and_vars, name: str | None):
-    """Makes the inner optimizer's update from reduced gradients."""
     return self.inner_optimizer.apply_gradients(
       grads_and_vars, name=name, experimental_aggregate_gradients=False
     )
 
+  @tf.autograph.experimental.do_not_convert
+  def aggregate_gradients(self, grads_and_vars):
+    """Reduces the transformed gradients over the replicas.
+
+    A LossScaleOptimizer calls this, and then `apply_gradients` with the result
+    if that is finite.
+    """
+    return self.clip_and_reduce(self.transform(list(grads_and_vars)), {})
+
+  def clip_and_reduce(self, grads_and_vars, multiplicity: dict[str, int]):
+    """Does what the inner optimizer does before its update.
+
+    Args:
+      grads_and_vars: Pairs of this replica; those without a gradient are left
+        out.
+      multiplicity: See `gradients.clip_by_global_norm`.
+    """
+    pairs = [(g, v) for g, v in grads_and_vars if g is not None]
+    # AdamWeightDecay skips this clip when it does not aggregate.
+    clip_norm = getattr(self.inner_optimizer, "gradient_clip_norm", 0.0)
+    if clip_norm > 0.0:
+      pairs = gradients.clip_by_global_norm(pairs, clip_norm, multiplicity)
+    return slots.all_reduce(self.inner_optimizer, pairs)
+
   # The rest makes the wrapper look like the optimizer that it wraps.
+
+  def build(self, var_list) -> None:
+    slots.build(self.inner_optimizer, var_list)
+    self._built = True
 
   def _create_iteration_variable(self) -> None:
     self._iterations = None  # `iterations` is the inner optimizer's.
@@ -188,8 +204,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     return slots.all_variables(self.inner_optimizer)
 
   def finalize_variable_values(self, var_list) -> None:
-    if not slots.is_legacy(self.inner_optimizer):
-      self.inner_optimizer.finalize_variable_values(var_list)
+    slots.finalize(self.inner_optimizer, var_list)
 
   def get_config(self):
     raise NotImplementedError(

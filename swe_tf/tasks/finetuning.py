@@ -26,7 +26,7 @@ from swe_tf.data.text import resumable
 from swe_tf.scoring import squad as squad_scores
 from swe_tf.tasks import micro_batched
 from swe_tf.training import checkpoint
-from swe_tf.training import resumable as resumable_lib
+from swe_tf.training import resume
 
 
 @dataclasses.dataclass
@@ -82,7 +82,7 @@ class FineTuningTask(micro_batched.MicroBatchedTask):
   def build_model(self) -> tf_keras.Model:
     """Builds the model, always the same for a given `task_config.seed`."""
     tf_keras.utils.set_random_seed(self.task_config.seed)
-    with resumable_lib.dropout_with_state():
+    with resume.dropout_with_state():
       return super().build_model()
 
   def build_inputs(

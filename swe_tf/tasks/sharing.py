@@ -16,7 +16,7 @@ from swe_tf.methods import choose
 from swe_tf.sharing import wrapper
 from swe_tf.training import checkpoint
 from swe_tf.training import phases
-from swe_tf.training import resumable
+from swe_tf.training import resume
 
 
 class SharingTask(base_task.Task):
@@ -32,7 +32,7 @@ class SharingTask(base_task.Task):
     weights, and starts dropout over when a run is resumed.
     """
     tf_keras.utils.set_random_seed(self.task_config.seed)
-    with resumable.dropout_with_state():
+    with resume.dropout_with_state():
       model = super().build_model(*args, **kwargs)
       _ = model(model.inputs)
     return model

@@ -12,14 +12,11 @@ import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf.modeling import checkpoint_files
-from swe_tf.sharing import wrapper
 from swe_tf.training import saved_weights
 from swe_tf.training import saving
 from swe_tf.training import sound_checkpoint
 
 _SHOWN = 3
-# Where EMA and loss scaling, and our wrappers, keep their inner optimizer.
-_ENCLOSED, _WRAPPED = "_optimizer", "_inner_optimizer"
 
 
 def _listed(title: str, lines: list[str]) -> str:
@@ -105,21 +102,13 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
   """
   if not path:
     return
-  found = checkpoint_files.find(path, "task.init_checkpoint")
-  if path == found != checkpoint_files.for_model_garden(found):
-    raise errors.UsageError(
-      f"task.init_checkpoint={path}: in ram://, name the directory of the "
-      "checkpoint."
-    )
-  check_fits(found, **items)
+  check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
   """A checkpoint whose `model` is checked before it is restored.
 
   Instead of a damaged checkpoint, the newest sound one before it is restored.
-  Checkpoints from when baselines were wrapped like shared runs can be read too:
-  their optimizer is one level deeper.
 
   A checkpoint that cannot be written, perhaps because the disk is full, is
   reported in one line and leaves nothing behind.
@@ -140,7 +129,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     self._check()
     # If asynchronous, this raises the error of the checkpoint before.
     before, self._prefix = self._prefix or file_prefix, file_prefix
-    with saving.told(before, file_prefix):
+    with saving.explain_write_errors(before, file_prefix):
       return super()._write(file_prefix, options)
 
   def sync(self):
@@ -149,12 +138,12 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     TensorFlow would raise only when the next checkpoint is due or, after the
     last, when the program has ended as if all were well.
     """
-    with saving.told(self._prefix):
+    with saving.explain_write_errors(self._prefix):
       super().sync()
       if self._helper is not None:
         self._helper._check_async_thread_error()  # pylint: disable=protected-access
 
-  def copy_anew(self) -> None:
+  def track_new_variables(self) -> None:
     """Makes the next checkpoint look for new variables, such as slots.
 
     An asynchronous checkpoint is written from copies, but only of the variables
@@ -177,30 +166,4 @@ class CheckedCheckpoint(tf.train.Checkpoint):
       return super().restore(save_path, options)
     save_path = sound_checkpoint.newest_sound(save_path)
     check_fits(save_path, model=self.model)
-    status = super().restore(save_path, options)
-    wrapped = self._as_wrapped(tf.train.CheckpointView(save_path))
-    if wrapped is not None:
-      children = dict(self._trackable_children()) | {"optimizer": wrapped}
-      children.pop("save_counter", None)  # Every checkpoint has its own.
-      tf.train.Checkpoint(**children).restore(save_path, options)
-    return status
-
-  def _as_wrapped(self, view: tf.train.CheckpointView):
-    """Returns the optimizer as nested in an old checkpoint; None if not old."""
-    children = view.children(0)
-    optimizer = getattr(self, "optimizer", None)
-    if optimizer is None or "optimizer" not in children:
-      return None
-    if wrapper.find_wrapper(optimizer) is not None:
-      return None  # Wrapped today too, as all are under float16.
-    node, path = children["optimizer"], []
-    # Go down through EMA in the optimizer and the checkpoint alike.
-    while hasattr(optimizer, _ENCLOSED) and _ENCLOSED in view.children(node):
-      optimizer = optimizer._optimizer  # pylint: disable=protected-access
-      node = view.children(node)[_ENCLOSED]
-      path.append(_ENCLOSED)
-    if _WRAPPED not in view.children(node):
-      return None
-    for name in (_WRAPPED, *reversed(path)):
-      optimizer = tf.train.Checkpoint(**{name: optimizer})
-    return optimizer
+    return super().restore(save_path, options)

@@ -1,25 +1,26 @@
-"""SIGTERM and Ctrl-C: finish the loop, save a checkpoint, then exit.
+"""SIGTERM and Ctrl-C: save a checkpoint, then exit so as to be started again.
 
-A program that trains uses `watch`, and the trainer checks `requested` after
-every loop of `trainer.steps_per_loop` steps. A second signal ends the program
-at once, as it would without `watch`.
+A program that trains uses `watch`, and the trainer calls `exit_if_requested`
+after every loop of `trainer.steps_per_loop` steps. A second signal ends the
+program at once, as it would without `watch`. Several workers have to agree on a
+step first, if `trainer.preemption_on_demand_checkpoint` is set: that is
+`SaveAndExit`.
 """
 
 from collections.abc import Iterator
 import contextlib
 import signal
+import sys
 import types
+from typing import Any
+
+import tensorflow as tf
 
 # "Try again later" in sysexits.h: a scheduler may start the run again.
 STATUS = 75
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _requested: list[int] = []
-
-
-def requested() -> bool:
-  """Returns whether a signal asked the program to end."""
-  return bool(_requested)
 
 
 @contextlib.contextmanager
@@ -49,3 +50,67 @@ def watch() -> Iterator[None]:
   finally:
     restore()
     _requested.clear()
+
+
+def exit_if_requested(trainer) -> None:
+  """Saves a checkpoint and exits if a signal asked for it.
+
+  Several workers would each save at another step, so they exit without saving
+  and resume from the last checkpoint.
+
+  Raises:
+    SystemExit: With `STATUS`.
+  """
+  if not _requested:
+    return
+  step, model_dir = int(trainer.global_step.numpy()), trainer.task.logging_dir
+  if model_dir and not trainer.several_workers:
+    # A manager lists the checkpoints that exist when it is made: one that is
+    # still under way would never be listed, nor deleted.
+    trainer.checkpoint.sync()
+    tf.train.CheckpointManager(
+      trainer.checkpoint,
+      directory=model_dir,
+      max_to_keep=trainer.config.trainer.max_to_keep,
+      step_counter=trainer.global_step,
+    ).save(checkpoint_number=step)
+    print(
+      f"saved a checkpoint at step {step}; run the same command again to "
+      "resume from it.",
+      flush=True,
+    )
+  raise SystemExit(STATUS)
+
+
+class SaveAndExit:
+  """A train action: if any worker got a SIGTERM, all save and exit.
+
+  TensorFlow has the workers agree on the step. Model Garden's own action keeps
+  training after that checkpoint, until the machine is gone.
+  """
+
+  def __init__(
+    self,
+    cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver,
+    checkpoint_manager: tf.train.CheckpointManager,
+    global_step: tf.Variable,
+  ):
+    self._global_step = global_step
+    self._handler = tf.distribute.experimental.PreemptionCheckpointHandler(
+      cluster_resolver,
+      checkpoint_manager,
+      termination_config=tf.distribute.experimental.TerminationConfig(
+        exit_fn=self._exit
+      ),
+    )
+
+  def __call__(self, logs: Any) -> None:
+    del logs
+    self._handler.save_checkpoint_if_preempted(
+      checkpoint_number=self._global_step, check_interval=False
+    )
+
+  def _exit(self) -> None:
+    step = int(self._global_step.numpy())
+    print(f"SIGTERM: all workers saved a checkpoint at step {step}", flush=True)
+    sys.exit(STATUS)

@@ -1,9 +1,11 @@
-"""Curves of each layer: how far it moved, and how far it is from the others.
+"""Curves of the layers: how far they moved, and how far they are apart.
 
 While weights are shared, the curves of all layers coincide; after untying they
 part. They are computed from the weights, on the host, and only when a summary
 is written (`trainer.summary_interval`), so they add nothing to a step. They
 keep a copy of the blocks' weights in the host's memory.
+
+`distance_from_mean` is the one number for all layers, logged after each loop.
 """
 
 from collections.abc import Sequence
@@ -76,3 +78,28 @@ class LayerCurves:
       for name, weight in zip(names, mine)
     }
     return curves
+
+
+def distance_from_mean(plan: plan_lib.SharingPlan) -> tf.Tensor:
+  """Returns the root-mean-square distance of the units from their mean.
+
+  Runs eagerly, between two compiled loops.
+
+  Returns:
+    A scalar, relative to the norm of the mean: 0 while shared, about 1 for
+    independent weights with a mean much smaller than themselves.
+  """
+  return _relative_distance(
+    [[tf.convert_to_tensor(v) for v in tie] for tie in plan.whole_ties]
+  )
+
+
+@tf.function(autograph=False)
+def _relative_distance(ties):
+  """Returns sqrt(mean_b |w_b - mean|^2) / |mean| over all ties together."""
+  apart, common = [], []
+  for tie in ties:
+    mean = tf.add_n(tie) / len(tie)
+    common.append(tf.nn.l2_loss(mean))
+    apart.append(tf.add_n([tf.nn.l2_loss(w - mean) for w in tie]) / len(tie))
+  return tf.sqrt(tf.math.divide_no_nan(tf.add_n(apart), tf.add_n(common)))

@@ -14,9 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 import tf_keras
 
 from official.core import config_definitions as cfg
-from swe_tf.sharing import diagnostics
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
+from swe_tf.training import layer_curves
 
 
 class Phases(abc.ABC):
@@ -50,7 +50,7 @@ class Phases(abc.ABC):
   def begin(self) -> None:  # noqa: B027 (most methods have nothing to do)
     """Called once, before the first update of a run that is not resumed."""
 
-  def went_back(self) -> None:  # noqa: B027 (most read their variables)
+  def on_rollback(self) -> None:  # noqa: B027 (most read their variables)
     """Called after an earlier checkpoint was restored within a run.
 
     Raises:
@@ -112,7 +112,7 @@ class OnePhase(Phases):
   def logs(self) -> Mapping[str, Any]:
     if self._plan is None:
       return {}
-    distance = diagnostics.distance_from_mean(self._plan)
+    distance = layer_curves.distance_from_mean(self._plan)
     return {"sharing/distance_from_mean": distance}
 
 

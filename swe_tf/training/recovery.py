@@ -1,23 +1,31 @@
-"""Goes back to the last checkpoint if the loss is NaN or explodes.
+"""What to do when a loop of steps goes wrong: undo it, or stop in one line.
 
-The fields are those of Model Garden's `trainer`: a loss above
-`loss_upper_bound` after `recovery_begin_steps` counts like NaN. At most
-`recovery_max_trials` times the run goes back to its last checkpoint and
-continues with batches that it has not seen, past those that caused it; then it
-stops. With 0 it stops the first time; with -1 the loss is not checked.
+Two things can go wrong. The loss is NaN or explodes: the fields are those of
+Model Garden's `trainer`, where a loss above `loss_upper_bound` after
+`recovery_begin_steps` counts like NaN. At most `recovery_max_trials` times the
+run goes back to its last checkpoint and continues with batches that it has not
+seen, past those that caused it; then it stops. With 0 it stops the first time;
+with -1 the loss is not checked. Or a data file cannot be read: with
+`task.skip_bad_shards` the run goes back and continues without it.
 
-Unlike in Model Garden's own recovery, the place in the data is part of the
+Unlike in Model Garden's own recovery, the position in the data is part of the
 checkpoint, the phase goes back too, and NaN weights are never saved, so that
-there is a checkpoint to go back to. The loss is that of a loop of
-`steps_per_loop` steps, which the trainer fetches anyway.
+there is a checkpoint to go back to. As long as all is well, the only cost is a
+look at the loss of each loop, which the trainer fetches anyway.
 """
 
 import math
 from typing import NoReturn
 
+from absl import logging
+
 from official.core import config_definitions as cfg
 from swe_tf import errors
+from swe_tf.data import bad_shards
 from swe_tf.training import saving
+
+_MEND = "Restore the file and run the same command again to resume"
+_OR_SKIP = ", or set task.skip_bad_shards=true to train without it"
 
 
 class Diverged(errors.Failed):
@@ -32,17 +40,59 @@ class Diverged(errors.Failed):
     self.problem = problem
 
 
-class Recovery:
-  """Decides whether to redo a loop, and counts how many were redone."""
+def warn(message: str) -> None:
+  """Prints and logs a warning."""
+  logging.warning(message)
+  print(f"WARNING: {message}", flush=True)
 
-  def __init__(self, config: cfg.TrainerConfig):
-    """Initializes the count.
+
+class Recovery:
+  """Decides whether a loop has to be undone, and counts how many were.
+
+  Attributes:
+    train_shards: The files of the training data.
+    eval_shards: The files of the validation data.
+  """
+
+  def __init__(
+    self,
+    config: cfg.ExperimentConfig,
+    model_dir: str | None,
+    *,
+    train: bool,
+    evaluate: bool,
+  ):
+    """Initializes the counts, and lists the files while they exist.
 
     Args:
       config: Sets when to recover, and how many times.
+      model_dir: Where the checkpoints are.
+      train: Whether the run trains.
+      evaluate: Whether the run evaluates.
     """
-    self._config = config
+    self._config = config.trainer
+    self._model_dir = model_dir
     self._trials = 0
+    self._skips = getattr(config.task, "skip_bad_shards", False)
+    self._bad: dict[str, str] = {}
+    self.train_shards = self.eval_shards = bad_shards.Shards("", None, (), "")
+    if train:
+      self.train_shards = bad_shards.Shards.of(
+        "task.train_data",
+        config.task.train_data,
+        f"{_MEND}{'' if self._skips else _OR_SKIP}.",
+      )
+      if self._skips and model_dir:
+        self._leave_out(bad_shards.read_record(model_dir))
+    if evaluate:
+      self.eval_shards = bad_shards.Shards.of(
+        "task.validation_data", config.task.validation_data, f"{_MEND}."
+      )
+
+  @property
+  def bad_files(self) -> tuple[str, ...]:
+    """The files that the run does without."""
+    return tuple(self._bad)
 
   def problem(self, step: int, loss: float, model) -> str | None:
     """Returns what is wrong after a loop that ended at `step`, if anything.
@@ -70,12 +120,8 @@ class Recovery:
         return f"{name} is not finite at step {step}"
     return None
 
-  def count(self, problem: str, model_dir: str | None) -> None:
+  def count(self, problem: str) -> None:
     """Counts a problem.
-
-    Args:
-      problem: What is wrong.
-      model_dir: Where the checkpoints are.
 
     Raises:
       Diverged: If it is one too many.
@@ -84,11 +130,34 @@ class Recovery:
     most = self._config.recovery_max_trials
     if self._trials > most:
       tried = f", after {most} recoveries" if most else ""
-      self.stop(f"{problem}{tried}", model_dir)
+      self._stop(f"{problem}{tried}")
 
-  def stop(self, problem: str, model_dir: str | None) -> NoReturn:
-    """Raises `Diverged`, with what is wrong and what to do."""
-    good = f" {saving.last_good(model_dir)}." if model_dir else ""
+  def check_weights(self, step: int, model) -> None:
+    """Raises `Diverged` rather than let a useless checkpoint be written."""
+    name = saving.not_finite(model.trainable_variables)
+    if name:
+      self._stop(f"{name} is not finite at step {step}")
+
+  def leave_out(self, error: bad_shards.BadShards) -> str:
+    """Does without the files from now on; returns what is wrong.
+
+    Raises:
+      BadShards: If the config does not allow it, or it does not help.
+    """
+    new = {p: r for p, r in error.reasons.items() if p not in self._bad}
+    if not (self._skips and new and self._model_dir):
+      raise error
+    self._leave_out(new)
+    bad_shards.write_record(self._model_dir, self._bad)
+    return f"{', '.join(new)} cannot be read"
+
+  def _leave_out(self, reasons: dict[str, str]) -> None:
+    for path, reason in reasons.items():
+      warn(f"training without the rest of {path}: {reason}")
+    self._bad |= reasons
+
+  def _stop(self, problem: str) -> NoReturn:
+    good = f" {saving.last_good(self._model_dir)}." if self._model_dir else ""
     most = max(0, self._config.recovery_max_trials)
     raise Diverged(
       problem,

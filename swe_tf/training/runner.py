@@ -1,13 +1,16 @@
-"""Model Garden's runner for an experiment, in one place.
+"""The one place where a run is built, launched and resumed.
 
-Does what the stock driver does between parsing and running: sets up the
-precision, the strategy, the task, its model and our trainer. Use it to run an
-experiment inside a program; `swe train` goes through the stock driver itself.
+`run` does what Model Garden's driver does after parsing, for all of its modes;
+`make_runner` builds what runs: precision, strategy, task, model and trainer.
+`swe train` and the studies use them. `python -m official.nlp.train` with
+`gin/swe.gin` is the other way in: there Model Garden builds all but the
+trainer.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import gin
 import tensorflow as tf
 
 from official.common import distribute_utils
@@ -16,7 +19,39 @@ from official.core import task_factory
 from official.core import train_lib
 from official.core import train_utils
 from official.modeling import performance
+from official.nlp import continuous_finetune_lib
+from swe_tf.training import interruption
+from swe_tf.training import saving
 from swe_tf.training import trainer as trainer_lib
+
+# Makes the orbit actions that are called after each training loop.
+Actions = Callable[
+  [trainer_lib.SharedWeightsTrainer], Sequence[Callable[..., Any]]
+]
+
+
+class _Runner(train_lib.OrbitExperimentRunner):
+  """Model Garden's runner, whose workers exit once they have saved."""
+
+  def __init__(self, strategy, task, mode, config, model_dir, **kwargs):
+    self._exits = config.trainer.preemption_on_demand_checkpoint
+    # Else Model Garden adds an action that saves and keeps training.
+    without = config.replace(trainer={"preemption_on_demand_checkpoint": False})
+    super().__init__(strategy, task, mode, without, model_dir, **kwargs)
+
+  def _build_controller(self, trainer, *args, train_actions=(), **kwargs):
+    train_actions = list(train_actions)
+    if trainer and self._exits and self.strategy.cluster_resolver:
+      train_actions.append(
+        interruption.SaveAndExit(
+          self.strategy.cluster_resolver,
+          self.checkpoint_manager,
+          trainer.global_step,
+        )
+      )
+    return super()._build_controller(
+      trainer, *args, train_actions=train_actions, **kwargs
+    )
 
 
 def make_runner(
@@ -25,9 +60,8 @@ def make_runner(
   *,
   mode: str = "train_and_eval",
   strategy: tf.distribute.Strategy | None = None,
-  actions: Callable[
-    [trainer_lib.SharedWeightsTrainer], Sequence[Callable[..., Any]]
-  ] = lambda trainer: (),
+  actions: Actions = lambda trainer: (),
+  enable_async_checkpointing: bool = False,
   **trainer_arguments,
 ) -> train_lib.OrbitExperimentRunner:
   """Returns the runner, restored from `model_dir` or initialised.
@@ -35,9 +69,11 @@ def make_runner(
   Args:
     config: The experiment, validated.
     model_dir: The directory of the run.
-    mode: `train`, `eval` or `train_and_eval`.
+    mode: `train`, `eval`, `train_and_eval`, `train_and_post_eval` or
+      `continuous_eval`.
     strategy: The strategy; that of `config.runtime` by default.
     actions: Makes the orbit actions that are called after each training loop.
+    enable_async_checkpointing: Whether to write checkpoints in the background.
     **trainer_arguments: Arguments for the trainer.
   """
   runtime = config.runtime
@@ -60,14 +96,73 @@ def make_runner(
       optimizer=train_utils.create_optimizer(task, config),
       train="train" in mode,
       evaluate="eval" in mode,
+      checkpoint_exporter=train_utils.maybe_create_best_ckpt_exporter(
+        config, model_dir
+      ),
       **trainer_arguments,
     )
-  return train_lib.OrbitExperimentRunner(
+  return _Runner(
     strategy,
     task,
     mode,
     config,
     model_dir,
     trainer=trainer,
-    train_actions=list(actions(trainer)),
+    train_actions=actions(trainer),
+    enable_async_checkpointing=enable_async_checkpointing,
   )
+
+
+def run(
+  config: cfg.ExperimentConfig,
+  model_dir: str,
+  mode: str,
+  *,
+  on_start: Callable[[trainer_lib.SharedWeightsTrainer], Any] | None = None,
+  actions: Actions = lambda trainer: (),
+  enable_async_checkpointing: bool = True,
+  pretrain_steps: int | None = None,
+) -> None:
+  """Runs or resumes an experiment, as the `main` of Model Garden's driver.
+
+  After SIGTERM or Ctrl-C it saves a checkpoint and exits with
+  `interruption.STATUS`. Works only in the main thread.
+
+  Args:
+    config: The experiment, validated.
+    model_dir: Gets checkpoints, summaries, `params.yaml` and gin's operative
+      config.
+    mode: One of Model Garden's modes.
+    on_start: Called once if the run trains, when it is built and restored.
+    actions: See `make_runner`.
+    enable_async_checkpointing: See `make_runner`.
+    pretrain_steps: Steps of the pre-training run that the mode
+      `continuous_train_and_eval` follows.
+  """
+  with interruption.watch(), saving.explain_full_disk(model_dir):
+    if mode == "continuous_train_and_eval":
+      saving.save_config(config, model_dir)
+      with gin.unlock_config():
+        gin.bind_parameter(
+          "train_utils.create_trainer.trainer_cls",
+          trainer_lib.SharedWeightsTrainer,
+        )
+      continuous_finetune_lib.run_continuous_finetune(
+        mode, config, model_dir, pretrain_steps=pretrain_steps
+      )
+    else:
+      runner = make_runner(
+        config,
+        model_dir,
+        mode=mode,
+        actions=actions,
+        enable_async_checkpointing=enable_async_checkpointing,
+      )
+      # What is wrong with the run was found by now: nothing is written for a
+      # run that cannot start. An evaluation must not race with its training.
+      if "train" in mode:
+        saving.save_config(config, model_dir)
+        if on_start is not None:
+          on_start(runner.trainer)
+      runner.run()
+    train_utils.save_gin_config(mode, model_dir)

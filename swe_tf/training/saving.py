@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator
 import contextlib
 import errno
 import os
-from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
 from official.core import config_definitions as cfg
-from official.core import train_utils
 from official.modeling import hyperparams
 from swe_tf import errors
 from swe_tf import files
@@ -45,7 +43,7 @@ def _failed(what: str, error: BaseException, directory: str) -> errors.Failed:
 
 
 @contextlib.contextmanager
-def told(*prefixes: str) -> Iterator[None]:
+def explain_write_errors(*prefixes: str) -> Iterator[None]:
   """Turns a failure to write a checkpoint in the block into one line.
 
   Args:
@@ -63,7 +61,7 @@ def told(*prefixes: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def full_disk_told(directory: str) -> Iterator[None]:
+def explain_full_disk(directory: str) -> Iterator[None]:
   """Turns a full disk in the block, say for summaries, into one line."""
   try:
     yield
@@ -78,13 +76,6 @@ def save_config(config: cfg.ExperimentConfig, model_dir: str) -> None:
   path = os.path.join(model_dir, "params.yaml")
   with files.complete_or_absent(path) as scratch:
     hyperparams.save_params_dict_to_yaml(config, scratch)
-
-
-@contextlib.contextmanager
-def config_saved_whole() -> Iterator[None]:
-  """Makes the stock driver write `params.yaml` all or nothing in the block."""
-  with mock.patch.object(train_utils, "serialize_config", save_config):
-    yield
 
 
 def _remove_unfinished(directory: str, prefixes: tuple[str, ...]) -> None:

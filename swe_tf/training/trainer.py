@@ -1,8 +1,10 @@
-"""Runs one phase after another, each as its own compiled loop.
+"""The trainer: runs one phase after another, each as its own compiled loop.
 
 `train(num_steps)` is cut where a phase may end, whatever `steps_per_loop` is,
 so that an unshared step is the stock step with nothing added. The trainer knows
-phases, never gradients.
+phases, never gradients. It is made of parts that know nothing of each other:
+`phases` (what a step is), `resume` (where the input is), `recovery` (when to
+undo a loop), `checkpoint` (how to save and restore), `interruption` (signals).
 """
 
 from collections.abc import Callable
@@ -14,34 +16,40 @@ from absl import logging
 import gin
 import tensorflow as tf
 
+from official.core import base_trainer
 from swe_tf import errors
+from swe_tf.data import bad_shards
 from swe_tf.modeling import registry
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
+from swe_tf.training import checkpoint as checkpoint_lib
 from swe_tf.training import dashboards
+from swe_tf.training import interruption
 from swe_tf.training import layer_curves
 from swe_tf.training import micro_batches
 from swe_tf.training import optimizer_stack
 from swe_tf.training import phases as phases_lib
-from swe_tf.training import recovering
+from swe_tf.training import recovery as recovery_lib
+from swe_tf.training import resume
 
 
-def say(message: str) -> None:
-  """Prints and logs a message."""
+def _say(message: str) -> None:
   logging.info(message)
   print(message, flush=True)
 
 
 @gin.configurable
-class SharedWeightsTrainer(recovering.RecoveringTrainer):
+class SharedWeightsTrainer(base_trainer.Trainer):
   """Trains a task by the method that its config chooses.
 
   This takes a `TaskWithMethod`, such as the pre-training tasks of
   `swe_tf.tasks`. Any other task is trained by `method`, if there is one, and
-  otherwise as in stock Model Garden, plus what `RecoveringTrainer` adds.
+  otherwise as in stock Model Garden. In any case a run resumes as if it had
+  never been interrupted, and recovers from NaN and from bad files.
   """
 
-  _train_iter: Any  # The base class makes it.
+  _checkpoint: tf.train.Checkpoint  # The base class makes both.
+  _train_iter: Any
 
   def __init__(
     self,
@@ -49,7 +57,10 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
     task,
     model,
     optimizer,
-    *args,
+    *,
+    train: bool = True,
+    evaluate: bool = True,
+    train_dataset=None,
     untie_rule: schedule.UntieRule | None = None,
     method: Callable[[phases_lib.Ingredients], phases_lib.Training]
     | None = None,
@@ -63,7 +74,10 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
       task: The task.
       model: The model, built.
       optimizer: The bare optimizer that the task made.
-      *args: See the base class.
+      train: Whether the run trains.
+      evaluate: Whether the run evaluates.
+      train_dataset: The training input, where it should be; made by the task by
+        default.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
       method: How to train a task that is not a `TaskWithMethod`. Bind it in
@@ -73,12 +87,9 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
         read the weights, but must not change them.
       **kwargs: See the base class.
     """
-    if kwargs.get("train", True):
+    if train:
       replicas = tf.distribute.get_strategy().num_replicas_in_sync
       micro_batches.check(config.task, replicas)
-    # Set after the base class is done: its checkpoint has the task's model.
-    self._phases: phases_lib.Phases | None = None
-    phases = None
     if isinstance(task, phases_lib.TaskWithMethod):
       if method is not None:
         raise errors.UsageError(
@@ -86,6 +97,10 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
           f"none, but {type(task).__name__} has task.sharing; unbind it."
         )
       method = task.apply_method
+    phases: phases_lib.Phases = phases_lib.OnePhase(None)
+    # The base class reads `model`: its checkpoint is to have the task's own.
+    self._phases = phases
+    self._curves: layer_curves.LayerCurves | None = None
     if method is not None:
       training = method(
         phases_lib.Ingredients(
@@ -97,114 +112,203 @@ class SharedWeightsTrainer(recovering.RecoveringTrainer):
         )
       )
       phases = training.phases
-      kwargs["state"] = phases.state
-      if phases.model is not None:
-        kwargs["other_models"] = [phases.model]
       optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
-    self._loop_fn: Callable[..., Any] | None = None
-    self._evaluated = lambda: None
-    self._on_new_phase = on_new_phase or (lambda trainer, step: None)
-    super().__init__(config, task, model, optimizer, *args, **kwargs)
+      sharing = getattr(task.task_config, "sharing", None)
+      self._curves = layer_curves.LayerCurves(getattr(sharing, "unit_size", 1))
+    super().__init__(
+      config,
+      task,
+      model,
+      optimizer,
+      train=train,
+      evaluate=evaluate,
+      train_dataset=train_dataset,
+      **kwargs,
+    )
     self._phases = phases
-    sharing = getattr(task.task_config, "sharing", None)
-    self._curves = layer_curves.LayerCurves(getattr(sharing, "unit_size", 1))
+    self._on_new_phase = on_new_phase or (lambda trainer, step: None)
+    self._loop_fn: Callable[..., Any] | None = None
+    self._evaluated_model = lambda: None
+    self._input = resume.InputPosition(self, is_set=train_dataset is not None)
+    self._recovery = recovery_lib.Recovery(
+      config, task.logging_dir, train=train, evaluate=evaluate
+    )
+    self._checkpoint = self._make_checkpoint(model)
+
+  def _make_checkpoint(self, model) -> checkpoint_lib.CheckedCheckpoint:
+    """Returns the base class's checkpoint, with what resuming takes besides."""
+    models = [model]
+    if self._phases.model is not None:
+      models.append(self._phases.model)  # It is trained first.
+    dropout = resume.dropout_generators(
+      models, getattr(self.task.task_config, "seed", 0)
+    )
+    return checkpoint_lib.CheckedCheckpoint(
+      check=lambda: self._recovery.check_weights(self._step, self.model),
+      skipped_batches=self._input.skipped_batches,
+      **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
+      **({"dropout": dropout} if dropout else {}),
+      **self._phases.state,
+    )
+
+  @property
+  def _step(self) -> int:
+    return int(self.global_step.numpy())
 
   @property
   def phase(self) -> str:
-    shared = self._phases is not None and self._phases.is_shared
-    return optimizer_lib.SHARED if shared else optimizer_lib.UNSHARED
+    is_shared = self._phases.is_shared
+    return optimizer_lib.SHARED if is_shared else optimizer_lib.UNSHARED
 
   @property
   def model(self):
     """The model that is currently trained and evaluated."""
-    now = self._phases.model if self._phases else None
+    now = self._phases.model
     return super().model if now is None else now
 
-  def begin(self) -> None:
-    if self._phases is not None:
-      self._phases.begin()
-      if self.task.logging_dir and self.strategy.extended.should_save_summary:
-        dashboards.write_layout(self.task.logging_dir)
+  @property
+  def several_workers(self) -> bool:
+    return isinstance(self.strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
-  def run_steps(self, num_steps: tf.Tensor):
-    """Runs `num_steps` steps, changing the phase where due."""
-    phases = self._phases
-    if phases is None:
-      return super().run_steps(num_steps)
+  def initialize(self):
+    """Begins a run for which the checkpoint manager found no checkpoint."""
+    model_dir, extended = self.task.logging_dir, self.strategy.extended
+    if model_dir and not extended.should_checkpoint:
+      # Model Garden gives the manager of a worker that is not the chief an
+      # empty directory: after a restart only the chief would resume.
+      latest = tf.train.latest_checkpoint(model_dir)
+      if latest:
+        self.checkpoint.restore(latest)
+        return
+    super().initialize()
+    self._phases.begin()
+    if self._curves and model_dir and extended.should_save_summary:
+      dashboards.write_layout(model_dir)
+
+  def train(self, num_steps: tf.Tensor):
+    """See base class; undoes and repeats what goes wrong, where possible."""
+    until = end = self._step + int(num_steps)
+    while True:
+      try:
+        with self._recovery.train_shards.named():
+          self._input.bad_files = self._recovery.bad_files
+          self._input.seek()  # This may have to count records in the files.
+          logs = self._run_until(until)
+      except bad_shards.BadShards as error:
+        # The update that was under way may be half done.
+        self._roll_back(self._recovery.leave_out(error))
+        self._input.is_set = False
+      else:
+        problem = self._recovery.problem(
+          self._step, float(logs["training_loss"]), self.model
+        )
+        if problem:
+          self._recovery.count(problem)
+          batches = self._input.batches_taken
+          self._roll_back(problem)
+          # The input itself is already there: this is for the checkpoint.
+          self._input.keep(batches)
+        elif self._step == end:
+          break
+      # After an error the loss is checked as often as before.
+      until = min(end, self._step + self.config.trainer.steps_per_loop)
+    interruption.exit_if_requested(self)
+    return logs
+
+  def _run_until(self, end: int):
+    """Runs steps up to `end`, changing the phase where due; returns logs."""
     self.train_loop_begin()
-    end = int(self.global_step.numpy()) + int(num_steps)
-    while (step := int(self.global_step.numpy())) < end:
+    while (step := self._step) < end:
       # Before the step, not after it: a run that is resumed exactly at tau
       # comes here with the decision still to be made.
-      self._change_phase_if_due(phases, step)
-      stop = phases.next_decision(step)
-      stop = end if stop is None else min(stop, end)
-      self._run(phases, stop - step)
-    self._change_phase_if_due(phases, end)
+      self._change_phase_if_due(step)
+      stop = self._phases.next_decision(step)
+      self._run_phase(step, end if stop is None else min(stop, end))
+    self._change_phase_if_due(end)
     return self.train_loop_end()
 
-  def went_back(self) -> None:
-    """See base class; an earlier phase may need another program."""
-    if self._phases is not None:
-      self._phases.went_back()
+  def _run_phase(self, step: int, end: int) -> None:
+    """Runs steps of one phase; compiles and times the first separately."""
+    if self._train_iter is None:
+      self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
+    if self._loop_fn is None:
+      start = time.time()
+      self._loop_fn = self.create_train_loop_fn()
+      self._loop_fn(self._train_iter, tf.constant(1, tf.int32))
+      _ = self._step  # Waits for the step.
+      self.checkpoint.track_new_variables()  # The first step makes slots.
+      _say(
+        f"{self._phases.name}: compiled and made the first step in "
+        f"{time.time() - start:.1f} s"
+      )
+      step += 1
+    if step < end:
+      self._loop_fn(self._train_iter, tf.constant(end - step, tf.int32))
+
+  def _change_phase_if_due(self, step: int) -> None:
+    start = time.time()
+    if self._phases.next_decision(step - 1) == step:
+      self.checkpoint.sync()  # One under way must not see new variables.
+    done = self._phases.change_if_due(step)
+    if done:
+      self._recompile()
+      self.checkpoint.track_new_variables()
+      _say(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
+      self._on_new_phase(self, step)
+
+  def _recompile(self) -> None:
+    """Makes the next step another program, perhaps of another model."""
     self._loop_fn = None
     self._forget_other_models()
+
+  def _roll_back(self, why: str) -> None:
+    """Restores the last checkpoint in the middle of a run.
+
+    Args:
+      why: What is wrong, for the message.
+
+    Raises:
+      Failed: If there is no checkpoint, or if there are several workers: each
+        would have to wait for the chief's.
+    """
+    self.checkpoint.sync()  # The newest may still be under way.
+    model_dir = self.task.logging_dir
+    latest = tf.train.latest_checkpoint(model_dir) if model_dir else None
+    if latest is None or self.several_workers:
+      missing = "there is no checkpoint yet to go back to"
+      if latest is not None:
+        missing = "several workers cannot go back by themselves"
+      raise errors.Failed(f"{why}, and {missing}; run the same command again.")
+    with self.strategy.scope():
+      self.checkpoint.restore(latest)
+    for metric in [*self.train_metrics, self.train_loss]:
+      metric.reset_states()
+    recovery_lib.warn(f"{why}: back to {latest}, step {self._step}.")
+    self._phases.on_rollback()
+    self._recompile()  # An earlier phase may be another program.
 
   def train_loop_end(self):
     """See base class; adds the curves that show the method at work."""
     logs = super().train_loop_end()
-    if self._phases is not None:
-      logs.update(self._phases.logs())
-      if tf.summary.should_record_summaries():
-        step = int(self.global_step.numpy())
-        self._curves.write(registry.blocks_of(self.model), step)
+    logs.update(self._phases.logs())
+    if self._curves and tf.summary.should_record_summaries():
+      self._curves.write(registry.blocks_of(self.model), self._step)
     return logs
 
   def evaluate(self, num_steps: tf.Tensor):
     """See base class; compiles again if the model has changed."""
     self._forget_other_models()
-    self._evaluated = weakref.ref(self.model)
-    return super().evaluate(num_steps)
+    self._evaluated_model = weakref.ref(self.model)
+    with self._recovery.eval_shards.named():
+      return super().evaluate(num_steps)
 
   def eval_end(self, aggregated_logs=None):
     """See base class; logs which model it was, if there are several."""
     logs = super().eval_end(aggregated_logs)
-    if self._phases is not None:
-      logs.update(self._phases.eval_logs())
+    logs.update(self._phases.eval_logs())
     return logs
 
   def _forget_other_models(self) -> None:
     """Releases the model that was evaluated last, unless it is the current."""
-    if self._evaluated() is not self.model:
+    if self._evaluated_model() is not self.model:
       self._eval_loop_fn = None
-
-  def _run(self, phases: phases_lib.Phases, num_steps: int) -> None:
-    """Runs `num_steps` steps; times the first of a phase separately."""
-    if self._train_iter is None:
-      self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
-    loop_fn = self._loop_fn
-    if loop_fn is None:
-      start = time.time()
-      self._loop_fn = loop_fn = self.create_train_loop_fn()
-      loop_fn(self._train_iter, tf.constant(1, tf.int32))
-      int(self.global_step.numpy())  # Waits for the step.
-      self.checkpoint.copy_anew()  # The first step makes slots.
-      say(
-        f"{phases.name}: compiled and made the first step in "
-        f"{time.time() - start:.1f} s"
-      )
-      num_steps -= 1
-    if num_steps:
-      loop_fn(self._train_iter, tf.constant(num_steps, tf.int32))
-
-  def _change_phase_if_due(self, phases: phases_lib.Phases, step: int) -> None:
-    start = time.time()
-    if phases.next_decision(step - 1) == step:
-      self.checkpoint.sync()  # One under way must not see new variables.
-    done = phases.change_if_due(step)
-    if done:
-      self._loop_fn = None  # The next step is another program.
-      self._forget_other_models()
-      self.checkpoint.copy_anew()
-      say(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
-      self._on_new_phase(self, step)

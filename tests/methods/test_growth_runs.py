@@ -1,6 +1,6 @@
 """Growth under replicas and reduced precision: resumed equals straight.
 
-Two workers are in `tests/test_multi_worker.py`.
+Two workers are in `tests/end_to_end/test_multi_worker.py`.
 """
 
 from absl.testing import parameterized

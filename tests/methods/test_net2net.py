@@ -192,7 +192,7 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
     self.assertNotEqual(first, second)
     trainer.checkpoint.growth.stage.assign(0)  # As an early checkpoint does.
     with self.assertRaisesRegex(errors.Failed, "before the model was widened"):
-      trainer.went_back()
+      trainer._phases.on_rollback()  # pylint: disable=protected-access
 
   def test_new_optimizers_are_refused(self):
     new = {"optimizer_config": {"optimizer": {"type": "adam_experimental"}}}

@@ -10,6 +10,7 @@ import tf_keras
 
 import swe_tf
 from swe_tf import errors
+from swe_tf.sharing import cosines
 from swe_tf.sharing import gradients
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
@@ -222,29 +223,38 @@ class PhaseTest(tf.test.TestCase):
       for b in flat[:i]
     ]
     self.assertAllClose(optimizer.gradient_cosine, np.mean(pairs), rtol=1e-5)
-    cosines = optimizer.gradient_cosines
-    self.assertEqual(cosines.mean, optimizer.gradient_cosine)
+    measured = optimizer.gradient_cosines
+    self.assertEqual(measured.mean, optimizer.gradient_cosine)
     adjacent = [
       a @ b / np.linalg.norm(a) / np.linalg.norm(b)
       for a, b in zip(flat, flat[1:])
     ]
-    self.assertAllClose(cosines.adjacent, adjacent, rtol=1e-5)
+    self.assertAllClose(measured.adjacent, adjacent, rtol=1e-5)
+
+  def test_a_gradient_that_is_zero_or_absent_has_no_direction(self):
+    one, minus = tf.constant([1.0, 0.0]), tf.constant([-2.0, 0.0])
+    zero = tf.zeros([2])
+    rows = [[one, minus, zero, one], [one, None, zero, one]]
+    self.assertAllClose(cosines.adjacent(rows), [-1 / np.sqrt(2.0), 0.0, 0.0])
 
   def test_the_cosines_are_of_all_units_after_a_split(self):
     optimizer = self._optimizer(tf_keras.optimizers.SGD(0.1), cosine_interval=1)
     optimizer.split((0, 0, 2, 2))
     self._step(optimizer)
-    cosines = optimizer.gradient_cosines.adjacent
-    self.assertLen(cosines, toy.NUM_LAYERS - 1)
-    self.assertTrue(np.all(np.isfinite(cosines)))
+    measured = optimizer.gradient_cosines.adjacent
+    self.assertLen(measured, toy.NUM_LAYERS - 1)
+    self.assertTrue(np.all(np.isfinite(measured)))
 
   def test_groups_are_in_the_checkpoint(self):
     optimizer = self._optimizer(toy.OPTIMIZERS["momentum"]())
     self._step(optimizer)
+    checkpoint = tf.train.Checkpoint(optimizer=optimizer)
+    earlier = checkpoint.save(os.path.join(self.get_temp_dir(), "whole"))
     optimizer.split((0, 0, 0, 3))
-    path = tf.train.Checkpoint(optimizer=optimizer).save(
-      os.path.join(self.get_temp_dir(), "split")
-    )
+    path = checkpoint.save(os.path.join(self.get_temp_dir(), "split"))
+    self.assertEqual(optimizer.plan.groups, (0, 0, 0, 3))
+    checkpoint.restore(earlier)  # A run that recovers goes back.
+    self.assertEqual(str(optimizer.plan), "1x4")
     restored = self._optimizer(toy.OPTIMIZERS["momentum"]())
     self.assertEqual(str(restored.plan), "1x4")
     tf.train.Checkpoint(optimizer=restored).restore(path)
@@ -324,11 +334,12 @@ class CompiledStepTest(tf.test.TestCase):
       return total // strategy.num_replicas_in_sync
 
     everything = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
-    tied = plan.parameters_per_unit * plan.num_units
+    per_unit = sum(int(np.prod(stem.shape)) for stem in plan.stems)
+    tied = per_unit * plan.num_units
     shared = bytes_of_a_step()
     optimizer.untie()
     unshared = bytes_of_a_step()
-    self.assertEqual(shared, 4 * (everything - tied + plan.parameters_per_unit))
+    self.assertEqual(shared, 4 * (everything - tied + per_unit))
     self.assertEqual(unshared, 4 * everything)
 
 

@@ -1,7 +1,6 @@
 """Micro-batches against the whole batch: weights, slots, logs and metrics."""
 
 import functools
-import os
 import pathlib
 import tempfile
 
@@ -14,10 +13,11 @@ import tf_keras
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf.training import micro_batches
-from swe_tf.training import resumable
+from swe_tf.training import resume
 from tests import tiny
 from tests.sharing import toy
 from tests.studies.finetune import samples
+from tests.training import runs
 
 _TAU, _STEPS = 2, 4
 # Adam divides by |g| + epsilon; see `toy`.
@@ -117,24 +117,8 @@ def _train(config, strategy):
   return tiny.final_state(runner.trainer), logs
 
 
-class MicroBatchesTest(tf.test.TestCase, parameterized.TestCase):
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.records = os.path.join(tf.compat.v1.test.get_temp_dir(), "records")
-    os.makedirs(cls.records)
-    cls.base = tiny.overrides(
-      tiny.write_records(cls.records, real_predictions=(3, 0, 0, 1, 2))
-    )
-
-  @classmethod
-  def tearDownClass(cls):
-    tf.io.gfile.rmtree(cls.records)
-    super().tearDownClass()
-
-  def tearDown(self):
-    tf_keras.mixed_precision.set_global_policy("float32")
-    super().tearDown()
+class MicroBatchesTest(runs.RunsTestCase):
+  real_predictions = (3, 0, 0, 1, 2)
 
   def _assert_equals_whole_batch(
     self, make_config, count, *, replicas=1, tolerance=1e-5
@@ -287,7 +271,7 @@ class SumOverTest(tf.test.TestCase):
     self.assertAllClose(terms["loss"], whole["loss"])
 
   def test_every_part_has_its_own_dropout(self):
-    with resumable.dropout_with_state():
+    with resume.dropout_with_state():
       dropout = tf_keras.layers.Dropout(0.5)
 
     @tf.function

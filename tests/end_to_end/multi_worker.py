@@ -1,6 +1,6 @@
 """One worker of a cluster: trains the tiny BERT, then leaves what it has.
 
-    TF_CONFIG=... python -m tests.multi_worker MODEL_DIR OUTPUT RULE
+    TF_CONFIG=... python -m tests.end_to_end.multi_worker MODEL_DIR OUTPUT RULE
 
 Without TF_CONFIG it is the one process to compare with. The global batch of a
 step is the same however many workers there are. RULE is `tau`, `cosine` (the

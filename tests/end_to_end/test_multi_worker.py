@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -11,11 +12,12 @@ import time
 
 import numpy as np
 import pytest
+import yaml
 
-from tests import multi_worker
 from tests import tiny
+from tests.end_to_end import multi_worker
 
-_ROOT = pathlib.Path(__file__).parent.parent
+_ROOT = pathlib.Path(__file__).parent.parent.parent
 _PATIENCE = 240
 
 
@@ -29,13 +31,21 @@ def _free_ports(count):
   return ports
 
 
-def _start(command, num_workers):
-  """Starts a worker for each line of the cluster; one without it if alone."""
-  hosts = [f"localhost:{port}" for port in _free_ports(num_workers)]
+def _commands(folder, rule, num_workers):
+  module = "tests.end_to_end.multi_worker"
+  return [
+    [module, str(folder / "model"), str(folder / f"{index}.npz"), rule]
+    for index in range(num_workers)
+  ]
+
+
+def _start(commands):
+  """Starts a worker for each command; one without a cluster if alone."""
+  hosts = [f"localhost:{port}" for port in _free_ports(len(commands))]
   workers = []
-  for index in range(num_workers):
+  for index, command in enumerate(commands):
     env = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="2")
-    if num_workers > 1:
+    if len(commands) > 1:
       env["TF_CONFIG"] = json.dumps(
         {
           "cluster": {"worker": hosts},
@@ -44,7 +54,7 @@ def _start(command, num_workers):
       )
     workers.append(
       subprocess.Popen(
-        [sys.executable, "-m", *command(index)],
+        [sys.executable, "-m", *command],
         cwd=_ROOT,
         env=env,
         text=True,
@@ -71,20 +81,8 @@ def _finish(workers, patience=_PATIENCE):
 def _train(folder, num_workers, rule, patience=_PATIENCE):
   """Returns what each worker has in the end."""
   folder.mkdir(exist_ok=True)
-  outputs = [folder / f"{index}.npz" for index in range(num_workers)]
-  _finish(
-    _start(
-      lambda index: [
-        "tests.multi_worker",
-        str(folder / "model"),
-        str(outputs[index]),
-        rule,
-      ],
-      num_workers,
-    ),
-    patience,
-  )
-  return [dict(np.load(output)) for output in outputs]
+  _finish(_start(_commands(folder, rule, num_workers)), patience)
+  return [dict(np.load(folder / f"{i}.npz")) for i in range(num_workers)]
 
 
 def _assert_close(actual, expected):
@@ -141,15 +139,7 @@ def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
   folder = tmp_path / "killed"
   rng = random.Random(1)
   for _ in range(2):
-    workers = _start(
-      lambda index: [
-        "tests.multi_worker",
-        str(folder / "model"),
-        str(folder / f"{index}.npz"),
-        rule,
-      ],
-      2,
-    )
+    workers = _start(_commands(folder, rule, 2))
     found = len(list(folder.glob("model/ckpt-*.index")))
     end = time.time() + _PATIENCE
     while len(list(folder.glob("model/ckpt-*.index"))) <= found:
@@ -163,3 +153,38 @@ def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
   first, _ = _train(folder, 2, rule)
   for name in straight:
     np.testing.assert_array_equal(first[name], straight[name], err_msg=name)
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_worker_makes_all_save_and_exit(tmp_path):
+  config = tiny.overrides(tiny.write_records(str(tmp_path)))
+  config["runtime"] = {"distribution_strategy": "multi_worker_mirrored"}
+  config["trainer"] |= {
+    "train_steps": 4000,
+    "checkpoint_interval": 4000,
+    "preemption_on_demand_checkpoint": True,
+  }
+  path, model_dir = tmp_path / "config.yaml", tmp_path / "model"
+  path.write_text(yaml.safe_dump(config))
+  command = [
+    *("swe_tf.train", "--experiment=swe/bert_pretraining", "--mode=train"),
+    *(f"--model_dir={model_dir}", f"--config_file={path}"),
+  ]
+  workers = _start([command, command])
+  try:
+    end = time.time() + _PATIENCE
+    while not list(model_dir.glob("train/events*")):
+      assert time.time() < end
+      assert all(worker.poll() is None for worker in workers)
+      time.sleep(0.1)
+    workers[1].terminate()
+    outputs = [worker.communicate(timeout=_PATIENCE)[0] for worker in workers]
+  finally:
+    for worker in workers:
+      worker.kill()
+      worker.wait()
+  for worker, output in zip(workers, outputs):
+    assert worker.returncode == 75, output[-3000:]
+  said = r"all workers saved a checkpoint at step (\d+)"
+  (step,) = {re.search(said, output)[1] for output in outputs}
+  assert (model_dir / f"ckpt-{step}.index").exists()

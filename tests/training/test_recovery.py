@@ -104,7 +104,7 @@ def test_goes_back_over_the_untie_step_and_past_the_batches(
   trainer.train_dataset = trainer.distribute_dataset(
     trainer.task.build_inputs, config.task.train_data, start_step=failed
   )
-  trainer._input_is_positioned = True
+  trainer._input.is_set = True
   with runner.strategy.scope():
     runner.controller.train(tiny.STEPS)
   _assert_same(trainer, recovered)

@@ -1,0 +1,103 @@
+"""What a resumed run needs besides weights and slots: its input and dropout.
+
+After a restart, stock Model Garden starts the data and the dropout masks over.
+Here both continue where they were: their state is in the checkpoint.
+"""
+
+from collections.abc import Iterator, Sequence
+import contextlib
+import inspect
+
+from absl import logging
+import tensorflow as tf
+import tf_keras
+
+from official.core import base_trainer
+
+
+@contextlib.contextmanager
+def dropout_with_state() -> Iterator[None]:
+  """Makes dropout layers built in the block keep their state in variables."""
+  experimental = tf_keras.backend.experimental
+  was_enabled = experimental.is_tf_random_generator_enabled()
+  experimental.enable_tf_random_generator()
+  try:
+    yield
+  finally:
+    if not was_enabled:
+      experimental.disable_tf_random_generator()
+
+
+def dropout_generators(
+  models: Sequence[tf_keras.Model], seed: int
+) -> list[tf.random.Generator]:
+  """Seeds and returns the state of the models' dropout, if they keep any."""
+  generators = [
+    layer._random_generator._generator  # pylint: disable=protected-access
+    for layer in dict.fromkeys(
+      each for model in models for each in model.submodules
+    )
+    if isinstance(layer, tf_keras.layers.Dropout)
+    and getattr(layer._random_generator, "_generator", None) is not None  # pylint: disable=protected-access
+  ]
+  for index, generator in enumerate(generators):
+    # Keras gives all layers the same key and starts them at most a billion
+    # apart, which is a few steps: masks of one layer would recur in others.
+    generator.reset_from_key_counter(key=(seed << 32) + index, counter=[0, 0])
+  return generators
+
+
+class InputPosition:
+  """Starts a trainer's input where the restored step left it.
+
+  The data of a task resumes where it was if its `build_inputs` takes a
+  `start_step`.
+
+  Attributes:
+    skipped_batches: The number of batches that were taken from the input but
+      not used for an update, for the checkpoint.
+    is_set: Whether the input is where it should be.
+    bad_files: Files to do without.
+  """
+
+  def __init__(self, trainer: base_trainer.Trainer, is_set: bool):
+    self._trainer = trainer
+    self.is_set = is_set
+    self.bad_files: tuple[str, ...] = ()
+    self.skipped_batches = tf.Variable(
+      0,
+      dtype=tf.int64,
+      trainable=False,
+      aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+      name="skipped_batches",
+    )
+
+  @property
+  def batches_taken(self) -> int:
+    """The number of batches taken from the input since the run began.
+
+    Every step takes one global batch, so this is the step, unless some batches
+    were skipped.
+    """
+    step = int(self._trainer.global_step.numpy())
+    return step + int(self.skipped_batches.numpy())
+
+  def keep(self, batches_taken: int) -> None:
+    """Notes where the input is, after the step has gone back."""
+    step = int(self._trainer.global_step.numpy())
+    self.skipped_batches.assign(batches_taken - step)
+
+  def seek(self) -> None:
+    """Positions the input, unless it already is."""
+    if self.is_set:
+      return
+    self.is_set = True
+    trainer, start = self._trainer, self.batches_taken
+    build_inputs = trainer.task.build_inputs
+    bad = {"bad_files": self.bad_files} if self.bad_files else {}
+    takes = inspect.signature(build_inputs).parameters
+    if (start or bad) and "start_step" in takes:
+      logging.info("Resuming the training input at step %d.", start)
+      trainer.train_dataset = trainer.distribute_dataset(
+        build_inputs, trainer.config.task.train_data, start_step=start, **bad
+      )

@@ -1,0 +1,37 @@
+"""The base class of tests that train the tiny BERT."""
+
+import shutil
+import tempfile
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from tests import tiny
+
+
+class RunsTestCase(tf.test.TestCase, parameterized.TestCase):
+  """Has the overrides of a tiny experiment, with its data, in `base`."""
+
+  real_predictions = (tiny.PREDICTIONS,)
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    directory = tempfile.mkdtemp()
+    cls.addClassCleanup(shutil.rmtree, directory)
+    cls.base = tiny.overrides(
+      tiny.write_records(directory, real_predictions=cls.real_predictions)
+    )
+
+  def tearDown(self):
+    tf_keras.mixed_precision.set_global_policy("float32")
+    super().tearDown()
+
+  def assert_same_state(self, one, other):
+    """Asserts that two trainers have the same weights and slots, bit by bit."""
+    ours, theirs = map(tiny.final_state, (one, other))
+    self.assertEqual(ours.keys(), theirs.keys())
+    differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
+    self.assertEmpty(differ, f"{len(differ)} of {len(ours)} tensors differ")
