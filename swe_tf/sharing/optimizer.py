@@ -57,6 +57,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     cosine_interval: int | None = None,
     cosines_decide: bool = False,
     loops: loops_lib.LoopSchedule | None = None,
+    own_init: bool = False,
     shared_learning_rate_scale: float = 1.0,
     untie_warmup_steps: int = 0,
     name: str = "SharedWeightsOptimizer",
@@ -77,6 +78,9 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         micro-batch and averaged.
       loops: How many units are applied, and so have gradients, while shared;
         None for all. All units are updated in any case.
+      own_init: Whether each layer keeps its own initial weights. The variables
+        of a tie are then not equal while shared: all make the step of their
+        stem. Algorithm 1 starts them equal (line 2).
       shared_learning_rate_scale: Multiplies the steps of tied variables while
         shared.
       untie_warmup_steps: The number N of updates after `untie()` over which the
@@ -101,6 +105,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     self._untied_at = _state(0 if untie_step == 0 else _NOT_YET, "untied_at")
     self._groups = _state(plan.groups, "groups")
     self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
+    self._own_init = own_init
     self._shared_scale = shared_learning_rate_scale
     self._warmup_steps = untie_warmup_steps
     self._cosines_decide = cosines_decide
@@ -171,9 +176,10 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def begin(self) -> None:
     """Prepares the weights for the first update. Runs eagerly.
 
-    While shared, branches start as copies of their stems.
+    While shared, branches start as copies of their stems, unless each layer
+    keeps its own initial weights.
     """
-    if self.phase == SHARED:
+    if self.phase == SHARED and not self._own_init:
       self.plan.tie_weights()
 
   def split(self, groups: plan_lib.Groups) -> None:
@@ -240,17 +246,19 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         self._multiplicity,
       )
 
-    scaled = [stem for stem, *branches in self.plan.ties if branches]
-    if self._shared_scale == 1.0:
-      scaled = []
-    before = [stem.read_value() for stem in scaled]
+    ties = [tie for tie in self.plan.ties if len(tie) > 1]
+    needs_steps = self._own_init or self._shared_scale != 1.0
+    before = [tie[0].read_value() for tie in ties] if needs_steps else []
     result = super().make_update(grads_and_vars, name, aggregate=False)
-    _scale_steps(scaled, before, self._shared_scale)
+    if self._shared_scale != 1.0:
+      _scale_steps([tie[0] for tie in ties], before, self._shared_scale)
 
-    wrapper.update_on_replicas(
-      _assign_stem,
-      [(stem, branches) for stem, *branches in self.plan.ties if branches],
-    )
+    if self._own_init:
+      moved = [(tie[0], value, tie[1:]) for tie, value in zip(ties, before)]
+      wrapper.update_on_replicas(_move_with_stem, moved)
+    else:
+      copied = [(stem, branches) for stem, *branches in ties]
+      wrapper.update_on_replicas(_assign_stem, copied)
     return result
 
   @tf.autograph.experimental.do_not_convert
@@ -324,6 +332,13 @@ def _assign_stem(stem: tf.Variable, branches: list[tf.Variable]) -> None:
   value = stem.read_value()
   for branch in branches:
     branch.assign(value)
+
+
+def _move_with_stem(stem: tf.Variable, before, branches) -> None:
+  """Makes the branches make the step that their stem has made."""
+  step = stem.read_value() - before
+  for branch in branches:
+    branch.assign_add(step)
 
 
 def _scale_steps(variables, before, factor: tf.Tensor | float) -> None:

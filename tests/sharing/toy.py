@@ -135,7 +135,7 @@ def state_of(model, optimizer) -> State:
 
 
 def run_algorithm_1(
-  make_optimizer, unit_size, num_replicas, splits=None
+  make_optimizer, unit_size, num_replicas, splits=None, equal_init=True
 ) -> State:
   """Runs the oracle; `splits` are the groups from a step on, by that step."""
   splits = splits or {}
@@ -143,7 +143,8 @@ def run_algorithm_1(
   with strategy.scope():
     model = make_stack()
     plan = swe_tf.SharingPlan.from_layers(model.blocks, unit_size)
-    plan.tie_weights()
+    if equal_init:
+      plan.tie_weights()
     optimizer = make_optimizer()
 
   def shared_step(x, y):
