@@ -16,15 +16,11 @@ from swe_tf.analysis import scalars
 from swe_tf.analysis import statistics
 from swe_tf.analysis import verdict
 from swe_tf.methods import catalog
-from swe_tf.scoring import column as column_lib
 
 VALIDATION = "validation/validation_loss"
-# Averages of fine-tuning scores, by the column that shows them.
-AVERAGES = {
-  "squad_average": column_lib.SQUAD_AVERAGE,
-  "glue_average_dev": column_lib.dev_name(column_lib.GLUE_AVERAGE),
-  "glue_average": column_lib.GLUE_AVERAGE,
-}
+# The validation curves by run.
+Losses = Mapping[str, scalars.Curve]
+_FLAGS = ("is_fixed", "is_papers", "is_swe", "is_baseline")
 _FIRST = (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
 
 
@@ -84,28 +80,27 @@ def arrange(found: pd.DataFrame) -> pd.DataFrame:
 def _titles(
   titles: Iterable[str], fields: Iterable[Mapping[str, Any]]
 ) -> list[str]:
-  """Returns titles that are the same only for the same fields.
+  """Returns titles that are the same for the same fields, and only for them.
 
-  Where two would be the same, the fields that differ are added.
+  Where others would be the same, the fields that differ are added.
   """
-  pairs = list(zip(titles, fields))
-  kinds: dict[str, list[Mapping[str, Any]]] = {}
-  for title, own in pairs:
-    if own not in kinds.setdefault(title, []):
-      kinds[title].append(own)
-  return [
-    "; ".join(
-      [
-        title,
-        *(
-          f"{name}={own.get(name, 'unset')}"
-          for name in sorted({name for each in kinds[title] for name in each})
-          if any(each.get(name) != own.get(name) for each in kinds[title])
-        ),
-      ]
-    )
-    for title, own in pairs
-  ]
+  kinds: list[Mapping[str, Any]] = []
+  names, places = [], []
+  for title, own in zip(titles, fields):
+    if own not in kinds:
+      kinds.append(own)
+      names.append(title)
+    places.append(kinds.index(own))
+  unique = []
+  for name, own in zip(names, kinds):
+    same = [kind for kind, other in zip(kinds, names) if other == name]
+    differing = [
+      f"{field}={own.get(field, 'unset')}"
+      for field in sorted({field for kind in same for field in kind})
+      if any(kind.get(field) != own.get(field) for kind in same)
+    ]
+    unique.append("; ".join([name, *differing]))
+  return [unique[place] for place in places]
 
 
 def finished_runs(runs: pd.DataFrame) -> pd.DataFrame:
@@ -115,7 +110,7 @@ def finished_runs(runs: pd.DataFrame) -> pd.DataFrame:
 
 def baseline_of(runs: pd.DataFrame, setting: str) -> pd.DataFrame:
   """Returns the baseline's runs that count, with its best rate."""
-  is_one = runs.is_best.astype(bool) & (runs.method == catalog.BASELINE)
+  is_one = runs.is_best & (runs.method == catalog.BASELINE)
   found = runs[is_one & (runs.setting == setting)]
   # There are several if gin bound something; the plain one is first.
   return finished_runs(found[found.arm.isin(found.arm[:1])])
@@ -138,15 +133,22 @@ def summarize(
     differences are `statistics.Interval`s, None where nothing was measured.
   """
   rows = []
-  chosen = runs if "learning_rate" in by else runs[runs.is_best.astype(bool)]
+  losses = {
+    run: list(zip(curve.step, curve.value))
+    for run, curve in curves[curves.curve == VALIDATION].groupby("run")
+  }
+  chosen = runs if "learning_rate" in by else runs[runs.is_best]
   for _, group in chosen.groupby(list(by), sort=False):
     baseline = baseline_of(runs, group.setting.iloc[0])
-    rows.append(_row(group, baseline, curves))
-  return pd.DataFrame(rows, dtype=object)
+    rows.append(_row(group, baseline, losses))
+  if not rows:
+    return pd.DataFrame()
+  # As objects, so that a missing integer makes no floats of the others.
+  return pd.DataFrame(rows, dtype=object).astype(dict.fromkeys(_FLAGS, bool))
 
 
 def _row(
-  group: pd.DataFrame, baseline: pd.DataFrame, curves: pd.DataFrame
+  group: pd.DataFrame, baseline: pd.DataFrame, losses: Losses
 ) -> dict[str, Any]:
   first, counted = group.iloc[0], finished_runs(group)
   is_baseline = len(baseline) > 0 and first.arm == baseline.arm.iloc[0]
@@ -172,8 +174,6 @@ def _row(
   }
   for name in (runs_lib.LOSS, runs_lib.ACCURACY):
     row[name] = interval(counted, name)
-  for key, name in AVERAGES.items():
-    row[key] = interval(counted, name)
   if len(counted):
     row |= {key: first[key] for key in ("steps", "tokens", "flops")}
   row["differences"] = []
@@ -186,7 +186,7 @@ def _row(
       ]
       row["loss_difference"] = statistics.paired(ours, theirs)
       row["mlm_gain"] = difference(counted, baseline, runs_lib.ACCURACY)
-    row |= _speed(counted, baseline, curves)
+    row |= _speed(counted, baseline, losses)
   row["verdict"] = verdict.word(
     row["loss_difference"], row.get("flops_ratio"), row.get("equal_loss")
   )
@@ -219,7 +219,7 @@ def _mean(runs: pd.DataFrame, name: str) -> float | None:
 
 
 def _speed(
-  counted: pd.DataFrame, baseline: pd.DataFrame, curves: pd.DataFrame
+  counted: pd.DataFrame, baseline: pd.DataFrame, losses: Losses
 ) -> dict[str, Any]:
   """Returns how soon an arm is as far as the baseline, and the reverse.
 
@@ -238,8 +238,7 @@ def _speed(
 
   def reached(run: Any, other: Any) -> float | None:
     """Returns the fraction of `run`'s steps that reach `other`'s loss."""
-    curve = runs_lib.curve_of(curves, run.run, VALIDATION)
-    step = scalars.steps_to_reach(curve, getattr(other, runs_lib.LOSS))
+    step = scalars.steps_to_reach(losses[run.run], other.validation_loss)
     return None if step is None else step / run.steps
 
   forward = [reached(run, other) for run, other in pairs]

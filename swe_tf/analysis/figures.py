@@ -38,6 +38,7 @@ def draw_differences(arms: pd.DataFrame) -> tables.Figure:
         va="center",
         fontsize=8,
         fontweight="bold",
+        backgroundcolor="white",
         in_layout=False,  # A long one must not squeeze the panel.
       )
       place += 1
@@ -138,8 +139,8 @@ def draw_untie_steps(name: str, arms: pd.DataFrame) -> tables.Figure:
     arms: The baseline and the arms that share with a fixed tau.
   """
   drawing, panels = style.panels(2)
-  baseline = arms[arms.is_baseline.astype(bool)]
-  units = arms[arms.is_fixed.astype(bool)].unit.unique()
+  baseline = arms[arms.is_baseline]
+  units = arms[arms.is_fixed].unit.unique()
   looks = style.looks((), units)
   for panel, score, title in (
     (panels[0], runs_lib.LOSS, style.LOSS),

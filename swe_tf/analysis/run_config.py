@@ -174,10 +174,12 @@ def _method(
   if unit_size and choice.num_layers:
     unit = f"{unit_size}x{choice.num_layers // unit_size}"
   label = title = name if rule == catalog.FIXED else f"{name} {rule}"
-  # What the user called it. The ends of the range of tau have their own names,
-  # because a study that sweeps tau calls all of its runs `swe`.
-  asked = axes.get("method") or sharing.get("recipe")
-  if asked and asked != name and name not in (catalog.BASELINE, catalog.ALBERT):
+  # What the user called it, except that a baseline is one under any name, and
+  # that a study which sweeps tau calls both ends of the range `swe`.
+  asked = axes.get("arm")
+  if name != catalog.ALBERT:
+    asked = asked or axes.get("method") or sharing.get("recipe")
+  if asked and asked != name and name != catalog.BASELINE:
     label = title = str(asked)
   elif name == catalog.SWE:
     title += f" {unit}" + ("" if tau is None else f", untied after {tau:,}")

@@ -121,12 +121,6 @@ def _outcome(
   }
 
 
-def curve_of(curves: pd.DataFrame, run: str, curve: str) -> scalars.Curve:
-  """Returns one curve of a run as pairs of step and value."""
-  found = curves[(curves.run == run) & (curves.curve == curve)]
-  return list(zip(found.step.tolist(), found.value.tolist()))
-
-
 def _json(path: files.Path) -> dict[str, Any]:
   content = files.read_json(path) if path.exists() else {}
   return content if isinstance(content, dict) else {}

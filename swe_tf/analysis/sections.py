@@ -21,33 +21,41 @@ _METHOD = (
   Column("method", "method"),
   Column("unit", "unit"),
   Column("untie_step", "untie step", ",.0f"),
-  Column("learning_rate", "peak rate", "g"),
 )
-_LOSSES = (
-  Column("seeds", "seeds", "d"),
-  Column("left_out", "left out"),
-  Column("validation_loss", "validation loss", ".4f", spread=True),
-  Column("mlm_accuracy", "MLM accuracy (%)", ".2f", spread=True),
-)
+_RATE = Column("learning_rate", "peak rate", "g")
+_SEEDS = Column("seeds", "seeds", "d")
+_LEFT_OUT = Column("left_out", "left out")
+_LOSS = Column("validation_loss", "validation loss", ".4f", spread=True)
+_ACCURACY = Column("mlm_accuracy", "MLM accuracy (%)", ".2f", spread=True)
+_FLOPS_RATIO = Column("flops_ratio", "FLOPs / baseline's", ".2f")
 _METHODS = (
   *_METHOD,
-  *_LOSSES[:3],
+  _SEEDS,
+  _LOSS,
   Column("loss_difference", "loss − baseline's", "+.4f", spread=True),
   Column("verdict", "verdict"),
-  Column("flops_ratio", "FLOPs / baseline's", ".2f"),
-  _LOSSES[3],
+  _FLOPS_RATIO,
+  _ACCURACY,
   Column("mlm_gain", "gain in accuracy (points)", "+.2f", spread=True),
-  Column("squad_average", "SQuAD average", ".2f", spread=True),
-  Column("glue_average_dev", "GLUE average (dev)", ".2f", spread=True),
-  Column("glue_average", "GLUE average (test)", ".2f", spread=True),
+  _RATE,
   Column("rates_tried", "rates tried", "d"),
+  _LEFT_OUT,
+)
+_RATES = (
+  *_METHOD,
+  _RATE,
+  _SEEDS,
+  _LOSS,
+  _ACCURACY,
+  _LEFT_OUT,
+  Column("shown", "in the other tables"),
 )
 _COST = (
   *_METHOD,
   Column("steps", "steps", ",d"),
   Column("tokens", "tokens", ",d"),
   Column("flops", "FLOPs", ".3g"),
-  Column("flops_ratio", "FLOPs / baseline's", ".2f"),
+  _FLOPS_RATIO,
   Column("seconds", "wall time (s)", ",.0f", spread=True),
   Column("steps_ratio", "steps to the baseline's loss", ".3f", spread=True),
   Column("reverse_ratio", "baseline's steps to this loss", ".3f", spread=True),
@@ -76,6 +84,7 @@ _COLUMN = (
 _RUNS = (
   Column("run", "run"),
   *_METHOD,
+  _RATE,
   Column("seed", "seed"),
   Column("status", "status"),
   Column("step", "step", ",d"),
@@ -91,16 +100,16 @@ _RUNS = (
 
 def methods(arms: pd.DataFrame, runs: pd.DataFrame) -> tables.Section:
   """Every method of every setting."""
-  made = []
-  for table in tables.by_setting(arms, _METHODS):
-    entropies = runs[runs.setting == table.title].entropy.dropna().unique()
-    notes = [
+  return tables.Section(
+    "methods",
+    "Methods",
+    [
       f"Entropy of single tokens: {entropy:.4f} nats. A model that ignores the "
       "context cannot have a lower loss."
-      for entropy in sorted(entropies)
-    ]
-    made.append(tables.Table(table.title, _METHODS, table.frame, notes))
-  return tables.Section("methods", "Methods", [], made)
+      for entropy in sorted(runs.entropy.dropna().unique())
+    ],
+    tables.by_setting(arms, _METHODS),
+  )
 
 
 def losses(runs: pd.DataFrame, curves: pd.DataFrame) -> tables.Section:
@@ -143,9 +152,9 @@ def untie_steps(arms: pd.DataFrame) -> tables.Section:
   """Untie steps from 0, the baseline, to the last step."""
   drawn: list[tables.Figure] = []
   for _, found in arms[arms.seeds > 0].groupby("setting", sort=False):
-    fixed = found[found.is_fixed.astype(bool)]
+    fixed = found[found.is_fixed]
     taus = fixed.groupby("unit").untie_step.transform("nunique")
-    chosen = pd.concat([found[found.is_baseline.astype(bool)], fixed[taus > 1]])
+    chosen = pd.concat([found[found.is_baseline], fixed[taus > 1]])
     if (taus > 1).any():
       name = f"untie_step_{len(drawn) + 1}"
       drawn.append(figures.draw_untie_steps(name, chosen))
@@ -165,7 +174,6 @@ def learning_rates(runs: pd.DataFrame, curves: pd.DataFrame) -> tables.Section:
   rates = comparisons.summarize(
     runs[runs.rates > 1], curves, ("setting", "arm", "learning_rate")
   )
-  shown = (*_METHOD, *_LOSSES, Column("shown", "in the other tables"))
   return tables.Section(
     "learning_rates",
     "Learning rates",
@@ -174,7 +182,7 @@ def learning_rates(runs: pd.DataFrame, curves: pd.DataFrame) -> tables.Section:
       "final validation loss among those with the most seeds. It was selected "
       "by the same number that it is then judged by."
     ],
-    tables.by_setting(rates, shown),
+    tables.by_setting(rates, _RATES),
   )
 
 
@@ -271,4 +279,4 @@ def all_runs(runs: pd.DataFrame) -> tables.Section:
 
 def _shown(runs: pd.DataFrame) -> pd.DataFrame:
   """Returns the runs that count, with the rate that their arm is shown with."""
-  return comparisons.finished_runs(runs[runs.is_best.astype(bool)])
+  return comparisons.finished_runs(runs[runs.is_best])

@@ -52,13 +52,11 @@ class Table:
     title: The setting; may be empty.
     columns: The columns.
     frame: The rows.
-    notes: What a reader needs to know about this table.
   """
 
   title: str
   columns: Sequence[Column]
   frame: pd.DataFrame
-  notes: Sequence[str] = ()
 
   @functools.cached_property
   def shown(self) -> pd.DataFrame:

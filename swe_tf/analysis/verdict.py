@@ -84,9 +84,9 @@ def _judged(compared: pd.DataFrame) -> Any:
   otherwise Algorithm 1; otherwise a variant of it; otherwise any method. Of
   several, it is the one that ended lowest.
   """
-  swe = compared[compared.is_swe.astype(bool)]
-  fixed = swe[swe.is_fixed.astype(bool)]
-  papers = fixed[fixed.is_papers.astype(bool) & fixed.unit.str.startswith("1x")]
+  swe = compared[compared.is_swe]
+  fixed = swe[swe.is_fixed]
+  papers = fixed[fixed.is_papers & fixed.unit.str.startswith("1x")]
   return _lowest(
     next(each for each in (papers, fixed, swe, compared) if len(each))
   )
@@ -153,7 +153,7 @@ def _why_nothing(arms: pd.DataFrame) -> str:
   if not len(arms) or not any(arms.seeds):
     return f"{start}: no pre-training run has finished."
   measured = arms[arms.seeds > 0]
-  with_baseline = measured[measured.is_baseline.astype(bool)].setting
+  with_baseline = measured[measured.is_baseline].setting
   if not len(with_baseline):
     return f"{start}: no baseline has finished."
   counts = measured[measured.setting.isin(with_baseline)].setting.value_counts()

@@ -55,6 +55,13 @@ def test_what_is_only_bookkeeping_does_not_part_runs(tmp_path):
   assert arms.loc[_SWE].validation_loss.mean == pytest.approx(2.5)
 
 
+def test_a_run_of_a_study_and_the_same_by_hand_are_one_arm(tmp_path):
+  axes = {"arm": "planned"}
+  write_run(tmp_path / "a", config(sharing=swe()), 2.0, axes=axes)
+  write_run(tmp_path / "b", config(seed=1, sharing=swe()), 3.0)
+  assert fake_runs.summarize(tmp_path).loc["planned"].seeds == 2
+
+
 def test_runs_that_differ_in_recovery_are_compared(tmp_path):
   careful = config(sharing=swe())
   careful["trainer"]["recovery_max_trials"] = 2

@@ -69,18 +69,21 @@ def test_the_method_of_a_config(task, method, unit, tau):
 
 
 @pytest.mark.parametrize(
-  "asked, sharing, title",
+  "axes, sharing, title",
   [
-    ("swe", swe(), "swe 1x24, untied after 10"),
-    ("adaptive", swe(rule="adaptive"), "adaptive"),
-    ("mine", {"mode": "unheard_of"}, "mine"),
+    ({"method": "swe"}, swe(), "swe 1x24, untied after 10"),
+    ({"method": "adaptive"}, swe(rule="adaptive"), "adaptive"),
+    ({"method": "mine"}, {"mode": "unheard_of"}, "mine"),
+    ({"arm": "one_loop_30"}, swe(0.3, loops=[{"loops": 1}]), "one_loop_30"),
+    ({"arm": "never"}, swe(1.0), "never"),
     # The ends of a sweep over tau have names of their own.
-    ("swe", swe(0.0), "baseline"),
-    ("swe", swe(1.0), "albert"),
+    ({"method": "swe"}, swe(0.0), "baseline"),
+    ({"method": "swe"}, swe(1.0), "albert"),
+    ({"arm": "short"}, {"mode": "none"}, "baseline"),
   ],
 )
-def test_a_run_has_the_name_that_its_study_gave_it(asked, sharing, title):
-  found = run_config.describe(config(sharing=sharing), {"method": asked})
+def test_a_run_has_the_name_that_its_study_gave_it(axes, sharing, title):
+  found = run_config.describe(config(sharing=sharing), axes)
   assert found["title"] == title
 
 
