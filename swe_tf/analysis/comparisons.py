@@ -108,12 +108,16 @@ def finished_runs(runs: pd.DataFrame) -> pd.DataFrame:
   return runs[runs.status == runs_lib.FINISHED]
 
 
+def shown_runs(runs: pd.DataFrame) -> pd.DataFrame:
+  """Returns the runs that count, with the rate that their arm is shown with."""
+  return finished_runs(runs[runs.is_best])
+
+
 def baseline_of(runs: pd.DataFrame, setting: str) -> pd.DataFrame:
   """Returns the baseline's runs that count, with its best rate."""
-  is_one = runs.is_best & (runs.method == catalog.BASELINE)
-  found = runs[is_one & (runs.setting == setting)]
+  found = runs[(runs.setting == setting) & (runs.method == catalog.BASELINE)]
   # There are several if gin bound something; the plain one is first.
-  return finished_runs(found[found.arm.isin(found.arm[:1])])
+  return shown_runs(found[found.arm.isin(found.arm[:1])])
 
 
 def summarize(

@@ -30,19 +30,19 @@ def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
     dev sets in percent, by row of the paper's tables.
   """
   found = []
-  for name, directory in runs_lib.directories_with(roots, "sweep.json"):
-    sweep = files.read_json(directory / "sweep.json")
+  for name, directory in runs_lib.directories_with(roots, "study.json"):
+    study = files.read_json(directory / "study.json")
     is_done = (directory / "selection.json").exists()
-    if not is_done or not {"settings", "checkpoint"} <= set(sweep):
-      continue
-    settings = dict(sweep["settings"])
+    if not is_done or not {"settings", "checkpoint"} <= set(study):
+      continue  # It is not one of fine-tuning, or selected nothing yet.
+    settings = dict(study["settings"])
     settings.pop("checkpoint", None)
     if settings.get("init") != "random":  # Says nothing about the checkpoint.
       found.append(
         {
           "name": name,
           "task": files.read_json(directory / "selection.json")["task"],
-          "checkpoint": files.as_path(sweep["checkpoint"]),
+          "checkpoint": files.as_path(study["checkpoint"]),
           "protocol": json.dumps(settings, sort_keys=True),
           "scores": column_lib.read_dev(directory),
         }

@@ -5,13 +5,13 @@ beside a run with the same ones. A test compares `TABLES` with the paper's
 source.
 """
 
-from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
 import pandas as pd
 
 from swe_tf.analysis import comparisons
+from swe_tf.analysis import finetuning
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.methods import catalog
 from swe_tf.modeling import sizes
@@ -24,6 +24,10 @@ RUN = ("model", "data", "steps", "method", "unit_size")
 METRICS = tuple(TABLES.columns[1 + len(RUN) :])
 # Runs that stand in two tables have the same scores in both.
 _SCORES = TABLES.drop_duplicates(list(RUN)).set_index(list(RUN))
+_COLUMNS = (
+  *("setting", "method", "unit", "untie_step", "score"),
+  *("measured", "gain", "paper", "minus", "paper_gain"),
+)
 _BATCH, _LENGTH, _VOCAB = 512, 512, 30522
 
 
@@ -57,44 +61,44 @@ def row_of(run: Any) -> tuple[Any, ...] | None:
   return key if key in _SCORES.index else None
 
 
-def compare(
-  runs: pd.DataFrame, baselines: dict[str, pd.DataFrame], names: Sequence[str]
-) -> pd.DataFrame:
-  """Returns the scores of runs that are rows of the paper, beside its own.
+def scores(runs: pd.DataFrame) -> pd.DataFrame:
+  """Returns every score of every arm, beside the paper's if it has that run.
 
   Args:
-    runs: The runs that count.
-    baselines: The baseline's runs of each setting.
-    names: The columns of the scores, of which the first is the MLM accuracy.
+    runs: Arranged runs with their fine-tuning scores.
+
+  Returns:
+    A row per arm and score: `measured` and `gain` over the baseline are
+    `statistics.Interval`s; `paper`, `minus`, which is measured minus the
+    paper's, and `paper_gain` over the paper's own baseline may be None.
   """
   rows: list[dict[str, Any]] = []
-  for _, group in runs.groupby(["setting", "arm"], sort=False):
-    first = group.iloc[0]
-    key = row_of(first)
-    if key is None:
-      continue
-    base = (*key[:3], catalog.BASELINE, 1)
-    for name in names:
-      metric = "MLM" if name == runs_lib.ACCURACY else name
+  for _, group in comparisons.shown_runs(runs).groupby(
+    ["setting", "arm"], sort=False
+  ):
+    first, key = group.iloc[0], row_of(group.iloc[0])
+    baseline = comparisons.baseline_of(runs, first.setting)
+    is_baseline = first.arm in set(baseline.arm)
+    for name in (runs_lib.ACCURACY, *finetuning.score_names()):
       measured = comparisons.interval(group, name)
-      if measured is None or metric not in METRICS:
+      if measured is None:
         continue
-      theirs = _SCORES.loc[key, metric]
-      gain = theirs_gain = None
-      if key != base:
-        gain = comparisons.difference(group, baselines[first.setting], name)
-        theirs_gain = theirs - _SCORES.loc[base, metric]
-      rows.append(
-        {
-          "setting": first.setting,
-          "method": first.label,
-          "unit": first.unit,
-          "score": metric,
-          "measured": measured,
-          "paper": theirs,
-          "minus": measured.mean - theirs,
-          "gain": gain,
-          "paper_gain": theirs_gain,
-        }
-      )
-  return pd.DataFrame(rows, dtype=object)
+      row = {
+        "setting": first.setting,
+        "method": first.label,
+        "unit": first.unit,
+        "untie_step": first.untie_step,
+        "score": "MLM" if name == runs_lib.ACCURACY else name,
+        "measured": measured,
+        "gain": None
+        if is_baseline
+        else comparisons.difference(group, baseline, name),
+      }
+      if key and row["score"] in METRICS:
+        column = _SCORES[row["score"]]
+        row |= {"paper": column[key], "minus": measured.mean - column[key]}
+        if not is_baseline:
+          base = (*key[:3], catalog.BASELINE, 1)
+          row["paper_gain"] = column[key] - column[base]
+      rows.append(row)
+  return pd.DataFrame(rows, columns=list(_COLUMNS), dtype=object)

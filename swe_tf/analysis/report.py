@@ -15,6 +15,7 @@ from swe_tf.analysis import comparisons
 from swe_tf.analysis import figures
 from swe_tf.analysis import finetuning
 from swe_tf.analysis import pages
+from swe_tf.analysis import paper
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import sections as sections_lib
 from swe_tf.analysis import tables
@@ -90,6 +91,7 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
     return Report(found, found, nothing, [], counts, [], [column_section])
   runs = comparisons.arrange(found)
   arms = comparisons.summarize(runs, curves)
+  scores = paper.scores(runs)
   first, *settings = verdict.say(arms)
   compared = arms[arms.loss_difference.notna()]
   count = runs.setting.nunique()
@@ -99,9 +101,9 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
     sections_lib.cost(arms),
     sections_lib.untie_steps(arms),
     sections_lib.learning_rates(runs, curves),
-    sections_lib.finetuning(runs, notes),
+    sections_lib.finetuning(scores, notes),
     column_section,
-    sections_lib.paper(runs),
+    sections_lib.paper(scores),
     sections_lib.all_runs(runs),
   )
   return Report(
@@ -117,8 +119,7 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
       for section in made
       if section.tables
       or section.figures
-      # Its text says what was left out.
-      or (section.name == "finetuning" and section.text)
+      or (section.name == "finetuning" and notes)
     ],
   )
 

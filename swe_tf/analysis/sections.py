@@ -11,8 +11,6 @@ import pandas as pd
 from swe_tf.analysis import comparisons
 from swe_tf.analysis import figures
 from swe_tf.analysis import finetuning as finetuning_lib
-from swe_tf.analysis import paper as paper_lib
-from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import tables
 from swe_tf.analysis.tables import Column
 from swe_tf.sharing import untie_step as untie_step_lib
@@ -121,7 +119,7 @@ def losses(runs: pd.DataFrame, curves: pd.DataFrame) -> tables.Section:
     figures=[
       figures.draw_losses(f"loss_{number}", found, curves)
       for number, (_, found) in enumerate(
-        _shown(runs).groupby("setting", sort=False), start=1
+        comparisons.shown_runs(runs).groupby("setting", sort=False), start=1
       )
     ],
   )
@@ -186,51 +184,33 @@ def learning_rates(runs: pd.DataFrame, curves: pd.DataFrame) -> tables.Section:
   )
 
 
-def finetuning(runs: pd.DataFrame, notes: Sequence[str]) -> tables.Section:
+def finetuning(scores: pd.DataFrame, notes: Sequence[str]) -> tables.Section:
   """SQuAD and GLUE, score by score."""
-  rows = []
-  for (setting, arm), found in _shown(runs).groupby(
-    ["setting", "arm"], sort=False
-  ):
-    baseline = comparisons.baseline_of(runs, setting)
-    for name in finetuning_lib.score_names():
-      measured = comparisons.interval(found, name)
-      if measured:
-        gain = comparisons.difference(found, baseline, name)
-        is_baseline = arm in set(baseline.arm)
-        row = found.iloc[0][["setting", *(each.key for each in _METHOD)]]
-        rows.append(
-          dict(row)
-          | {"method": found.label.iloc[0], "score": name, "measured": measured}
-          | {"gain": None if is_baseline else gain}
-        )
+  found = scores[scores.score != "MLM"]
+  text = [
+    "Mean over pre-training seeds of what swe finetune selected. Scores on "
+    "GLUE's test sets come from the benchmark's site. An average is shown only "
+    "if all of its tasks have scores."
+  ]
   return tables.Section(
     "finetuning",
     "Fine-tuning (SQuAD and GLUE)",
-    [
-      "Mean over pre-training seeds of what `swe finetune` selected. Scores on "
-      "GLUE's test sets come from the benchmark's site, through --site_scores. "
-      "An average is shown only if all of its tasks have scores.",
-      *(f"Left out: {note}" for note in notes),
-    ]
-    if rows or notes
-    else [],
-    tables.by_setting(pd.DataFrame(rows, dtype=object), _SCORES),
+    [*(text if len(found) else ()), *(f"Left out: {note}" for note in notes)],
+    tables.by_setting(found, _SCORES),
   )
 
 
 def columns(
   found: pd.DataFrame, site: Mapping[str, Mapping[str, float]]
 ) -> tables.Section:
-  """The columns of `swe finetune --tasks`, in the rows of the paper."""
+  """The scores of single checkpoints, in the rows of the paper."""
   return tables.Section(
     "columns",
-    "Columns of swe finetune --tasks",
+    "Fine-tuned checkpoints",
     [
       "The rows of the paper's tables, which report SQuAD's dev sets and "
       "GLUE's test sets. AX is Matthews' correlation. Test scores come from "
-      "the benchmark's site, through --site_scores; AX is scored here if its "
-      "labels are available."
+      "the benchmark's site; AX is scored here if its labels are available."
     ],
     [
       tables.Table(
@@ -243,13 +223,8 @@ def columns(
   )
 
 
-def paper(runs: pd.DataFrame) -> tables.Section:
+def paper(scores: pd.DataFrame) -> tables.Section:
   """The runs that are rows of the paper's tables, beside its numbers."""
-  rows = paper_lib.compare(
-    _shown(runs),
-    {each: comparisons.baseline_of(runs, each) for each in runs.setting},
-    [runs_lib.ACCURACY, *finetuning_lib.score_names()],
-  )
   return tables.Section(
     "paper",
     "Beside the paper (Tables 1 to 5)",
@@ -258,7 +233,7 @@ def paper(runs: pd.DataFrame) -> tables.Section:
       "row of the paper. The paper's numbers are from single runs, its gains "
       "over its own baseline. It reports SQuAD's dev sets and GLUE's test sets."
     ],
-    tables.by_setting(rows, _PAPER),
+    tables.by_setting(scores[scores.paper.notna()], _PAPER),
   )
 
 
@@ -275,8 +250,3 @@ def all_runs(runs: pd.DataFrame) -> tables.Section:
     ],
     [tables.Table("", _RUNS, listed.sort_values("run"))],
   )
-
-
-def _shown(runs: pd.DataFrame) -> pd.DataFrame:
-  """Returns the runs that count, with the rate that their arm is shown with."""
-  return comparisons.finished_runs(runs[runs.is_best])

@@ -173,7 +173,7 @@ def _finetune(directory, checkpoint, task, scores, **settings):
     "init": "checkpoint",
     "epochs": 3.0,
   } | settings
-  (directory / "sweep.json").write_text(
+  (directory / "study.json").write_text(
     json.dumps({"settings": settings, "checkpoint": str(checkpoint)})
   )
   means = {name: {"mean": value} for name, value in scores.items()}
@@ -216,8 +216,14 @@ def test_fine_tuning_belongs_to_the_run_of_its_checkpoint(tmp_path):
     assert f"ft/{name}:" in " ".join(section.text)
 
 
-def test_a_column_in_the_rows_of_the_paper():
+def test_a_column_in_the_rows_of_the_paper(tmp_path):
   dev = {"squad_v1.1": 80.0, "AX": 30.0, "QNLI": 90.0}
+  content = {"checkpoint": "a/ckpt-1", "init": "random", "scores": dev}
+  (tmp_path / "column.json").write_text(json.dumps(content))
+  report = report_lib.make([tmp_path])
+  (table,) = report.sections[0].tables
+  assert table.title == f"{tmp_path.name}: ckpt-1, random weights"
+  assert "no pre-training run has finished" in report.verdict
   frame = finetuning.column_frame(dev, {"QNLI": 91.0}).set_index("score")
   assert list(frame.loc["QNLI"]) == [90.0, 91.0]
   assert list(frame.loc["AX"]) == [None, 30.0]
