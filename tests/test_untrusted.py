@@ -6,8 +6,8 @@ import pytest
 
 from swe_tf import errors
 from swe_tf import yaml_files
-from swe_tf.analysis import build
 from swe_tf.analysis import output
+from swe_tf.analysis import report as report_lib
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.studies import study_file
@@ -55,7 +55,7 @@ def test_a_report_escapes_what_it_shows(tmp_path):
         width=width, sharing=sharing, data=f"{evil}/t.txt"
       )
       fake_runs.write_run(tmp_path / f"{evil}-{width}-{index}", config, 3.0)
-  contents = build.make_files(*build.make_sections([tmp_path]))
+  contents = report_lib.to_files(report_lib.make([tmp_path]))
   shown = contents["report.html"].decode()
   assert "&lt;script&gt;alert(1)" in shown
   for name in ("report.html", "report.md"):

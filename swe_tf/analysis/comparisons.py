@@ -1,188 +1,271 @@
-"""All methods of one setting, side by side. Imports no TensorFlow."""
+"""Runs sorted into settings and arms, and what each arm ended with.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-import dataclasses
-import pathlib
+Runs are compared within their setting only. An arm is a method in a setting:
+runs that differ in nothing but the seed and the peak learning rate. It is shown
+with its best rate. Differences from the baseline are taken seed by seed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from swe_tf.analysis import found_runs
-from swe_tf.analysis import groups as groups_lib
-from swe_tf.analysis import run_config
+import numpy as np
+import pandas as pd
+
+from swe_tf.analysis import runs as runs_lib
+from swe_tf.analysis import scalars
+from swe_tf.analysis import statistics
+from swe_tf.analysis import verdict
 from swe_tf.methods import catalog
 
+VALIDATION = "validation/validation_loss"
+# The validation curves by run.
+Losses = Mapping[str, scalars.Curve]
+_FLAGS = ("is_fixed", "is_papers", "is_swe", "is_baseline")
+_FIRST = (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-  """The groups of one setting.
 
-  Attributes:
-    title: The setting in words.
-    groups: The group of each method's best learning rate, by title.
-    rates: All groups, by the title of the method.
+def arrange(found: pd.DataFrame) -> pd.DataFrame:
+  """Sorts runs by setting and arm.
+
+  Args:
+    found: What `runs.read` returns.
+
+  Returns:
+    The same runs, the largest setting first, and the baseline first in each.
+    `setting` and `arm` are in words; `is_best` says whether the run has the
+    peak rate that its arm is shown with, `rates` how many rates the arm has. A
+    second run with the same config and seed has the status `REPEATED`.
   """
+  if found.empty:
+    return found
+  titles = _titles(found.setting_title, found.setting)
+  runs = found.assign(setting=titles, arm="", is_best=False, rates=1)
+  for _, group in runs.groupby("setting"):
+    runs.loc[group.index, "arm"] = _titles(group.title, group.variant)
+  key = ["setting", "arm", "learning_rate", "seed"]
+  finished = runs[runs.status == runs_lib.FINISHED]
+  repeated = finished.index[finished.duplicated(key)]
+  runs.loc[repeated, "status"] = runs_lib.REPEATED
+  runs["learning_rate"] = runs.learning_rate.fillna(0.0)
+  for _, group in runs.groupby(["setting", "arm"]):
+    # The mean of the one seed that happened to survive says little: first come
+    # the rates with the most seeds.
+    ranks = {}
+    for rate, each in group.groupby("learning_rate"):
+      losses = finished_runs(each)[runs_lib.LOSS]
+      ranks[rate] = -len(losses), losses.mean() if len(losses) else 0.0
+    best = min(ranks, key=lambda rate: ranks[rate])
+    runs.loc[group.index, "is_best"] = group.learning_rate == best
+    runs.loc[group.index, "rates"] = len(ranks)
+  sizes = runs.groupby("setting").arm.nunique()
+  places = {title: place for place, title in enumerate(runs.setting.unique())}
 
-  title: str
-  groups: Mapping[str, groups_lib.Group]
-  rates: Mapping[str, Sequence[groups_lib.Group]]
-
-  def select(
-    self, is_wanted: Callable[[run_config.RunConfig], bool]
-  ) -> dict[str, groups_lib.Group]:
-    """Returns the groups whose config is wanted, by title."""
-    return {
-      name: group
-      for name, group in self.groups.items()
-      if is_wanted(group.config)
-    }
-
-  @property
-  def main_groups(self) -> dict[str, groups_lib.Group]:
-    """The methods, with SWE only once if possible.
-
-    Algorithm 1 is represented by full sharing with the paper's choice of tau,
-    if that was run. Its other units and untie steps have tables of their own.
-    """
-    swe = self.select(
-      lambda config: (
-        config.method == catalog.SWE and config.rule == catalog.FIXED
-      )
+  def rank(row: Any) -> tuple[Any, ...]:
+    return (
+      -sizes[row.setting],
+      places[row.setting],
+      _FIRST.index(row.method) if row.method in _FIRST else len(_FIRST),
+      row.label,
+      row.unit_size or 0,
+      row.variant.get("untie_step", 0),
+      len(row.variant),  # The baseline is the one that gin did not change.
+      row.arm,
+      row.learning_rate,
     )
-    chosen = [
-      name
-      for name, group in swe.items()
-      if group.config.unit_size == 1 and group.config.has_papers_tau
-    ]
-    return {
-      name: group
-      for name, group in self.groups.items()
-      if not chosen or name in chosen or name not in swe
-    }
 
-  @property
-  def baselines(self) -> dict[str, groups_lib.Group]:
-    return self.select(lambda config: config.method == catalog.BASELINE)
-
-  @property
-  def baseline(self) -> groups_lib.Group | None:
-    return next(iter(self.baselines.values()), None)
-
-  @property
-  def config(self) -> run_config.RunConfig:
-    return next(iter(self.groups.values())).config
-
-  @property
-  def runs(self) -> list[found_runs.Run]:
-    return [
-      run
-      for groups in self.rates.values()
-      for group in groups
-      for run in group.runs
-    ]
-
-  @property
-  def entropies(self) -> list[float]:
-    """The entropies of single tokens that the runs' studies recorded."""
-    return sorted({run.entropy for run in self.runs if run.entropy is not None})
+  order = sorted(runs.itertuples(), key=rank)
+  return runs.loc[[row.Index for row in order]].reset_index(drop=True)
 
 
-def compare(found: Sequence[found_runs.Run]) -> list[Comparison]:
-  """Sorts runs into comparisons, the largest first."""
-  settings = _partition(found, lambda config: config.setting, _setting_title)
-  compared = []
-  for title, members in settings.items():
-    variants = _partition(members, lambda config: config.variant, method_title)
-    rates = {
-      name: _groups(runs)
-      for name, runs in sorted(
-        variants.items(), key=lambda item: _order(item[1][0].config)
-      )
-    }
-    best = {name: min(groups, key=_rank) for name, groups in rates.items()}
-    compared.append(Comparison(title, best, rates))
-  return sorted(compared, key=lambda each: -len(each.groups))
+def _titles(
+  titles: Iterable[str], fields: Iterable[Mapping[str, Any]]
+) -> list[str]:
+  """Returns titles that are the same for the same fields, and only for them.
 
-
-def method_title(config: run_config.RunConfig) -> str:
-  """Returns the method with its unit and untie step, for a legend."""
-  title = config.label
-  if config.method == catalog.SWE:
-    title += f" {config.unit}"
-    if config.untie_step is not None:
-      title += f", untied after {config.untie_step:,}"
-  elif config.method != catalog.BASELINE and (config.unit_size or 1) > 1:
-    title += f" {config.unit}"
-  return title
-
-
-def _setting_title(config: run_config.RunConfig) -> str:
-  """Returns the model, the budget and the data in words."""
-  parts = pathlib.PurePath(config.data.split(",")[0]).parts[-2:]
-  return (
-    f"{config.num_layers} layers of width {config.width}, "
-    f"{config.train_steps:,} steps of {config.batch_size} x "
-    f"{config.seq_length} tokens of {'/'.join(parts) or 'unnamed data'}"
-  )
-
-
-def _groups(runs: Iterable[found_runs.Run]) -> list[groups_lib.Group]:
-  """Returns a group for each learning rate, the lowest first."""
-  by_rate: dict[float | None, list[found_runs.Run]] = {}
-  for run in runs:
-    by_rate.setdefault(run.config.learning_rate, []).append(run)
-  return [
-    groups_lib.Group(
-      by_rate[rate][0].config,
-      [run for run in by_rate[rate] if run.status == found_runs.FINISHED],
-      [run for run in by_rate[rate] if run.status != found_runs.FINISHED],
-    )
-    for rate in sorted(by_rate, key=lambda rate: rate or 0.0)
-  ]
-
-
-def _rank(group: groups_lib.Group) -> tuple[Any, ...]:
-  """Sorts the rates with the most seeds first, by loss.
-
-  The mean of the one seed that happened to survive says little.
+  Where others would be the same, the fields that differ are added.
   """
-  loss = group.statistic(found_runs.LOSS)
-  return -len(group.runs), loss.mean if loss else 0.0
-
-
-def _order(config: run_config.RunConfig) -> tuple[Any, ...]:
-  """Sorts the baseline first, then by method, unit and untie step."""
-  names = (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
-  return (
-    names.index(config.method) if config.method in names else len(names),
-    config.label,
-    config.unit_size or 0,
-    config.untie_step or 0,
-    len(config.variant),  # The baseline is the one that gin did not change.
-  )
-
-
-def _partition(
-  found: Iterable[found_runs.Run],
-  leaves_of: Callable[[run_config.RunConfig], Mapping[str, str]],
-  title_of: Callable[[run_config.RunConfig], str],
-) -> dict[str, list[found_runs.Run]]:
-  """Groups the runs that have the same leaves, by title.
-
-  Where two titles would be the same, the leaves that differ are added.
-  """
-  parts: dict[str, list[found_runs.Run]] = {}
-  for run in found:
-    parts.setdefault(repr(leaves_of(run.config)), []).append(run)
-  same: dict[str, list[Mapping[str, Any]]] = {}
-  for runs in parts.values():
-    config = runs[0].config
-    same.setdefault(title_of(config), []).append(leaves_of(config))
-  titled = {}
-  for runs in parts.values():
-    title, leaves = title_of(runs[0].config), leaves_of(runs[0].config)
+  kinds: list[Mapping[str, Any]] = []
+  names, places = [], []
+  for title, own in zip(titles, fields):
+    if own not in kinds:
+      kinds.append(own)
+      names.append(title)
+    places.append(kinds.index(own))
+  unique = []
+  for name, own in zip(names, kinds):
+    same = [kind for kind, other in zip(kinds, names) if other == name]
     differing = [
-      f"{name}={leaves.get(name, 'unset')}"
-      for name in sorted({name for each in same[title] for name in each})
-      if len({each.get(name) for each in same[title]}) > 1
+      f"{field}={own.get(field, 'unset')}"
+      for field in sorted({field for kind in same for field in kind})
+      if any(kind.get(field) != own.get(field) for kind in same)
     ]
-    titled["; ".join([title, *differing])] = runs
-  return titled
+    unique.append("; ".join([name, *differing]))
+  return [unique[place] for place in places]
+
+
+def finished_runs(runs: pd.DataFrame) -> pd.DataFrame:
+  """Returns the runs that count."""
+  return runs[runs.status == runs_lib.FINISHED]
+
+
+def shown_runs(runs: pd.DataFrame) -> pd.DataFrame:
+  """Returns the runs that count, with the rate that their arm is shown with."""
+  return finished_runs(runs[runs.is_best])
+
+
+def baseline_of(runs: pd.DataFrame, setting: str) -> pd.DataFrame:
+  """Returns the baseline's runs that count, with its best rate."""
+  found = runs[(runs.setting == setting) & (runs.method == catalog.BASELINE)]
+  # There are several if gin bound something; the plain one is first.
+  return shown_runs(found[found.arm.isin(found.arm[:1])])
+
+
+def summarize(
+  runs: pd.DataFrame,
+  curves: pd.DataFrame,
+  by: Sequence[str] = ("setting", "arm"),
+) -> pd.DataFrame:
+  """Returns a row per arm, or per arm and rate: its means over seeds.
+
+  Args:
+    runs: Arranged runs, of all rates.
+    curves: Their curves.
+    by: The columns that keep rows apart.
+
+  Returns:
+    A frame with the keys of `tables.Column`s that sections show; means and
+    differences are `statistics.Interval`s, None where nothing was measured.
+  """
+  rows = []
+  losses = {
+    run: list(zip(curve.step, curve.value))
+    for run, curve in curves[curves.curve == VALIDATION].groupby("run")
+  }
+  chosen = runs if "learning_rate" in by else runs[runs.is_best]
+  for _, group in chosen.groupby(list(by), sort=False):
+    baseline = baseline_of(runs, group.setting.iloc[0])
+    rows.append(_row(group, baseline, losses))
+  if not rows:
+    return pd.DataFrame()
+  # As objects, so that a missing integer makes no floats of the others.
+  return pd.DataFrame(rows, dtype=object).astype(dict.fromkeys(_FLAGS, bool))
+
+
+def _row(
+  group: pd.DataFrame, baseline: pd.DataFrame, losses: Losses
+) -> dict[str, Any]:
+  first, counted = group.iloc[0], finished_runs(group)
+  is_baseline = len(baseline) > 0 and first.arm == baseline.arm.iloc[0]
+  left_out = group.status[group.status != runs_lib.FINISHED].value_counts()
+  row = {
+    "setting": first.setting,
+    "arm": first.arm,
+    "method": first.label,
+    "unit": first.unit,
+    "untie_step": first.variant.get("untie_step", _mean(counted, "untie_step")),
+    "learning_rate": first.learning_rate or None,
+    "rates_tried": first.rates,
+    "shown": "yes" if first.is_best else None,
+    "seeds": len(counted),
+    "left_out": ", ".join(f"{n} {why}" for why, n in left_out.items()) or None,
+    "is_fixed": first.is_fixed,
+    "is_papers": first.is_papers,
+    "is_swe": first.method == catalog.SWE,
+    "is_baseline": is_baseline,
+    "loss_difference": None,
+    "mlm_gain": None,
+    "seconds": interval(counted, "seconds"),
+  }
+  for name in (runs_lib.LOSS, runs_lib.ACCURACY):
+    row[name] = interval(counted, name)
+  if len(counted):
+    row |= {key: first[key] for key in ("steps", "tokens", "flops")}
+  row["differences"] = []
+  if len(baseline):
+    if not is_baseline:
+      ours = by_seed(counted, runs_lib.LOSS)
+      theirs = by_seed(baseline, runs_lib.LOSS)
+      row["differences"] = [
+        ours[seed] - theirs[seed] for seed in ours if seed in theirs
+      ]
+      row["loss_difference"] = statistics.paired(ours, theirs)
+      row["mlm_gain"] = difference(counted, baseline, runs_lib.ACCURACY)
+    row |= _speed(counted, baseline, losses)
+  row["verdict"] = verdict.word(
+    row["loss_difference"], row.get("flops_ratio"), row.get("equal_loss")
+  )
+  return row
+
+
+def by_seed(runs: pd.DataFrame, name: str) -> dict[Any, float]:
+  """Returns a score of the runs that have it, by seed."""
+  if name not in runs:
+    return {}
+  found = runs[["seed", name]].dropna()
+  return dict(zip(found.seed, found[name].astype(float)))
+
+
+def interval(runs: pd.DataFrame, name: str) -> statistics.Interval | None:
+  """Returns the mean of a score over the runs that have it."""
+  return statistics.mean(by_seed(runs, name).values())
+
+
+def difference(
+  runs: pd.DataFrame, baseline: pd.DataFrame, name: str
+) -> statistics.Interval | None:
+  """Returns the mean difference of a score from the baseline's."""
+  return statistics.paired(by_seed(runs, name), by_seed(baseline, name))
+
+
+def _mean(runs: pd.DataFrame, name: str) -> float | None:
+  found = interval(runs, name)
+  return found.mean if found else None
+
+
+def _speed(
+  counted: pd.DataFrame, baseline: pd.DataFrame, losses: Losses
+) -> dict[str, Any]:
+  """Returns how soon an arm is as far as the baseline, and the reverse.
+
+  `steps_ratio` is the fraction of its steps after which the arm reaches the
+  baseline's final loss, `reverse_ratio` the fraction after which the baseline
+  reaches the arm's. `flops_ratio` is the arm's FLOPs divided by the baseline's,
+  `equal_loss` by those that the baseline needs for the arm's final loss. All
+  are read in the middle of a schedule: a run that was scheduled to end there
+  would do better. None unless every seed gets there: the mean of those that do
+  would flatter.
+  """
+  ours, theirs = (
+    {run.seed: run for run in each.itertuples()} for each in (counted, baseline)
+  )
+  pairs = [(run, theirs[seed]) for seed, run in ours.items() if seed in theirs]
+
+  def reached(run: Any, other: Any) -> float | None:
+    """Returns the fraction of `run`'s steps that reach `other`'s loss."""
+    step = scalars.steps_to_reach(losses[run.run], other.validation_loss)
+    return None if step is None else step / run.steps
+
+  forward = [reached(run, other) for run, other in pairs]
+  back = [reached(other, run) for run, other in pairs]
+  found = {
+    "steps_ratio": statistics.mean(forward),
+    "reverse_ratio": statistics.mean(back),
+    "reached": len(forward) - forward.count(None) if pairs else None,
+    "pairs": len(pairs) or None,
+  }
+  if pairs and pairs[0][0].phases and pairs[0][1].phases:
+    run, other = pairs[0]
+    found["flops_ratio"] = run.flops / other.flops
+    found["equal_loss"] = statistics.mean(
+      None if part is None else run.flops / flops_until(other, part)
+      for part in back
+    )
+  return found
+
+
+def flops_until(run: Any, part: float | np.ndarray) -> Any:
+  """Returns the FLOPs that a run has spent after a part of its steps."""
+  steps, rates = zip(*run.phases)
+  ends = np.cumsum([0, *steps])
+  spent = np.cumsum([0.0, *(s * float(r) for s, r in zip(steps, rates))])
+  return np.interp(np.asarray(part) * run.steps, ends, spent)

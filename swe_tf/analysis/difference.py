@@ -4,7 +4,7 @@ Values are compared bit for bit. A checkpoint has weights, optimizer slots, and
 the rest: steps, the state of dropout and of the data.
 """
 
-from collections.abc import Container, Iterable, Mapping, Set
+from collections.abc import Iterable, Sequence
 import dataclasses
 import re
 from typing import Any
@@ -13,11 +13,10 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import yaml_files
 from swe_tf.analysis import scalars
+from swe_tf.configs import sameness
 from swe_tf.modeling import checkpoint_files
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
-# The folders with the curves of a run.
-_CURVES = ("train", "validation")
 KINDS = ("weights", "slots", "rest")
 
 
@@ -49,7 +48,7 @@ class Difference:
   """What differs between two runs.
 
   Attributes:
-    config: The two values of each field that differs, by name.
+    config: The fields that differ, with both values.
     curves: The first step at which a curve differs, with both values, by name;
       None where a run has no value.
     compared_curves: How many curves both have.
@@ -58,8 +57,8 @@ class Difference:
     first_checkpoint: The first of these steps at which weights or slots differ.
   """
 
-  config: Mapping[str, tuple[Any, Any]]
-  curves: Mapping[str, tuple[int, float | None, float | None]]
+  config: Sequence[tuple[str, Any, Any]]
+  curves: dict[str, tuple[int, float | None, float | None]]
   compared_curves: int
   steps: tuple[int, ...]
   checkpoint: tuple[Part, ...]
@@ -74,10 +73,16 @@ class Difference:
     return min(found, default=None)
 
   @property
+  def has_results(self) -> bool:
+    """Whether there is anything but configs to compare."""
+    return bool(self.compared_curves or self.steps)
+
+  @property
   def is_equal(self) -> bool:
-    """Whether nothing differs."""
+    """Whether there are results, and nothing differs."""
     return (
-      not self.config
+      self.has_results
+      and not self.config
       and not self.curves
       and all(part.is_equal for part in self.checkpoint)
     )
@@ -89,96 +94,58 @@ def compare(one: files.PathLike, other: files.PathLike) -> Difference:
   Raises:
     UsageError: If one of them is not the directory of a run.
   """
-  configs = [_read_config(path) for path in (one, other)]
-  curves, compared = _compare_curves(one, other)
-  ours, theirs = _checkpoints(one), _checkpoints(other)
-  steps = tuple(sorted(ours.keys() & theirs.keys()))
+  configs, curves, checkpoints = [], [], []
+  for directory in map(files.as_path, (one, other)):
+    if not (directory / "params.yaml").exists():
+      raise errors.UsageError(
+        f"{directory} is not a run: it has no params.yaml. Name the model_dir "
+        "of a run."
+      )
+    configs.append(yaml_files.read(directory / "params.yaml") or {})
+    curves.append(scalars.read_run(directory))
+    checkpoints.append(
+      {
+        int(match[1]): str(path).removesuffix(".index")
+        for path in directory.iterdir()
+        if (match := re.fullmatch(r"ckpt-(\d+)\.index", path.name))
+      }
+    )
+  both = [
+    name
+    for name in sorted(curves[0].keys() & curves[1].keys())
+    # How fast a run is depends on the machine.
+    if not re.search("per_second|steps_per|seconds", name)
+  ]
+  steps = tuple(sorted(checkpoints[0].keys() & checkpoints[1].keys()))
   parts: tuple[Part, ...] = ()
   first = None
   for step in steps:
-    parts = compare_checkpoints(ours[step], theirs[step])
+    parts = compare_checkpoints(*(found[step] for found in checkpoints))
     if first is None and not all(p.is_equal for p in parts if p.kind != "rest"):
       first = step
+  parted = {
+    name: _first_apart(*(each[name] for each in curves)) for name in both
+  }
   return Difference(
-    config=_compare_tables(*configs),
-    curves=curves,
-    compared_curves=compared,
+    config=sameness.difference(configs[0], configs[1]),
+    curves={name: found for name, found in parted.items() if found},
+    compared_curves=len(both),
     steps=steps,
     checkpoint=parts,
     first_checkpoint=first,
   )
 
 
-def _read_config(directory: files.PathLike) -> dict[str, Any]:
-  path = files.as_path(directory) / "params.yaml"
-  if not path.exists():
-    raise errors.UsageError(
-      f"{directory} is not a run: it has no params.yaml. Name the model_dir of "
-      "a run."
-    )
-  return dict(_flatten(yaml_files.read(path)))
-
-
-def _flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
-  if isinstance(value, Mapping) and value:
-    return [
-      pair
-      for key, each in value.items()
-      for pair in _flatten(each, f"{prefix}.{key}".lstrip("."))
-    ]
-  return [(prefix, list(value) if isinstance(value, tuple) else value)]
-
-
-def _compare_tables(
-  one: Mapping[str, Any], other: Mapping[str, Any]
-) -> dict[str, tuple[Any, Any]]:
-  return {
-    name: (one.get(name), other.get(name))
-    for name in dict.fromkeys((*one, *other))
-    if one.get(name) != other.get(name)
-  }
-
-
-def _compare_curves(
-  one: files.PathLike, other: files.PathLike
-) -> tuple[dict[str, tuple[int, float | None, float | None]], int]:
-  """Returns where curves diverge, and how many were compared."""
-  found, count = {}, 0
-  for folder in _CURVES:
-    ours, theirs = (
-      scalars.read_scalars(str(path))
-      if (path := files.as_path(run) / folder).is_dir()
-      else {}
-      for run in (one, other)
-    )
-    for tag in sorted(ours.keys() & theirs.keys()):
-      if _is_time(tag):
-        continue
-      count += 1
-      mine, yours = dict(ours[tag]), dict(theirs[tag])
-      for step in sorted({*mine, *yours}):
-        pair = mine.get(step), yours.get(step)
-        # NaN equals NaN here.
-        if repr(pair[0]) != repr(pair[1]):
-          found[f"{folder}/{tag}"] = (step, *pair)
-          break
-  return found, count
-
-
-def _is_time(tag: str) -> bool:
-  """Whether a curve is about the machine rather than the run."""
-  return "per_second" in tag or "steps_per" in tag or "seconds" in tag
-
-
-def _checkpoints(directory: files.PathLike) -> dict[int, str]:
-  """Returns the checkpoints of a run by step."""
-  root = files.as_path(directory)
-  found = {}
-  for path in root.iterdir():
-    match = re.fullmatch(r"ckpt-(\d+)\.index", path.name)
-    if match:
-      found[int(match[1])] = str(path).removesuffix(".index")
-  return found
+def _first_apart(
+  one: scalars.Curve, other: scalars.Curve
+) -> tuple[int, float | None, float | None] | None:
+  """Returns the first step at which curves differ, and both values there."""
+  mine, yours = dict(one), dict(other)
+  for step in sorted({*mine, *yours}):
+    # As text, NaN equals NaN.
+    if repr(mine.get(step)) != repr(yours.get(step)):
+      return step, mine.get(step), yours.get(step)
+  return None
 
 
 def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
@@ -203,37 +170,28 @@ def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
       apart = np.abs(mine.astype(float) - yours.astype(float))
       distances[key] = float(np.max(apart))
   weights = saved_weights.weight_keys(one) | saved_weights.weight_keys(other)
-  kinds = {key: _kind(key, weights) for key in ours | theirs}
-  return tuple(_part(kind, kinds, ours, theirs, distances) for kind in KINDS)
 
+  def kind_of(key: str) -> str:
+    if key in weights:
+      return "weights"
+    # Keras's new optimizers keep their slots in a list.
+    slot = r".*\.OPTIMIZER_SLOT.*|optimizer/.*_variables/\d+"
+    return "slots" if re.fullmatch(slot, key.removesuffix(_SUFFIX)) else "rest"
 
-def _kind(key: str, weights: Container[str]) -> str:
-  if ".OPTIMIZER_SLOT" in key:
-    return "slots"
-  if key in weights:
-    return "weights"
-  # Keras's new optimizers keep their slots in a list.
-  is_slot = re.fullmatch(
-    r"optimizer/.*_variables/\d+", key.removesuffix(_SUFFIX)
-  )
-  return "slots" if is_slot else "rest"
+  def part(kind: str) -> Part:
+    def names(keys: Iterable[str]) -> tuple[str, ...]:
+      return tuple(
+        key.removesuffix(_SUFFIX) for key in keys if kind_of(key) == kind
+      )
 
+    apart = [d for key, d in distances.items() if kind_of(key) == kind]
+    most = sorted(distances, key=lambda key: (-distances[key], key))
+    return Part(
+      kind=kind,
+      count=len(names(ours & theirs)),
+      differ=names(most),
+      largest=max(apart, default=0.0),
+      only=names(sorted(ours ^ theirs)),
+    )
 
-def _part(
-  kind: str,
-  kinds: Mapping[str, str],
-  ours: Set[str],
-  theirs: Set[str],
-  distances: Mapping[str, float],
-) -> Part:
-  def of_kind(keys: Iterable[str]) -> list[str]:
-    return sorted(key for key in keys if kinds[key] == kind)
-
-  differ = sorted(of_kind(distances), key=lambda key: -distances[key])
-  return Part(
-    kind=kind,
-    count=len(of_kind(ours & theirs)),
-    differ=tuple(key.removesuffix(_SUFFIX) for key in differ),
-    largest=max((distances[key] for key in differ), default=0.0),
-    only=tuple(key.removesuffix(_SUFFIX) for key in of_kind(ours ^ theirs)),
-  )
+  return tuple(map(part, KINDS))

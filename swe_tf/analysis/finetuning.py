@@ -1,159 +1,172 @@
-"""Adds the fine-tuning scores of `swe finetune` to pre-training runs.
+"""The scores of `swe finetune` as frames, and as columns of pre-training runs.
 
 A score belongs to the run whose last checkpoint was fine-tuned. The paper has
 GLUE's test sets, so a score on a dev set has a name of its own, and the name of
-the paper's row is reserved for scores from the benchmark's site. Imports no
-TensorFlow.
+the paper's row is reserved for scores from the benchmark's site.
 """
 
-import collections
 from collections.abc import Mapping, Sequence
-import dataclasses
 import difflib
 import json
 import re
-import statistics
+from typing import Any
+
+import pandas as pd
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.analysis import columns as columns_lib
-from swe_tf.analysis import found_runs
+from swe_tf.analysis import runs as runs_lib
 from swe_tf.scoring import column as column_lib
 
+Scores = Mapping[str, float]
 
-@dataclasses.dataclass(frozen=True)
-class FineTuning:
-  """A directory of `swe finetune`.
 
-  Attributes:
-    name: Its name for readers; see `found_runs.directories_with`.
-    task: The task.
-    checkpoint: The checkpoint that was fine-tuned.
-    protocol: The settings that scores must have in common to be compared.
-    scores: Dev set scores in percent, by row of the paper's tables.
+def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
+  """Reads the fine-tunings of single tasks that selected a run.
+
+  Returns:
+    A row per fine-tuning: `name`, `task`, `checkpoint`, `protocol`, the
+    settings that scores must have in common to be compared, and `scores` on the
+    dev sets in percent, by row of the paper's tables.
   """
-
-  name: str
-  task: str
-  checkpoint: files.Path
-  protocol: str
-  scores: Mapping[str, float]
-
-
-def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
-  """Reads all directories of `swe finetune` that selected a run."""
   found = []
-  for name, directory in found_runs.directories_with(roots, "sweep.json"):
-    sweep = files.read_json(directory / "sweep.json")
-    if (
-      not {"settings", "checkpoint"} <= set(sweep)
-      or not (directory / "selection.json").exists()
-    ):
-      continue
-    settings = dict(sweep["settings"])
-    if settings.get("init") == "random":
-      continue  # Says nothing about the checkpoint.
+  for name, directory in runs_lib.directories_with(roots, "study.json"):
+    study = files.read_json(directory / "study.json")
+    is_done = (directory / "selection.json").exists()
+    if not is_done or not {"settings", "checkpoint"} <= set(study):
+      continue  # It is not one of fine-tuning, or selected nothing yet.
+    settings = dict(study["settings"])
     settings.pop("checkpoint", None)
-    selection = files.read_json(directory / "selection.json")
-    found.append(
-      FineTuning(
-        name,
-        selection["task"],
-        files.as_path(sweep["checkpoint"]),
-        json.dumps(settings, sort_keys=True),
-        column_lib.read_dev(directory),
+    if settings.get("init") != "random":  # Says nothing about the checkpoint.
+      found.append(
+        {
+          "name": name,
+          "task": files.read_json(directory / "selection.json")["task"],
+          "checkpoint": files.as_path(study["checkpoint"]),
+          "protocol": json.dumps(settings, sort_keys=True),
+          "scores": column_lib.read_dev(directory),
+        }
       )
-    )
-  return found
+  names = ["name", "task", "checkpoint", "protocol", "scores"]
+  return pd.DataFrame(found, columns=names, dtype=object)
+
+
+def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
+  """Reads the columns of `swe finetune --tasks` that finished.
+
+  Returns:
+    A row per column: `name`, `checkpoint`, `init`, which is `checkpoint` if its
+    weights were used, or `random`, and `scores` on the dev sets with averages.
+  """
+  found = []
+  for name, directory in runs_lib.directories_with(roots, column_lib.FILE_NAME):
+    content = files.read_json(directory / column_lib.FILE_NAME)
+    path = files.as_path(content["checkpoint"])
+    found.append((name, path, content["init"], content["scores"]))
+  names = ["name", "checkpoint", "init", "scores"]
+  return pd.DataFrame(found, columns=names, dtype=object)
+
+
+def column_frame(dev: Scores, site: Scores | None = None) -> pd.DataFrame:
+  """Returns the scores of one checkpoint in the rows of the paper's tables.
+
+  Args:
+    dev: The scores on the dev sets by row, in percent.
+    site: Those of the test sets from the benchmark's site.
+
+  Returns:
+    `score`, the name of the row; `dev` and `test`, None where there is none.
+  """
+  # AX and SQuAD have only one set, which is comparable with the paper's.
+  same = {k: v for k, v in dev.items() if column_lib.dev_name(k) == k}
+  test = column_lib.with_averages(same | dict(site or {}))
+  rows = [
+    {
+      "score": row,
+      "dev": None if row == column_lib.AX else dev.get(row),
+      "test": None if row.lower().startswith("squad") else test.get(row),
+    }
+    for row in column_lib.ROWS
+  ]
+  return pd.DataFrame(rows, dtype=object)
+
+
+def score_names() -> list[str]:
+  """Returns the rows of the paper, each after that of its dev set, if any."""
+  names: list[str] = []
+  for row in column_lib.ROWS:
+    names += dict.fromkeys((column_lib.dev_name(row), row))
+  return names
 
 
 def attach(
-  found: Sequence[found_runs.Run],
-  finetunings: Sequence[FineTuning],
-  site: Mapping[str, Mapping[str, float]],
-  columns: Sequence[columns_lib.Column],
-) -> tuple[list[found_runs.Run], list[str]]:
-  """Adds the scores to the runs that they belong to.
+  runs: pd.DataFrame,
+  tasks: pd.DataFrame,
+  columns: pd.DataFrame,
+  site: Mapping[str, Scores],
+) -> tuple[pd.DataFrame, list[str]]:
+  """Adds fine-tuning scores to the runs that they belong to.
 
   Args:
-    found: The runs.
-    finetunings: The fine-tunings of single tasks.
+    runs: The pre-training runs.
+    tasks: What `read_tasks` returns.
+    columns: What `read_columns` returns.
     site: Test set scores by the name of a run or of a column.
-    columns: The fine-tunings of `--tasks`.
 
   Returns:
-    The runs, and a line for every fine-tuning that is left out.
+    The runs with a column per score, and a line for every fine-tuning that is
+    left out.
 
   Raises:
     UsageError: If a name in `site` is neither a run nor a column.
   """
-  known = [*(run.name for run in found), *(each.name for each in columns)]
+  known = [*runs.get("run", ()), *columns.name]
   for name in site:
     if name not in known:
       near = difflib.get_close_matches(name, known, n=1)
       hint = f"did you mean {near[0]}" if near else f"there are {known}"
       raise errors.UsageError(
-        f"--site_scores: {name} is neither a run nor a column of --runs; "
-        f"{hint}?"
+        f"site scores: {name} is neither a run nor a column; {hint}?"
       )
-  by_directory = {run.directory.resolve(): run for run in found}
+  if runs.empty:
+    return runs, []
+  by_path = {run.path.resolve(): run for run in runs.itertuples()}
 
-  def run_of(checkpoint: files.Path) -> found_runs.Run | None:
+  def run_of(checkpoint: files.Path) -> Any:
     parents = checkpoint.resolve().parents
-    return next((by_directory[p] for p in parents if p in by_directory), None)
+    return next((by_path[each] for each in parents if each in by_path), None)
 
-  dev: dict[files.Path, dict[str, float]] = collections.defaultdict(dict)
+  dev: dict[str, dict[str, float]] = {name: {} for name in runs.run}
+  test = {name: dict(site.get(name, {})) for name in runs.run}
+  usual = tasks.groupby("task").protocol.agg(lambda each: each.mode().iloc[0])
   notes = []
-  for each in finetunings:
+  for each in tasks.itertuples():
     run = run_of(each.checkpoint)
-    usual = statistics.mode(
-      other.protocol for other in finetunings if other.task == each.task
-    )
     if run is None:
-      notes.append(
-        f"{each.name}: its checkpoint is not from any of these runs."
-      )
-    elif _step(each.checkpoint) != run.config.train_steps:
-      notes.append(
-        f"{each.name}: fine-tunes {each.checkpoint.name}, which is "
-        f"not the end of {run.name}."
-      )
-    elif each.protocol != usual:
-      notes.append(
-        f"{each.name}: its settings differ from most others of {each.task}."
-      )
-    elif each.scores.keys() & dev[run.directory].keys():
-      notes.append(f"{each.name}: a second one of {each.task} for {run.name}.")
+      why = "its checkpoint is not from any of these runs."
+    elif not re.fullmatch(rf"ckpt-0*{run.steps}", each.checkpoint.name):
+      why = f"fine-tunes {each.checkpoint.name}, not the end of {run.run}."
+    elif each.protocol != usual[each.task]:
+      why = f"its settings differ from most others of {each.task}."
+    elif each.scores.keys() & dev[run.run].keys():
+      why = f"a second one of {each.task} for {run.run}."
     else:
-      dev[run.directory] |= each.scores
-  test = {
-    run.directory: dict(site[run.name]) for run in found if run.name in site
-  }
-  for column in columns:
-    run = run_of(column.checkpoint)
-    if run is not None and column.name in site:
-      test.setdefault(run.directory, {}).update(site[column.name])
-  return [
-    _with_scores(run, dev[run.directory], test.get(run.directory, {}))
-    for run in found
-  ], notes
-
-
-def _with_scores(
-  run: found_runs.Run, dev: Mapping[str, float], test: Mapping[str, float]
-) -> found_runs.Run:
-  if run.status != found_runs.FINISHED:
-    return run
-  scores = {
-    column_lib.dev_name(row): value
-    for row, value in column_lib.with_averages(dev).items()
-  }
-  # AX and SQuAD have only one set, which is comparable with the paper's.
-  rest = {row: value for row, value in scores.items() if row in dev}
-  scores |= column_lib.with_averages(rest | dict(test))
-  return dataclasses.replace(run, scores={**run.scores, **scores})
-
-
-def _step(checkpoint: files.Path) -> int | None:
-  match = re.fullmatch(r"ckpt-(\d+)", checkpoint.name)
-  return int(match[1]) if match else None
+      dev[run.run] |= each.scores
+      continue
+    notes.append(f"{each.name}: {why}")
+  for each in columns.itertuples():
+    run = run_of(each.checkpoint)
+    if run is not None:
+      test[run.run] |= site.get(each.name, {})
+  rows = {}
+  for run in runs.itertuples():
+    if run.status != runs_lib.FINISHED:
+      continue
+    scores = {
+      column_lib.dev_name(row): value
+      for row, value in column_lib.with_averages(dev[run.run]).items()
+    }
+    same = {row: value for row, value in scores.items() if row in dev[run.run]}
+    rows[run.Index] = scores | column_lib.with_averages(same | test[run.run])
+  added = pd.DataFrame.from_dict(rows, orient="index", dtype=object)
+  return runs.join(added), notes

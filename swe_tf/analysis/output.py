@@ -24,7 +24,7 @@ def check(output_dir: files.PathLike) -> list[str]:
   path = files.as_path(output_dir)
   if path.exists() and not path.is_dir():
     raise errors.UsageError(
-      f"--output_dir={path} is a file; name a directory for the report."
+      f"output_dir {path} is a file; name a directory for the report."
     )
   held = sorted(each.name for each in path.iterdir()) if path.exists() else []
   ours = []
@@ -35,7 +35,7 @@ def check(output_dir: files.PathLike) -> list[str]:
   foreign = [name for name in held if name not in ours]
   if foreign:
     raise errors.UsageError(
-      f"--output_dir={path} has files that no report wrote ({foreign[0]}"
+      f"output_dir {path} has files that no report wrote ({foreign[0]}"
       f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a new "
       "directory, or one with an earlier report."
     )

@@ -1,47 +1,104 @@
-"""Every number of the paper's Tables 1 to 5, from paper_tables.csv.
+"""The paper's Tables 1 to 5, and which of their rows a run is.
 
-A test compares them with the paper's source. Scores are in percent;
-`swe_tf.scoring` defines them and their averages. Imports no TensorFlow.
+A score of the paper depends on its model, data and budget, so it stands only
+beside a run with the same ones. A test compares `TABLES` with the paper's
+source.
 """
 
-import csv
-import dataclasses
 from importlib import resources
+from typing import Any
 
+import pandas as pd
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-  """A run of the paper: a column of its tables.
+from swe_tf.analysis import comparisons
+from swe_tf.analysis import finetuning
+from swe_tf.analysis import runs as runs_lib
+from swe_tf.methods import catalog
+from swe_tf.modeling import sizes
 
-  Attributes:
-    model: `base`, `large`, or layers and width, such as `24x768`.
-    data: `wikibooks` or `xlnet`.
-    steps: The number of pre-training steps.
-    method: `baseline`, `swe`, `net2net` or `reparameterize`.
-    unit_size: The number of layers in a unit, for `swe`.
-  """
-
-  model: str
-  data: str
-  steps: int
-  method: str
-  unit_size: int = 1
-
-
-_HEAD, *_LINES = csv.reader(
-  (resources.files(__package__) / "paper_tables.csv").read_text().splitlines()
+# Scores in percent, by the table and the run: `model` is a name of
+# `modeling.sizes`, `data` is `wikibooks` or `xlnet`.
+with (resources.files(__package__) / "paper_tables.csv").open() as _file:
+  TABLES = pd.read_csv(_file)
+RUN = ("model", "data", "steps", "method", "unit_size")
+METRICS = tuple(TABLES.columns[1 + len(RUN) :])
+# Runs that stand in two tables have the same scores in both.
+_SCORES = TABLES.drop_duplicates(list(RUN)).set_index(list(RUN))
+_COLUMNS = (
+  *("setting", "method", "unit", "untie_step", "score"),
+  *("measured", "gain", "paper", "minus", "paper_gain"),
 )
-# The scores follow the number of the table and the fields of the run.
-_FIRST = 1 + len(dataclasses.fields(Run))
-
-METRICS: tuple[str, ...] = tuple(_HEAD[_FIRST:])
-# By table: the scores of each run, in the order of METRICS.
-TABLES: dict[int, dict[Run, tuple[float, ...]]] = {}
-for _table, _model, _data, _steps, _method, _unit_size, *_numbers in _LINES:
-  _run = Run(_model, _data, int(_steps), _method, int(_unit_size))
-  TABLES.setdefault(int(_table), {})[_run] = tuple(map(float, _numbers))
+_BATCH, _LENGTH, _VOCAB = 512, 512, 30522
 
 
-def scores(table: int, run: Run) -> dict[str, float]:
-  """Returns the scores of a run by metric."""
-  return dict(zip(METRICS, TABLES[table][run]))
+def row_of(run: Any) -> tuple[Any, ...] | None:
+  """Returns the run of the paper that a run repeats; None if there is none.
+
+  Args:
+    run: A row of the frame of runs.
+
+  Returns:
+    The values of `RUN`. The data counts as the paper's if its path contains the
+    name.
+  """
+  models = [
+    name for name, size in sizes.SIZES.items() if size == run.model_size
+  ]
+  data = [each for each in ("wikibooks", "xlnet") if each in run.data.lower()]
+  is_same = (run.vocab_size, run.batch_size, run.seq_length) == (
+    _VOCAB,
+    _BATCH,
+    _LENGTH,
+  )
+  # Of SWE, the paper has numbers only for its own choice of tau.
+  is_printed = run.rule == catalog.FIXED and (
+    run.method != catalog.SWE or run.is_papers
+  )
+  if not (models and data and is_same and is_printed):
+    return None
+  unit_size = run.unit_size if run.method == catalog.SWE else 1
+  key = (models[0], data[0], run.steps, run.method, unit_size)
+  return key if key in _SCORES.index else None
+
+
+def scores(runs: pd.DataFrame) -> pd.DataFrame:
+  """Returns every score of every arm, beside the paper's if it has that run.
+
+  Args:
+    runs: Arranged runs with their fine-tuning scores.
+
+  Returns:
+    A row per arm and score: `measured` and `gain` over the baseline are
+    `statistics.Interval`s; `paper`, `minus`, which is measured minus the
+    paper's, and `paper_gain` over the paper's own baseline may be None.
+  """
+  rows: list[dict[str, Any]] = []
+  for _, group in comparisons.shown_runs(runs).groupby(
+    ["setting", "arm"], sort=False
+  ):
+    first, key = group.iloc[0], row_of(group.iloc[0])
+    baseline = comparisons.baseline_of(runs, first.setting)
+    is_baseline = first.arm in set(baseline.arm)
+    for name in (runs_lib.ACCURACY, *finetuning.score_names()):
+      measured = comparisons.interval(group, name)
+      if measured is None:
+        continue
+      row = {
+        "setting": first.setting,
+        "method": first.label,
+        "unit": first.unit,
+        "untie_step": first.untie_step,
+        "score": "MLM" if name == runs_lib.ACCURACY else name,
+        "measured": measured,
+        "gain": None
+        if is_baseline
+        else comparisons.difference(group, baseline, name),
+      }
+      if key and row["score"] in METRICS:
+        column = _SCORES[row["score"]]
+        row |= {"paper": column[key], "minus": measured.mean - column[key]}
+        if not is_baseline:
+          base = (*key[:3], catalog.BASELINE, 1)
+          row["paper_gain"] = column[key] - column[base]
+      rows.append(row)
+  return pd.DataFrame(rows, columns=list(_COLUMNS), dtype=object)

@@ -1,124 +1,33 @@
-"""The config of a run as a report sees it: its method, setting and budget.
+"""The config of a run as a report sees it: one row of the frame of runs.
 
 A setting is everything that two runs must have in common to be compared: model,
 data, budget, optimizer. The rest of a config is the method, the peak learning
-rate and the seed. `methods.catalog` defines the methods, `modeling.registry`
-the encoders. Imports no TensorFlow.
+rate and the seed. `methods.catalog` tells methods apart, `modeling.registry`
+encoders, `configs.sameness` the fields that matter.
 """
 
 from collections.abc import Mapping
-import dataclasses
+import pathlib
 from typing import Any
 
 from swe_tf import errors
+from swe_tf.configs import sameness
+from swe_tf.data.text import budget
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import untie_step as untie_step_lib
 
-# Prefixes of the fields that are not part of the setting.
+# Fields that runs of one setting may differ in, besides the peak rate.
 _NO_SETTING = (
   "task.seed",
   "task.train_data.seed",
   "task.sharing.",
   "task.growth.",
-  # Makes the same update, in less memory.
-  "task.micro_batches",
-  # These decide what is kept and shown of a run, not what is computed.
-  "trainer.steps_per_loop",
-  "trainer.summary_interval",
-  "trainer.checkpoint_interval",
-  "trainer.max_to_keep",
-  "trainer.validation_interval",
-  "trainer.continuous_eval_timeout",
-  "trainer.best_checkpoint_",
 )
 _RATE = "trainer.optimizer_config.learning_rate."
 _RATE_NAMES = ("initial_learning_rate", "learning_rate")
 _TAU_NAMES = ("untie_step", "untie_fraction")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunConfig:
-  """The config of a pre-training run.
-
-  Attributes:
-    method: Its name in the catalog; the mode, if the method is not registered.
-    rule: When it unties: `fixed`, `staged`, `adaptive`, `split`, ..., or what
-      departs from Algorithm 1, such as `3-6 loops` or `share=kernels`.
-    unit_size: The number of layers in a unit; None for a method without units.
-    untie_step: Tau; None if the config does not fix it.
-    train_steps: The number of steps in the run.
-    learning_rate: The peak learning rate.
-    seed: The seeds of the weights and of the data.
-    batch_size: Sequences per step.
-    seq_length: Tokens per sequence.
-    data: The name of the training data: a path or a TFDS name.
-    encoder: The encoder; None if no family knows it.
-    variant: All fields that are specific to the method, flat and sorted.
-    setting: All fields that the runs of a comparison have in common, flat and
-      sorted.
-  """
-
-  method: str
-  rule: str
-  unit_size: int | None
-  untie_step: int | None
-  train_steps: int
-  learning_rate: float | None
-  seed: tuple[int | None, ...]
-  batch_size: int | None
-  seq_length: int | None
-  data: str
-  encoder: registry.Encoder | None
-  variant: Mapping[str, str]
-  setting: Mapping[str, str]
-
-  @property
-  def num_layers(self) -> int | None:
-    return self.encoder.num_layers if self.encoder else None
-
-  @property
-  def size(self) -> sizes.Size | None:
-    try:
-      return self.encoder.size if self.encoder else None
-    except KeyError:  # An encoder that has no such size.
-      return None
-
-  @property
-  def width(self) -> int | None:
-    return self.size.hidden_size if self.size else None
-
-  @property
-  def unit(self) -> str | None:
-    """The unit in the paper's notation, such as 1x24."""
-    if not self.unit_size or not self.num_layers:
-      return None
-    return f"{self.unit_size}x{self.num_layers // self.unit_size}"
-
-  @property
-  def tokens(self) -> int | None:
-    if not self.batch_size or not self.seq_length:
-      return None
-    return self.train_steps * self.batch_size * self.seq_length
-
-  @property
-  def label(self) -> str:
-    """The method with its rule, if that is not the paper's."""
-    fixed = self.rule == catalog.FIXED
-    return self.method if fixed else f"{self.method} {self.rule}"
-
-  @property
-  def is_fixed_sharing(self) -> bool:
-    """Whether this is Algorithm 1 with any unit and any tau above 0."""
-    names = (catalog.SWE, catalog.ALBERT)
-    return self.method in names and self.rule == catalog.FIXED
-
-  @property
-  def has_papers_tau(self) -> bool:
-    """Whether everything is untied after the paper's fraction of the steps."""
-    tau = untie_step_lib.resolve_untie_step(self.train_steps)
-    return self.rule == catalog.FIXED and self.untie_step == tau
 
 
 def is_pretraining(content: Any) -> bool:
@@ -131,67 +40,121 @@ def is_pretraining(content: Any) -> bool:
   )
 
 
-def read(content: Mapping[str, Any]) -> RunConfig:
-  """Reads the content of a `params.yaml` for which `is_pretraining` holds.
+def describe(
+  content: Mapping[str, Any], axes: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+  """Returns what a report knows about a run before it looks at its results.
+
+  Args:
+    content: A `params.yaml` for which `is_pretraining` holds.
+    axes: `axes` of its `run.json`, if it was started by a study.
+
+  Returns:
+    `method`: its name in the catalog; the mode, if it is not registered.
+    `label`: the name for readers; `title`: with unit and untie step.
+    `rule`: when it unties, or what departs from Algorithm 1.
+    `unit_size`, `unit`: None for a method without units.
+    `untie_step`: tau; None if the config does not fix it.
+    `is_fixed`: whether this is Algorithm 1 with any unit and any tau above 0.
+    `is_papers`: whether it unties after the paper's fraction of the steps.
+    `variant`: the fields that are specific to the method, flat.
+    `setting`: the fields that the runs of a comparison have in common, flat;
+    `setting_title`: the same in words.
+    `steps`, `tokens`, `batch_size`, `seq_length`, `vocab_size`, `model_size`,
+    `num_layers`, `width`, `data`, `seed`, `learning_rate`.
+    `phases`: the steps and the FLOPs per step of each phase; None if unknown.
 
   Raises:
     UsageError: If no run can have this config.
   """
   task = content["task"]
-  train_data = task.get("train_data") or {}
-  train_steps = int(content["trainer"]["train_steps"])
+  data = task.get("train_data") or {}
+  steps = int(content["trainer"]["train_steps"])
   encoder = registry.encoder_of(task)
-  leaves = _flatten(content)
+  num_layers = encoder.num_layers if encoder else None
+  choice = catalog.read(task, steps, num_layers)
+  try:
+    size = encoder.size if encoder else None
+  except KeyError:  # An encoder that has no such size.
+    size = None
+  setting = sameness.flatten(content)
   rates = [
-    leaves.pop(name)
-    for name in list(leaves)
+    setting.pop(name)
+    for name in list(setting)
     if name.startswith(_RATE) and name.split(".")[-1] in _RATE_NAMES
   ]
-  data = train_data.get("tfds_name") or train_data.get("input_path") or ""
-  seed, data_seed = task.get("seed"), train_data.get("seed")
-  return RunConfig(
-    **_method(
-      catalog.read(task, train_steps, encoder.num_layers if encoder else None)
-    ),
-    train_steps=train_steps,
-    learning_rate=float(rates[0]) if rates else None,
-    seed=(seed, seed if data_seed is None else data_seed),
-    batch_size=train_data.get("global_batch_size"),
-    seq_length=train_data.get("seq_length"),
-    data=",".join(data) if isinstance(data, list) else str(data),
-    encoder=encoder,
-    setting={
+  batch, length = data.get("global_batch_size"), data.get("seq_length")
+  paths = data.get("tfds_name") or data.get("input_path") or ""
+  path = ",".join(paths) if isinstance(paths, list) else str(paths)
+  width = size.hidden_size if size else None
+  short = "/".join(pathlib.PurePath(path.split(",")[0]).parts[-2:])
+  seeds = task.get("seed"), data.get("seed")
+  return {
+    **_method(task, choice, axes or {}),
+    "steps": steps,
+    "tokens": steps * batch * length if batch and length else None,
+    "batch_size": batch,
+    "seq_length": length,
+    "vocab_size": encoder.vocab_size if encoder else None,
+    "model_size": size,
+    "num_layers": num_layers,
+    "width": width,
+    "data": path,
+    "learning_rate": float(rates[0]) if rates else None,
+    "seed": "/".join(str(s) for s in dict.fromkeys(seeds) if s is not None),
+    "phases": encoder and size and _phases(task, choice, encoder),
+    "setting": {
       name: value
-      for name, value in sorted(leaves.items())
-      if not name.startswith(_NO_SETTING)
+      for name, value in setting.items()
+      if sameness.defines_result(name) and not name.startswith(_NO_SETTING)
     },
-  )
+    "setting_title": (
+      f"{num_layers} layers of width {width}, {steps:,} steps of {batch} x "
+      f"{length} tokens of {short or 'unnamed data'}"
+    ),
+  }
 
 
-def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
-  """Returns the leaves of nested dicts as text; unset ones are left out."""
-  if isinstance(value, dict):
-    leaves: dict[str, str] = {}
-    for key, child in value.items():
-      leaves |= _flatten(child, f"{prefix}.{key}" if prefix else str(key))
-    return leaves
-  return {} if value is None or value in ({}, []) else {prefix: str(value)}
+def _method(
+  task: Mapping[str, Any], choice: Any, axes: Mapping[str, Any]
+) -> dict[str, Any]:
+  """Returns the part of a row that describes the method.
 
-
-def _method(choice: catalog.Choice) -> dict[str, Any]:
-  """Returns the fields of `RunConfig` that describe the method."""
-  names = [n for n in (choice.growth, choice.mode) if n != catalog.NONE]
-  name, rule = " + ".join(map(str, names)), catalog.FIXED
-  unit_size, tau, own = None, None, _without_defaults(choice)
+  Args:
+    task: The config of the task.
+    choice: What `catalog.read` makes of it.
+    axes: The run's place in its study.
+  """
+  sharing, growth = task.get("sharing") or {}, task.get("growth") or {}
+  mode, rule = sharing.get("mode", catalog.NONE), catalog.FIXED
+  grows = growth.get("method") or catalog.NONE
+  name = " + ".join(n for n in (grows, mode) if n != catalog.NONE)
+  unit_size, tau = None, None
+  # A knob that is off is the same as one that is left out.
+  off = {"recipe", *catalog.KNOBS} - choice.knobs.keys()
+  if "second_moments" in off:
+    off.add("second_moment_passes")
+  own = {key: value for key, value in sharing.items() if key not in off}
   try:
     method = catalog.find(choice)
   except errors.UsageError:
     pass  # Its plug-in is not loaded, so what it ignores is not known.
   else:
     name = method.name
-    unit_size, tau, rule = _unit_tau_rule(choice, method)
+    if "units" not in method.ignores:
+      unit_size = int(sharing.get("unit_size") or 1)
+    elif name == catalog.BASELINE:
+      unit_size = choice.num_layers
+    if "tau" in method.ignores:
+      ends = {catalog.BASELINE: 0, catalog.ALBERT: choice.train_steps}
+      tau = ends.get(name)
+    else:
+      rule = sharing.get("rule") or catalog.FIXED
+      # Fields of the same name mean the same for every method.
+      as_swe = {"sharing": sharing | {"mode": catalog.SWE}}
+      tau = catalog.read(as_swe, choice.train_steps, None).untie_step
     known = ["unit_size", *(_TAU_NAMES if rule in catalog.rules() else ())]
-    own = {key: own[key] for key in own if key not in known}
+    own = {key: value for key, value in own.items() if key not in known}
     loops = [str(stage["loops"]) for stage in own.get("loops") or ()]
     if name in (catalog.SWE, catalog.ALBERT) and (loops or choice.knobs):
       # Not Algorithm 1 as printed: no number of the paper compares with it.
@@ -200,44 +163,72 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
       rule = " ".join([rule] * (rule != catalog.FIXED) + changes)
     if rule == catalog.FIXED and (
       name in (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
-      or choice.mode == catalog.NONE
+      or mode == catalog.NONE
     ):
       own = {"bindings": own.get("bindings")}
-  if choice.growth != catalog.NONE:
-    own["growth"] = choice.growth_config
-  axes = {"method": name, "unit_size": unit_size, "untie_step": tau}
+  if grows != catalog.NONE:
+    own["growth"] = growth
+  is_fixed = name in (catalog.SWE, catalog.ALBERT) and rule == catalog.FIXED
+  papers_tau = untie_step_lib.resolve_untie_step(choice.train_steps)
+  unit = None
+  if unit_size and choice.num_layers:
+    unit = f"{unit_size}x{choice.num_layers // unit_size}"
+  label = title = name if rule == catalog.FIXED else f"{name} {rule}"
+  # What the user called it, except that a baseline is one under any name, and
+  # that a study which sweeps tau calls both ends of the range `swe`.
+  asked = axes.get("arm")
+  if name != catalog.ALBERT:
+    asked = asked or axes.get("method") or sharing.get("recipe")
+  if asked and asked != name and name != catalog.BASELINE:
+    label = title = str(asked)
+  elif name == catalog.SWE:
+    title += f" {unit}" + ("" if tau is None else f", untied after {tau:,}")
+  elif name != catalog.BASELINE and (unit_size or 1) > 1:
+    title += f" {unit}"
   return {
     "method": name,
+    "label": label,
+    "title": title,
     "rule": rule,
     "unit_size": unit_size,
+    "unit": unit,
     "untie_step": tau,
-    "variant": dict(sorted(_flatten(axes | own).items())),
+    "is_fixed": is_fixed,
+    "is_papers": is_fixed and tau == papers_tau,
+    "variant": sameness.flatten(
+      {"method": name, "unit_size": unit_size, "untie_step": tau} | own
+    ),
   }
 
 
-def _without_defaults(choice: catalog.Choice) -> dict[str, Any]:
-  """Returns `task.sharing` without knobs that are off.
-
-  A run from before a knob existed is the same as one that leaves it off.
-  """
-  off = {"recipe", *catalog.KNOBS} - choice.knobs.keys()
-  if "second_moments" in off:
-    off.add("second_moment_passes")
-  return {key: v for key, v in choice.sharing.items() if key not in off}
-
-
-def _unit_tau_rule(
-  choice: catalog.Choice, method: catalog.Method
-) -> tuple[int | None, int | None, str]:
-  """Returns the unit size, tau and rule, if they matter to the method."""
-  is_baseline = method.name == catalog.BASELINE
-  unit_size: int | None = choice.unit_size
-  if "units" in method.ignores:
-    unit_size = choice.num_layers if is_baseline else None
-  if "tau" in method.ignores:
-    ends = {catalog.BASELINE: 0, catalog.ALBERT: choice.train_steps}
-    return unit_size, ends.get(method.name), catalog.FIXED
-  # Fields of the same name mean the same for every method.
-  sharing = {**choice.sharing, "mode": catalog.SWE}
-  tau = catalog.read({"sharing": sharing}, choice.train_steps, None).untie_step
-  return unit_size, tau, choice.rule
+def _phases(
+  task: Mapping[str, Any], choice: Any, encoder: registry.Encoder
+) -> tuple[tuple[int, int], ...] | None:
+  """Returns the steps and the FLOPs per step of each phase, if known."""
+  data, sharing = task.get("train_data") or {}, task.get("sharing") or {}
+  batch, length = data.get("global_batch_size"), data.get("seq_length")
+  rate = data.get("masking_rate")
+  predictions = data.get("max_predictions_per_seq") or (
+    rate and length and budget.max_predictions(length, rate)
+  )
+  if not (batch and length and predictions):
+    return None
+  try:
+    method = catalog.find(choice)
+    if choice.untie_step is None and sharing.get("mode") == catalog.SWE:
+      # Tied layers are computed one by one, so that any tau costs the same.
+      known = sharing | {"rule": catalog.FIXED, "untie_step": 0}
+      choice = catalog.read(
+        {**task, "sharing": known}, choice.train_steps, choice.num_layers
+      )
+    phases = method.phases(choice, encoder.size)
+  except errors.UsageError:
+    return None
+  vocabulary = encoder.vocab_size or 0
+  return tuple(
+    (
+      phase.steps,
+      sizes.training_flops(phase.size, batch, length, predictions, vocabulary),
+    )
+    for phase in phases
+  )

@@ -2,6 +2,8 @@
 
 import math
 
+from swe_tf import files
+
 Curve = list[tuple[int, float]]
 
 
@@ -32,6 +34,16 @@ def read_scalars(log_dir: str) -> dict[str, Curve]:
     }
     curves[tag] = sorted(values.items())
   return curves
+
+
+def read_run(directory: files.Path) -> dict[str, Curve]:
+  """Returns the curves of a run by folder and tag: `train/training_loss`."""
+  return {
+    f"{folder}/{tag}": curve
+    for folder in ("train", "validation")
+    if (directory / folder).is_dir()
+    for tag, curve in read_scalars(str(directory / folder)).items()
+  }
 
 
 def steps_to_reach(curve: Curve, target: float) -> float | None:

@@ -1,28 +1,29 @@
-"""Tables as data: columns, rows, and the notes needed to read them.
+"""Tables for readers: which columns of a frame are shown, and how.
 
-A cell is None where nothing was measured. `render` writes tables; `rows`,
-`paper_sections` and `run_sections` fill them.
+A cell is None where nothing was measured. Templates turn `Table.shown` into
+HTML and Markdown; `to_csv` has all columns at full precision.
 """
 
 from collections.abc import Sequence
 import dataclasses
+import functools
+import math
+from typing import Any
 
-from swe_tf.analysis import groups
+import pandas as pd
 
-Cell = None | str | int | float | groups.Statistic
-# The cells of a row by the keys of columns.
-Row = dict[str, Cell]
+from swe_tf.analysis import statistics
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-  """A column.
+  """A column of a frame.
 
   Attributes:
-    key: Its name in CSV.
+    key: Its name in the frame and in CSV.
     title: Its title for readers.
     form: The format of its numbers.
-    spread: Whether it holds statistics, which are three columns in CSV.
+    spread: Whether it holds intervals, which are four columns in CSV.
   """
 
   key: str
@@ -30,15 +31,16 @@ class Column:
   form: str = ""
   spread: bool = False
 
-  def show(self, cell: Cell) -> str:
+  def show(self, cell: Any) -> str:
     """Returns a cell for readers; empty if nothing was measured."""
-    if cell is None:
-      return ""
-    if isinstance(cell, groups.Statistic):
+    if isinstance(cell, statistics.Interval):
       shown = format(cell.mean, self.form)
-      if cell.std is None:
+      if cell.n < 2:
         return shown
-      return f"{shown} ± {format(cell.std, self.form.lstrip('+'))}"
+      # Student's interval is symmetric.
+      return f"{shown} ± {format(cell.high - cell.mean, self.form.strip('+'))}"
+    if cell is None or cell != cell:  # NaN
+      return ""
     return cell if isinstance(cell, str) else format(cell, self.form)
 
 
@@ -47,16 +49,24 @@ class Table:
   """A table of one setting.
 
   Attributes:
-    title: The setting.
+    title: The setting; may be empty.
     columns: The columns.
-    rows: The rows.
-    notes: What a reader needs to know about this table.
+    frame: The rows.
   """
 
   title: str
   columns: Sequence[Column]
-  rows: Sequence[Row]
-  notes: Sequence[str] = ()
+  frame: pd.DataFrame
+
+  @functools.cached_property
+  def shown(self) -> pd.DataFrame:
+    """The table as text, without the columns in which nothing was measured."""
+    cells = {
+      column.title: [column.show(cell) for cell in self.frame[column.key]]
+      for column in self.columns
+      if column.key in self.frame
+    }
+    return pd.DataFrame({k: v for k, v in cells.items() if any(v)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,13 +88,12 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-  """A part of the report. One without tables and figures says why.
+  """A part of a report.
 
   Attributes:
     name: The name of its CSV file, without the extension.
     title: Its title.
     text: What it shows, and what a reader needs to know about it.
-    absent: The text to show instead if there is nothing to show.
     tables: Tables that have the same columns.
     figures: Figures.
   """
@@ -92,27 +101,42 @@ class Section:
   name: str
   title: str
   text: Sequence[str]
-  absent: str
   tables: Sequence[Table] = ()
   figures: Sequence[Figure] = ()
 
-  @property
-  def is_empty(self) -> bool:
-    return not any(table.rows for table in self.tables) and not self.figures
+
+def by_setting(frame: pd.DataFrame, columns: Sequence[Column]) -> list[Table]:
+  """Returns a table for each value of `setting`."""
+  if frame.empty:
+    return []
+  return [
+    Table(title, columns, rows)
+    for title, rows in frame.groupby("setting", sort=False)
+  ]
 
 
-@dataclasses.dataclass(frozen=True)
-class Opening:
-  """What a report begins with.
+def to_csv(section: Section) -> str:
+  """Returns all tables of a section as one CSV, at full precision.
 
-  Attributes:
-    verdict: What the runs show, in a sentence or two.
-    settings: The same for each setting, if there are several.
-    runs: A sentence that counts the runs and the settings.
-    figures: Figures that show the verdict.
+  An interval takes four columns: mean, low, high and n. The first column is the
+  title of the table.
   """
+  parts = []
+  for table in section.tables:
+    part = pd.DataFrame({"setting": table.title}, index=table.frame.index)
+    for column in table.columns:
+      cells = table.frame.get(column.key, pd.Series(None, part.index, object))
+      if not column.spread:
+        part[column.key] = cells
+        continue
+      for name in ("mean", "low", "high", "n"):
+        values = [_finite(getattr(cell, name, None)) for cell in cells]
+        # As objects: a missing number makes no floats of integers.
+        part[f"{column.key}_{name}"] = pd.Series(values, part.index, object)
+    parts.append(part)
+  return pd.concat(parts).to_csv(index=False, lineterminator="\n")
 
-  verdict: str
-  settings: Sequence[str]
-  runs: str
-  figures: Sequence[Figure] = ()
+
+def _finite(value: Any) -> Any:
+  """Returns None for the ends of a single seed's interval."""
+  return None if value is None or not math.isfinite(value) else value

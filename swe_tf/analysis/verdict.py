@@ -1,197 +1,162 @@
-"""The verdict that opens a report: what the runs show, in a sentence.
+"""What the runs show, in a word per arm and a sentence per setting.
 
-A method is ahead of the baseline, or behind it, if the 95% interval of the
-difference of their final validation losses, taken seed by seed, excludes 0. One
-seed decides nothing. Imports no TensorFlow.
+The words are those of `statistics`.
 """
 
 import collections
-from collections.abc import Iterable, Sequence
-import dataclasses
+from collections.abc import Iterable
+from typing import Any
 
-from swe_tf.analysis import comparisons
-from swe_tf.analysis import found_runs
+import pandas as pd
+
 from swe_tf.analysis import statistics
-from swe_tf.methods import catalog
 
-AHEAD, BEHIND = "ahead", "behind"
-TOO_CLOSE, ONE_SEED = "too close to tell", "undecided by one seed"
+ONE_SEED = f"{statistics.CANNOT_TELL} (one seed)"
+UNEQUAL = f"{statistics.CANNOT_TELL} (unequal FLOPs)"
+# Closer than this, two arms cost the same.
+_SAME_COST = 0.01
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
-  """How far a method ends from the baseline.
+def word(
+  difference: statistics.Interval | None,
+  flops_ratio: float | None = None,
+  equal_loss: statistics.Interval | None = None,
+) -> str | None:
+  """Returns the verdict on an arm; None if it cannot be compared.
 
-  Attributes:
-    method: Its title in the comparison.
-    values: Its final validation loss minus the baseline's, one for each seed
-      that both have; at least one.
+  Args:
+    difference: Its final validation loss minus the baseline's.
+    flops_ratio: Its FLOPs divided by the baseline's, if known.
+    equal_loss: Its FLOPs divided by those that the baseline spends until it has
+      the arm's final loss, in the middle of its schedule.
   """
-
-  method: str
-  values: tuple[float, ...]
-
-  @property
-  def interval(self) -> statistics.Interval:
-    found = statistics.mean(self.values)
-    assert found is not None
+  if difference is None:
+    return None
+  if difference.n < 2:
+    return ONE_SEED
+  found = difference.word()
+  if flops_ratio is None or abs(flops_ratio - 1) < _SAME_COST:
     return found
-
-  @property
-  def word(self) -> str:
-    """One of `AHEAD`, `BEHIND`, `TOO_CLOSE` and `ONE_SEED`."""
-    if len(self.values) < 2:
-      return ONE_SEED
-    if self.interval.high < 0:
-      return AHEAD
-    return BEHIND if self.interval.low > 0 else TOO_CLOSE
-
-  def __str__(self) -> str:
-    """Returns the difference, with its interval if there are several seeds."""
-    found = self.interval
-    if len(self.values) < 2:
-      return f"{found.mean:+.4f} nats"
-    return (
-      f"{found.mean:+.4f} nats (95% interval {found.low:+.4f} to "
-      f"{found.high:+.4f}, {found.n} seeds)"
-    )
+  if found == (statistics.PAYS if flops_ratio < 1 else statistics.COSTS):
+    return found
+  # In the middle of its schedule the baseline needs more FLOPs for a loss than
+  # if it were scheduled to end there. That flatters the arm, so it can show
+  # that an arm costs, but not that it pays.
+  if equal_loss is not None and equal_loss.word(1.0) == statistics.COSTS:
+    return statistics.COSTS
+  return UNEQUAL
 
 
-def differences(comparison: comparisons.Comparison) -> list[Difference]:
-  """Returns the difference of each method that can be compared."""
-  found = []
-  for name, group in comparison.groups.items():
-    values = group.differences(comparison.baseline, found_runs.LOSS)
-    if values:
-      found.append(Difference(name, tuple(values)))
-  return found
-
-
-def say(compared: Sequence[comparisons.Comparison]) -> list[str]:
+def say(arms: pd.DataFrame) -> list[str]:
   """Returns the verdict, then a line for each setting if there are several.
 
   Args:
-    compared: All settings.
+    arms: What `comparisons.summarize` returns.
   """
-  judged = []
-  for comparison in compared:
-    found = differences(comparison)
-    if found:
-      judged.append((comparison, _judged(comparison, found), found))
-  if not judged:
-    return [_why_nothing(compared)]
-  lines = [_sentences(*each) for each in judged]
-  if len(judged) == 1:
-    return lines
-  counts = collections.Counter(each.word for _, each, _ in judged)
+  lines, words = {}, []
+  for setting, found in _by_setting(arms):
+    compared = found[found.loss_difference.notna()]
+    if len(compared):
+      judged = _judged(compared)
+      lines[setting] = _sentences(judged, compared, found)
+      words.append(judged.verdict)
+  if not lines:
+    return [_why_nothing(arms)]
+  if len(lines) == 1:
+    return list(lines.values())
+  counts = ", ".join(
+    f"{word} in {count}" for word, count in collections.Counter(words).items()
+  )
   return [
-    f"Against the baseline, in {len(judged)} settings: "
-    + ", ".join(
-      f"{word} in {counts[word]}"
-      for word in (AHEAD, BEHIND, TOO_CLOSE, ONE_SEED)
-      if counts[word]
-    )
-    + ".",
-    *(
-      f"{comparison.title}: {line}"
-      for (comparison, _, _), line in zip(judged, lines)
-    ),
+    f"Against the baseline, in {len(lines)} settings: {counts}.",
+    *(f"{setting}: {line}" for setting, line in lines.items()),
   ]
 
 
-def _judged(
-  comparison: comparisons.Comparison, found: Sequence[Difference]
-) -> Difference:
-  """Returns the method that the verdict is about.
+def _by_setting(arms: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
+  return arms.groupby("setting", sort=False) if len(arms) else ()
 
-  That is Algorithm 1 as the tables show it, if it was run; otherwise a variant
-  of it; otherwise any method. Of several, it is the one that ended lowest.
+
+def _judged(compared: pd.DataFrame) -> Any:
+  """Returns the arm that the verdict is about.
+
+  That is Algorithm 1 with full sharing and the paper's tau, if it was run;
+  otherwise Algorithm 1; otherwise a variant of it; otherwise any method. Of
+  several, it is the one that ended lowest.
   """
-  sharing = [
-    each
-    for each in found
-    if comparison.groups[each.method].config.method == catalog.SWE
-  ]
-  papers = [
-    each
-    for each in sharing
-    if each.method in comparison.main_groups
-    and comparison.groups[each.method].config.rule == catalog.FIXED
-  ]
-  return _lowest(papers or sharing or found)
+  swe = compared[compared.is_swe]
+  fixed = swe[swe.is_fixed]
+  papers = fixed[fixed.is_papers & fixed.unit.str.startswith("1x")]
+  return _lowest(
+    next(each for each in (papers, fixed, swe, compared) if len(each))
+  )
 
 
-def _lowest(found: Iterable[Difference]) -> Difference:
-  return min(found, key=lambda each: each.interval.mean)
+def _lowest(arms: pd.DataFrame) -> Any:
+  return min(arms.itertuples(), key=lambda arm: arm.loss_difference.mean)
 
 
-def _sentences(
-  comparison: comparisons.Comparison,
-  judged: Difference,
-  found: Sequence[Difference],
-) -> str:
+def _sentences(judged: Any, compared: pd.DataFrame, found: pd.DataFrame) -> str:
   """Returns the verdict on one setting, with its caveats."""
-  name = _in_words(judged.method)
-  minus = f"its final validation loss minus the baseline's is {judged}."
-  sentences = [
-    {
-      AHEAD: f"{name} is ahead of the baseline: {minus}",
-      BEHIND: f"{name} is behind the baseline: {minus}",
-      TOO_CLOSE: f"{name} and the baseline are too close to tell apart: "
-      f"{minus}",
-      ONE_SEED: "One seed cannot tell a difference from noise: the final "
-      f"validation loss of {name} minus the baseline's is {judged}.",
-    }[judged.word]
-  ]
-  lowest = _lowest(found)
-  if lowest.interval.mean < judged.interval.mean:
+  name, minus = _in_words(judged.arm), _difference(judged)
+  if judged.verdict in (statistics.PAYS, statistics.COSTS):
+    start = f"{name} {judged.verdict}"
+  else:
+    start = f"{judged.verdict.capitalize()} whether {name} pays"
+  start += f": its final validation loss minus the baseline's is {minus}"
+  ratio = getattr(judged, "flops_ratio", None)
+  if ratio is not None and abs(ratio - 1) >= _SAME_COST:
+    start += f", with {ratio:.2f} of its FLOPs"
+  sentences = [f"{start}."]
+  if judged.verdict == UNEQUAL:
+    sentences.append("A baseline scheduled for as many FLOPs would tell.")
+  lowest = _lowest(compared)
+  if lowest.loss_difference.mean < judged.loss_difference.mean:
     sentences.append(
-      f"The lowest of {len(found)} methods is {_in_words(lowest.method)}: "
-      f"{lowest}."
+      f"The lowest of {len(compared)} methods is {_in_words(lowest.arm)}: "
+      f"{_difference(lowest)}."
     )
-  tried = [
-    len(comparison.rates[name])
-    for name in (judged.method, *comparison.baselines)
-  ]
-  if tried[0] != tried[1]:
+  baseline = next(arm for arm in found.itertuples() if arm.is_baseline)
+  if judged.rates_tried != baseline.rates_tried:
+    rates = "rate" if judged.rates_tried == 1 else "rates"
     sentences.append(
-      f"It was tried with {_rates(tried[0])}, the baseline with {tried[1]}: "
-      "not a fair comparison."
+      f"It was tried with {judged.rates_tried} learning {rates}, the baseline "
+      f"with {baseline.rates_tried}: not a fair comparison."
     )
   return " ".join(sentences)
 
 
-def _in_words(title: str) -> str:
-  """Returns the title of a method in a form that fits into a sentence.
+def _difference(arm: Any) -> str:
+  found = arm.loss_difference
+  text = f"{found.mean:+.4f} nats per token"
+  if found.n < 2:
+    return text
+  return (
+    f"{text} (95% interval {found.low:+.4f} to {found.high:+.4f}, {found.n} "
+    "seeds)"
+  )
+
+
+def _in_words(arm: str) -> str:
+  """Returns the title of an arm in a form that fits into a sentence.
 
   >>> _in_words("swe 1x24, untied after 150")
   'swe 1x24 (untied after 150)'
   """
-  name, _, rest = title.partition(", ")
+  name, _, rest = arm.partition(", ")
   return f"{name} ({rest})" if rest else name
 
 
-def _rates(count: int) -> str:
-  return f"{count} learning {'rate' if count == 1 else 'rates'}"
-
-
-def _why_nothing(compared: Sequence[comparisons.Comparison]) -> str:
+def _why_nothing(arms: pd.DataFrame) -> str:
   """Returns a sentence that explains why nothing can be compared."""
   start = "There is nothing to compare"
-  finished = [each for each in compared if each.runs]
-  if not finished:
+  if not len(arms) or not any(arms.seeds):
     return f"{start}: no pre-training run has finished."
-  measured = [
-    {name for name, group in each.groups.items() if group.runs}
-    for each in finished
-  ]
-  with_baseline = [
-    names
-    for names, each in zip(measured, finished)
-    if names & {*each.baselines}
-  ]
-  if not with_baseline:
+  measured = arms[arms.seeds > 0]
+  with_baseline = measured[measured.is_baseline].setting
+  if not len(with_baseline):
     return f"{start}: no baseline has finished."
-  if max(map(len, with_baseline)) == 1:
+  counts = measured[measured.setting.isin(with_baseline)].setting.value_counts()
+  if counts.max() == 1:
     return f"{start}: no other method has finished beside the baseline."
   return f"{start}: no method has finished with the same seed as the baseline."

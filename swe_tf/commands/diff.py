@@ -4,7 +4,7 @@
 
 Reports the first step at which they diverge. Weights and slots are compared at
 the last step for which both runs have a checkpoint. The exit status is 0 if
-nothing differs and 1 if something does.
+nothing differs, and 1 if something does or there is nothing to compare.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-  """Prints what differs; returns 1 if something does."""
+  """Prints what differs; returns 0 only if the runs are equal."""
   logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
   found = difference_lib.compare(*options.runs)
   console = rich_console.Console(highlight=False, soft_wrap=True)
@@ -52,8 +52,7 @@ def describe(found: difference_lib.Difference, most: int) -> list[str]:
   """
   lines = [f"config: {_count(len(found.config), 'fields', 'differ')}"]
   entries = [
-    f"{name}: {one!r} | {other!r}"
-    for name, (one, other) in found.config.items()
+    f"{name}: {one!r} | {other!r}" for name, one, other in found.config
   ]
   lines += _listed(entries, most)
   curves = sorted(found.curves.items(), key=lambda item: item[1][0])
@@ -76,7 +75,11 @@ def describe(found: difference_lib.Difference, most: int) -> list[str]:
       what += f"; {len(part.only)} only in one"
     lines.append(f"  {part.kind}: {'equal' if part.is_equal else what}")
     lines += _listed([*part.differ, *part.only], most, "    ")
-  if found.is_equal:
+  if not found.has_results:
+    lines.append(
+      "nothing to compare: they have no curve and no checkpoint in common"
+    )
+  elif found.is_equal:
     lines.append("equal in everything that both runs have")
   elif found.first_step is None:
     lines.append("they differ, but the step at which they part is not known")

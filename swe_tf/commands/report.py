@@ -1,20 +1,22 @@
-r"""Writes a verdict, tables and figures of runs, beside the paper's.
+r"""Writes a verdict, figures and tables of runs.
 
     swe report --runs=runs/study --output_dir=runs/report
     swe report --runs=runs/study,runs/glue --output_dir=runs/report
     swe report --runs=runs --site_scores=site.yaml --output_dir=runs/report
 
 Writes a self-contained `report.html`, `report.md`, a CSV file for each table,
-and the figures as PNG and SVG. A cell that no run fills stays empty.
+and the figures as PNG and SVG. Runs that repeat a row of the paper stand beside
+its numbers.
 """
 
 import dataclasses
 
 from absl import logging
 
+from swe_tf import errors
 from swe_tf import files
-from swe_tf.analysis import build
 from swe_tf.analysis import output
+from swe_tf.analysis import report as report_lib
 from swe_tf.commands import options as options_lib
 
 
@@ -39,12 +41,17 @@ class Options:
 
 def run(options: Options) -> None:
   """Writes the report."""
+  for root in options.runs:
+    if not files.as_path(root).is_dir():
+      raise errors.UsageError(
+        f"--runs={root} is not a directory; name one with runs in it."
+      )
   output.check(options.output_dir)
   logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
-  sections, opening = build.make_sections(options.runs, options.site_scores)
-  output.write(options.output_dir, build.make_files(sections, opening))
-  print(opening.runs)
-  print(opening.verdict)
-  for line in opening.settings:
+  report = report_lib.make(options.runs, options.site_scores)
+  output.write(options.output_dir, report_lib.to_files(report))
+  print(report.counts)
+  print(report.verdict)
+  for line in report.settings:
     print(f"- {line}")
   print(f"report: {files.as_path(options.output_dir) / 'report.html'}")

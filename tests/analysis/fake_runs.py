@@ -8,7 +8,8 @@ from tensorboard.plugins.scalar import summary_v2
 from tensorboard.summary.writer import record_writer
 import yaml
 
-from swe_tf.analysis import found_runs
+from swe_tf.analysis import comparisons
+from swe_tf.analysis import runs as runs_lib
 
 STEPS = 100
 
@@ -50,6 +51,7 @@ def config(
           "hidden_size": width,
           "num_attention_heads": 1,
           "intermediate_size": 4 * width,
+          "vocab_size": 100,
           **encoder,
         },
       }
@@ -58,6 +60,7 @@ def config(
       "seed": seed,
       "global_batch_size": 4,
       "seq_length": 16,
+      "max_predictions_per_seq": 2,
       "input_path": data,
     },
     "seed": seed,
@@ -98,6 +101,7 @@ def write_run(
   curve=None,
   seconds=None,
   tau=None,
+  axes=None,
 ):
   """Writes a run.
 
@@ -110,6 +114,7 @@ def write_run(
     curve: Earlier validation losses.
     seconds: The wall time.
     tau: The untie step that was measured.
+    axes: Its place in a study.
   """
   end = end or content["trainer"]["train_steps"]
   directory.mkdir(parents=True)
@@ -132,7 +137,16 @@ def write_run(
     (directory / "result.json").write_text(
       json.dumps({"status": "finished", "seconds": seconds, "metrics": {}})
     )
+  if axes is not None:
+    (directory / "run.json").write_text(json.dumps({"axes": axes}))
 
 
-def read(*roots) -> list[found_runs.Run]:
-  return found_runs.read_runs(roots)
+def read(*roots):
+  """Returns the runs, arranged, and their curves."""
+  found, curves = runs_lib.read(roots)
+  return comparisons.arrange(found), curves
+
+
+def summarize(*roots):
+  """Returns the arms by title."""
+  return comparisons.summarize(*read(*roots)).set_index("arm", drop=False)

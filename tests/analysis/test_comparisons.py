@@ -4,23 +4,14 @@ import math
 
 import pytest
 
-from swe_tf.analysis import comparisons
-from swe_tf.analysis import found_runs
-from swe_tf.analysis import groups
+from swe_tf.analysis import scalars
 from tests.analysis import fake_runs
 from tests.analysis.fake_runs import config
 from tests.analysis.fake_runs import swe
 from tests.analysis.fake_runs import write_run
 
 _STAGED = swe(rule="staged", stages=[{"unit_size": 4, "from_step": 5}])
-
-
-def test_mean_and_deviation():
-  found = groups.summarize([1.0, 2.0, 6.0])
-  assert found.mean == 3.0
-  assert found.std == pytest.approx(math.sqrt((4 + 1 + 9) / 2))
-  assert groups.summarize([5.0]) == groups.Statistic(5.0, None, 1)
-  assert groups.summarize([]) is None
+_SWE = "swe 1x24, untied after 10"
 
 
 def test_only_seeds_are_averaged(tmp_path):
@@ -40,31 +31,44 @@ def test_only_seeds_are_averaged(tmp_path):
   ]
   for i, other in enumerate(others):
     write_run(tmp_path / f"other{i}", other, 9.0)
-  compared = comparisons.compare(fake_runs.read(tmp_path))
-  sizes = [
-    len(group.runs)
-    for comparison in compared
-    for rates in comparison.rates.values()
-    for group in rates
-  ]
+  runs, _ = fake_runs.read(tmp_path)
+  sizes = runs.groupby(["setting", "arm", "learning_rate"]).size()
   assert sorted(sizes) == [1] * len(others) + [2]
-  assert len({comparison.title for comparison in compared}) == 6
+  titles = runs.setting.unique()
+  assert len(titles) == 6
   # Where the words would be the same, they say what differs.
-  assert sum("dropout_rate=0.1" in each.title for each in compared) == 1
-  assert sum("dropout_rate=unset" in each.title for each in compared) == 1
+  assert sum("dropout_rate=0.1" in title for title in titles) == 1
+  assert sum("dropout_rate=unset" in title for title in titles) == 1
 
 
 def test_what_is_only_bookkeeping_does_not_part_runs(tmp_path):
   one, two = config(seed=0), config(seed=1)
-  two["trainer"] |= {"checkpoint_interval": 7, "summary_interval": 7}
+  two["trainer"] |= {"checkpoint_interval": 7, "recovery_max_trials": 3}
+  two["runtime"] = {"num_gpus": 4}
+  two["task"]["micro_batches"] = 4
   # Two ways to write one thing.
   one["task"]["sharing"] = swe(0.1)
   two["task"]["sharing"] = swe(0.9, untie_step=10, rule="fixed", rho=0.3)
   write_run(tmp_path / "a", one, 2.0)
   write_run(tmp_path / "b", two, 3.0)
-  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
-  (group,) = comparison.groups.values()
-  assert group.statistic(found_runs.LOSS).mean == pytest.approx(2.5)
+  arms = fake_runs.summarize(tmp_path)
+  assert arms.loc[_SWE].validation_loss.mean == pytest.approx(2.5)
+
+
+def test_a_run_of_a_study_and_the_same_by_hand_are_one_arm(tmp_path):
+  axes = {"arm": "planned"}
+  write_run(tmp_path / "a", config(sharing=swe()), 2.0, axes=axes)
+  write_run(tmp_path / "b", config(seed=1, sharing=swe()), 3.0)
+  assert fake_runs.summarize(tmp_path).loc["planned"].seeds == 2
+
+
+def test_runs_that_differ_in_recovery_are_compared(tmp_path):
+  careful = config(sharing=swe())
+  careful["trainer"]["recovery_max_trials"] = 2
+  write_run(tmp_path / "baseline", config(), 2.0)
+  write_run(tmp_path / "swe", careful, 1.5)
+  arms = fake_runs.summarize(tmp_path)
+  assert arms.loc[_SWE].loss_difference.mean == pytest.approx(-0.5)
 
 
 def test_differences_are_taken_seed_by_seed(tmp_path):
@@ -74,16 +78,13 @@ def test_differences_are_taken_seed_by_seed(tmp_path):
     write_run(
       tmp_path / f"s{seed}", config(seed=seed, sharing=swe()), loss, accuracy
     )
-  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
-  group = comparison.groups["swe 1x24, untied after 10"]
-  found = group.difference(comparison.baseline, found_runs.LOSS)
-  assert (found.mean, found.n) == (-0.75, 2)
-  assert found.std == pytest.approx(math.sqrt(2 * 0.25**2))
-  found = group.difference(comparison.baseline, found_runs.ACCURACY)
-  assert found.mean == pytest.approx(15.0)
-  assert (
-    comparison.baseline.difference(comparison.baseline, found_runs.LOSS) is None
-  )
+  arms = fake_runs.summarize(tmp_path)
+  found = arms.loc[_SWE]
+  assert (found.loss_difference.mean, found.loss_difference.n) == (-0.75, 2)
+  assert sorted(found.differences) == [-1.0, -0.5]
+  assert found.mlm_gain.mean == pytest.approx(15.0)
+  assert found.seeds == 3 and found.pairs == 2
+  assert arms.loc["baseline"].loss_difference is None
 
 
 def test_runs_that_do_not_count(tmp_path):
@@ -95,8 +96,9 @@ def test_runs_that_do_not_count(tmp_path):
   write_run(tmp_path / "blind", config(seed=4), 2.0)
   for path in (tmp_path / "blind" / "validation").iterdir():
     path.unlink()
-  found = fake_runs.read(tmp_path)
-  assert {run.name.split("/")[-1]: run.status for run in found} == {
+  # A directory that is named twice is read once.
+  runs, _ = fake_runs.read(tmp_path, tmp_path / "good")
+  assert {run.run.split("/")[-1]: run.status for run in runs.itertuples()} == {
     "again": "finished",
     "good": "repeated seed",
     "short": "unfinished",
@@ -104,32 +106,85 @@ def test_runs_that_do_not_count(tmp_path):
     "blown": "diverged",
     "blind": "not evaluated",
   }
-  (comparison,) = comparisons.compare(found)
-  group = comparison.baseline
-  assert [run.name.split("/")[-1] for run in group.runs] == ["again"]
-  assert len(group.left_out) == 5
-  assert group.statistic(found_runs.LOSS) == groups.Statistic(2.0, None, 1)
-
-
-def test_a_directory_that_is_named_twice_is_read_once(tmp_path):
-  write_run(tmp_path / "study" / "run", config(), 2.0)
-  (run,) = fake_runs.read(tmp_path, tmp_path / "study")
-  assert run.status == "finished"
+  found = fake_runs.summarize(tmp_path).loc["baseline"]
+  assert (found.seeds, found.validation_loss.mean) == (1, 2.0)
+  assert "2 diverged" in found.left_out and "1 repeated seed" in found.left_out
 
 
 def test_the_best_rate_is_of_those_with_the_most_seeds(tmp_path):
   for rate, losses in ((1e-3, [2.0, 2.4]), (2e-3, [2.1, 2.2]), (4e-3, [1.0])):
     for seed, loss in enumerate(losses):
       write_run(tmp_path / f"{rate}_{seed}", config(rate=rate, seed=seed), loss)
-  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
-  assert comparison.baseline.config.learning_rate == 2e-3
-  assert [
-    group.config.learning_rate for group in comparison.rates["baseline"]
-  ] == [1e-3, 2e-3, 4e-3]
+  found = fake_runs.summarize(tmp_path).loc["baseline"]
+  assert (found.learning_rate, found.rates_tried) == (2e-3, 3)
 
 
 def test_an_adaptive_run_has_the_untie_step_that_was_measured(tmp_path):
   adaptive = config(sharing=swe(rule="adaptive"))
   write_run(tmp_path / "a", adaptive, 2.0, tau=40.0)
   write_run(tmp_path / "b", config(sharing=swe()), 2.0, tau=10.0)
-  assert [run.untie_step for run in fake_runs.read(tmp_path)] == [40.0, 10]
+  assert set(fake_runs.summarize(tmp_path).untie_step) == {40.0, 10}
+
+
+@pytest.mark.parametrize(
+  "curve, target, step",
+  [
+    ([(10, 3.0), (20, 1.0)], 2.0, 15.0),
+    ([(10, 3.0), (20, 1.0)], 1.0, 20.0),
+    ([(10, 3.0), (20, 1.0)], 0.9, None),
+    ([(10, 3.0), (20, 1.0)], 3.5, 10.0),
+    # The first time counts, also if the loss goes up again.
+    ([(10, 3.0), (20, 1.0), (30, 2.0), (40, 0.5)], 2.5, 12.5),
+    ([(10, math.nan), (20, 1.0)], 2.0, 20.0),
+    ([], 1.0, None),
+  ],
+)
+def test_interpolation(curve, target, step):
+  assert scalars.steps_to_reach(curve, target) == step
+
+
+def _speed(tmp_path, *curves, **sharing):
+  """Returns the arms of SWE runs by their curves; seed i ends at 2 + i."""
+  for seed, curve in enumerate(curves):
+    write_run(
+      tmp_path / f"b{seed}", config(seed=seed), 2.0 + seed, curve=[(50, 5.0)]
+    )
+    write_run(
+      tmp_path / f"s{seed}",
+      config(seed=seed, sharing=swe(**sharing)),
+      curve[-1],
+      curve=[(50, curve[0])],
+    )
+  arms = fake_runs.summarize(tmp_path)
+  return arms.iloc[1], arms.loc["baseline"]
+
+
+def test_ratios_are_paired_by_seed(tmp_path):
+  # Seed 0: from 4 to 1, down at 2 after 2/3; seed 1: from 5 to 1, at 3 after
+  # 1/2. With the targets exchanged they would be 1/3 and 3/4.
+  found, control = _speed(tmp_path, (4.0, 1.0), (5.0, 1.0))
+  ratios = [(50 + 50 * 2 / 3) / 100, (50 + 50 / 2) / 100]
+  assert found.steps_ratio.mean == pytest.approx(sum(ratios) / 2)
+  assert (found.reached, found.pairs) == (2, 2)
+  assert (control.steps_ratio.mean, control.steps_ratio.high) == (1.0, 1.0)
+  assert found.reverse_ratio is None  # The baseline never gets down to 1.
+
+
+def test_no_ratio_if_a_seed_never_gets_there(tmp_path):
+  found, _ = _speed(tmp_path, (4.0, 1.0), (5.0, 3.5))
+  assert found.steps_ratio is None
+  assert (found.reached, found.pairs) == (1, 2)
+
+
+def test_flops_for_the_same_loss(tmp_path):
+  # The baseline goes from 5 to 2 and from 5 to 3, and is at 3.5 after half and
+  # three quarters of that.
+  found, _ = _speed(
+    tmp_path, (4.0, 3.5), (5.0, 3.5), fraction=0.5, loops=[{"loops": 1}]
+  )
+  assert found.reverse_ratio.mean == pytest.approx((0.75 + 0.875) / 2)
+  # 1 layer for half of the steps, 24 for the rest; the head is small.
+  assert found.flops_ratio == pytest.approx((1 + 24) / 48, abs=0.05)
+  assert found.equal_loss.mean == pytest.approx(
+    found.flops_ratio * (1 / 0.75 + 1 / 0.875) / 2
+  )

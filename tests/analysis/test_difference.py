@@ -94,7 +94,7 @@ def test_configs_and_curves_and_the_first_step(tmp_path, capsys):
   found = difference.compare(
     base, _write_run(tmp_path / "other", seed=1, losses=(3.0, 2.5, nan))
   )
-  assert found.config == {"task.seed": (0, 1)}
+  assert found.config == [("task.seed", 0, 1)]
   assert found.curves == {"train/training_loss": (20, 2.0, 2.5)}
   assert found.first_step == 20 and found.first_checkpoint is None
   both = [
@@ -108,6 +108,15 @@ def test_configs_and_curves_and_the_first_step(tmp_path, capsys):
   assert "task.seed: 0 | 1" in shown and "at step 20, 2.0 | 2.5" in shown
   assert "first step at which they are seen to part: 20" in shown
   assert diff.run(diff.Options(runs=tuple(map(str, both)))) == 0
+
+
+def test_runs_with_nothing_in_common_are_not_equal(tmp_path, capsys):
+  for name in ("a", "b"):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "params.yaml").write_text("task: {seed: 0}")
+  runs = (str(tmp_path / "a"), str(tmp_path / "b"))
+  assert diff.run(diff.Options(runs=runs)) == 1
+  assert "nothing to compare" in capsys.readouterr().out
 
 
 def test_what_is_no_run(tmp_path):

@@ -1,11 +1,17 @@
-"""The paper's numbers against the paper's source."""
+"""The paper's numbers against the paper's source, and beside which runs."""
 
 import re
+import types
 
 import pytest
 
 from swe_tf.analysis import paper
+from swe_tf.analysis import report
+from swe_tf.analysis import run_config
 from swe_tf.scoring import averages
+from tests.analysis.fake_runs import config
+from tests.analysis.fake_runs import swe
+from tests.analysis.fake_runs import write_run
 
 _METRICS = {
   "Pretrain": "MLM",
@@ -14,6 +20,15 @@ _METRICS = {
   "SQuAD v1.1": "squad_v1.1",
   "SQuAD v2.0": "squad_v2.0",
 }
+_LARGE = dict(
+  layers=24,
+  width=1024,
+  num_attention_heads=16,
+  intermediate_size=4096,
+  vocab_size=30522,
+  steps=500_000,
+  data="shards/wikibooks/*.tfrecord",
+)
 
 
 def _tables(tex):
@@ -40,20 +55,78 @@ def _tables(tex):
 def test_every_number_is_the_printed_one(shared):
   (tex,) = (shared / "paper").glob("*.tex")
   tables = list(_tables(tex.read_text()))
-  assert len(tables) == len(paper.TABLES)
+  assert len(tables) == paper.TABLES.table.nunique()
   for number, rows in enumerate(tables, start=1):
-    held = paper.TABLES[number]
+    held = paper.TABLES[paper.TABLES.table == number]
     assert set(rows) == set(paper.METRICS)
     for metric, values in rows.items():
-      assert [paper.scores(number, run)[metric] for run in held] == values
+      assert held[metric].tolist() == values
 
 
 def test_runs_that_stand_in_two_tables_are_the_same():
-  seen = {}
-  for table, runs in paper.TABLES.items():
-    for run in runs:
-      scores = paper.scores(table, run)
-      assert seen.setdefault(run, scores) == scores, (table, run)
-      assert averages.glue_average(scores) == pytest.approx(
-        scores["GLUE average"], abs=0.0051
-      )
+  scores = paper.TABLES.drop(columns="table").drop_duplicates()
+  assert not scores.duplicated(list(paper.RUN)).any()
+  for _, row in scores.iterrows():
+    assert averages.glue_average(row) == pytest.approx(
+      row["GLUE average"], abs=0.0051
+    )
+
+
+def _config(batch_size=512, seq_length=512, **fields):
+  content = config(**(_LARGE | fields))
+  content["task"]["train_data"] |= {
+    "global_batch_size": batch_size,
+    "seq_length": seq_length,
+  }
+  return content
+
+
+@pytest.mark.parametrize(
+  "changes, row",
+  [
+    ({}, ("large", "wikibooks", 500_000, "baseline", 1)),
+    (dict(sharing=swe()), ("large", "wikibooks", 500_000, "swe", 1)),
+    (dict(sharing=swe(unit_size=2)), ("large", "wikibooks", 500_000, "swe", 2)),
+    (dict(growth="net2net"), ("large", "wikibooks", 500_000, "net2net", 1)),
+    (
+      dict(sharing={"mode": "reparameterize"}),
+      ("large", "wikibooks", 500_000, "reparameterize", 1),
+    ),
+    (dict(data="xlnet/*"), ("large", "xlnet", 500_000, "baseline", 1)),
+    (dict(sharing=swe(0.2)), None),
+    (dict(sharing=swe(1.0)), None),
+    (dict(sharing=swe(unit_size=8)), None),
+    (dict(sharing=swe(rule="adaptive")), None),
+    (dict(growth="stacking"), None),
+    (dict(data="shards/*.tfrecord"), None),
+    (dict(steps=400_000), None),
+    (dict(width=64), None),
+    (dict(num_attention_heads=8), None),
+    (dict(vocab_size=100), None),
+    (dict(batch_size=256), None),
+    (dict(seq_length=128), None),
+  ],
+)
+def test_which_row_of_the_paper_a_run_is(changes, row):
+  run = types.SimpleNamespace(**run_config.describe(_config(**changes)))
+  assert paper.row_of(run) == row
+
+
+def test_the_paper_stands_beside_its_rows_only(tmp_path):
+  write_run(tmp_path / "own" / "base", config(), 2.0)
+  write_run(tmp_path / "own" / "swe", config(sharing=swe()), 2.0)
+  names = [section.name for section in report.make([tmp_path]).sections]
+  assert "paper" not in names
+  write_run(tmp_path / "base", _config(), 2.0, 0.70)
+  write_run(tmp_path / "swe", _config(sharing=swe()), 2.0, 0.72)
+  sections = {s.name: s for s in report.make([tmp_path]).sections}
+  (table,) = sections["paper"].tables
+  base, own = table.frame.to_dict("records")
+  assert (base["method"], base["paper"], base["gain"]) == (
+    "baseline",
+    73.66,
+    None,
+  )
+  assert own["minus"] == pytest.approx(72 - 73.92, abs=1e-4)
+  assert own["gain"].mean == pytest.approx(2.0, abs=1e-4)
+  assert own["paper_gain"] == pytest.approx(0.26)

@@ -5,10 +5,10 @@ from unittest import mock
 import pytest
 
 from swe_tf import errors
-from swe_tf.analysis import comparisons
-from swe_tf.analysis import paper_sections
 from swe_tf.analysis import run_config
+from swe_tf.configs import cost
 from swe_tf.methods import catalog
+from tests import tiny
 from tests.analysis import fake_runs
 from tests.analysis.fake_runs import config
 from tests.analysis.fake_runs import swe
@@ -50,6 +50,12 @@ def fixture_plug_in():
     (dict(sharing=swe(rule="staged")), "swe staged", "1x24", 10),
     (dict(sharing=swe(rule="adaptive")), "swe adaptive", "1x24", None),
     (dict(sharing=swe(loops=[{"loops": 3}])), "swe 3 loops", "1x24", 10),
+    (
+      dict(sharing=swe(0.5, loops=[{"loops": 1}], recipe="one_loop")),
+      "one_loop",
+      "1x24",
+      50,
+    ),
     (dict(sharing={"mode": "reparameterize"}), "reparameterize", "1x24", None),
     (dict(sharing={"mode": "stem_branch"}), "stem_branch", "1x24", None),
     (dict(growth="net2net"), "net2net", None, None),
@@ -57,15 +63,44 @@ def fixture_plug_in():
   ],
 )
 def test_the_method_of_a_config(task, method, unit, tau):
-  found = run_config.read(config(**task))
-  assert found.label == method
-  assert (found.unit, found.untie_step) == (unit, tau)
+  found = run_config.describe(config(**task))
+  assert found["label"] == method
+  assert (found["unit"], found["untie_step"]) == (unit, tau)
 
 
-def test_micro_batches_make_the_same_run():
-  whole, cut = config(sharing=swe()), config(sharing=swe())
-  cut["task"]["micro_batches"] = 4
-  assert run_config.read(cut).setting == run_config.read(whole).setting
+@pytest.mark.parametrize(
+  "axes, sharing, title",
+  [
+    ({"method": "swe"}, swe(), "swe 1x24, untied after 10"),
+    ({"method": "adaptive"}, swe(rule="adaptive"), "adaptive"),
+    ({"method": "mine"}, {"mode": "unheard_of"}, "mine"),
+    ({"arm": "one_loop_30"}, swe(0.3, loops=[{"loops": 1}]), "one_loop_30"),
+    ({"arm": "never"}, swe(1.0), "never"),
+    # The ends of a sweep over tau have names of their own.
+    ({"method": "swe"}, swe(0.0), "baseline"),
+    ({"method": "swe"}, swe(1.0), "albert"),
+    ({"arm": "short"}, {"mode": "none"}, "baseline"),
+  ],
+)
+def test_a_run_has_the_name_that_its_study_gave_it(axes, sharing, title):
+  found = run_config.describe(config(sharing=sharing), axes)
+  assert found["title"] == title
+
+
+@pytest.mark.parametrize(
+  "task",
+  [
+    {"sharing": {"mode": "none"}},
+    {"sharing": {"mode": "none"}, "growth": {"method": "net2net"}},
+    {"sharing": swe(rule="adaptive")},
+    {"sharing": swe(0.5, loops=[{"loops": 1}])},
+  ],
+)
+def test_flops_are_those_of_the_cost_model(task, tmp_path):
+  records = tiny.write_records(str(tmp_path))
+  made = tiny.config_of(tiny.overrides(records), {"task": task})
+  phases = run_config.describe(made.as_dict())["phases"]
+  assert sum(a * b for a, b in phases) == cost.training_flops(made)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +114,9 @@ def test_micro_batches_make_the_same_run():
   ],
 )
 def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
-  found = run_config.read(config(sharing=fields))
-  assert (found.label, found.unit, found.untie_step) == (method, unit, tau)
+  found = run_config.describe(config(sharing=fields))
+  assert (found["label"], found["unit"]) == (method, unit)
+  assert found["untie_step"] == tau
 
 
 def test_what_departs_from_algorithm_1_is_named():
@@ -93,9 +129,9 @@ def test_what_departs_from_algorithm_1_is_named():
     "second_moment_passes": 50,
     "recipe": "",
   }
-  plain = run_config.read(config(sharing=swe()))
-  same = run_config.read(config(sharing=swe(**off)))
-  assert same.label == "swe" and same.variant == plain.variant
+  plain = run_config.describe(config(sharing=swe()))
+  same = run_config.describe(config(sharing=swe(**off)))
+  assert same["label"] == "swe" and same["variant"] == plain["variant"]
   for knob, label in (
     ({"share": "kernels"}, "swe share=kernels"),
     ({"own_layers": 1}, "swe own_layers=1"),
@@ -106,18 +142,21 @@ def test_what_departs_from_algorithm_1_is_named():
       "swe 3 loops shared_learning_rate_scale=0.5",
     ),
   ):
-    found = run_config.read(config(sharing=swe(**(off | knob))))
-    assert found.label == label and found.variant != plain.variant
-    assert not found.is_fixed_sharing and not found.has_papers_tau
+    found = run_config.describe(config(sharing=swe(**(off | knob))))
+    assert found["label"] == label and found["variant"] != plain["variant"]
+    assert not found["is_fixed"] and not found["is_papers"]
   adaptive = [
-    run_config.read(config(sharing=swe(rule="adaptive", **fields))).variant
+    run_config.describe(config(sharing=swe(rule="adaptive", **fields)))[
+      "variant"
+    ]
     for fields in ({}, off)
   ]
   assert adaptive[0] == adaptive[1]
 
 
 def test_a_model_that_grows_in_an_unknown_way():
-  assert run_config.read(config(growth="unheard_of")).label == "unheard_of"
+  found = run_config.describe(config(growth="unheard_of"))
+  assert found["label"] == "unheard_of"
 
 
 def test_a_run_that_cannot_have_been_is_named(tmp_path):
@@ -129,8 +168,9 @@ def test_a_run_that_cannot_have_been_is_named(tmp_path):
 def test_an_encoder_that_nobody_knows():
   content = config(sharing=swe())
   content["task"]["model"] = {"encoder": {"type": "other", "other": {"a": 1}}}
-  found = run_config.read(content)
-  assert (found.num_layers, found.width, found.unit) == (None, None, None)
+  found = run_config.describe(content)
+  for key in ("num_layers", "width", "unit", "phases"):
+    assert found[key] is None
 
 
 def test_runs_that_differ_in_what_matters_are_never_averaged(tmp_path, plug_in):
@@ -153,16 +193,10 @@ def test_runs_that_differ_in_what_matters_are_never_averaged(tmp_path, plug_in):
   # What a method ignores parts no runs.
   same = {"mode": "frozen_mode", "unit_size": 2, "untie_fraction": 0.5}
   write_run(tmp_path / "same", config(seed=1, sharing=same), 2.0)
-  (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
-  sizes = {name: len(group.runs) for name, group in comparison.groups.items()}
-  assert sizes == {
+  arms = fake_runs.summarize(tmp_path)
+  assert dict(arms.seeds) == {
     name: 2 if name == "frozen; rho=unset" else 1 for name in sharings
   }
-  assert comparison.baseline is comparison.groups["baseline; bindings=unset"]
-  (table,) = paper_sections.methods([comparison]).tables
-  rows = [
-    (row["method"], row["unit"], row.get("untie_step")) for row in table.rows
-  ]
-  assert rows.count(("frozen", None, None)) == 2
-  assert rows.count(("unheard_of", None, None)) == 2
-  assert ("drifting", "1x24", 20) in rows
+  assert arms.setting.nunique() == 1
+  (baseline,) = arms[arms.is_baseline.astype(bool)].arm
+  assert baseline == "baseline; bindings=unset"

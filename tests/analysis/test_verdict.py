@@ -3,11 +3,7 @@
 import pytest
 from scipy import stats
 
-from swe_tf.analysis import build
-from swe_tf.analysis import comparisons
-from swe_tf.analysis import figures
-from swe_tf.analysis import page as page_lib
-from swe_tf.analysis import render
+from swe_tf.analysis import statistics
 from swe_tf.analysis import verdict
 from tests.analysis import fake_runs
 from tests.analysis.fake_runs import config
@@ -18,7 +14,7 @@ _BASE = (3.0, 3.1, 2.9)
 
 
 def _say(*roots):
-  return verdict.say(comparisons.compare(fake_runs.read(*roots)))
+  return verdict.say(fake_runs.summarize(*roots))
 
 
 def _write(root, name, losses, **fields):
@@ -29,22 +25,26 @@ def _write(root, name, losses, **fields):
 @pytest.mark.parametrize(
   "losses,words",
   [
-    ((2.9, 3.02, 2.79), "is ahead of the baseline"),
-    ((3.1, 3.22, 2.99), "is behind the baseline"),
-    # The same mean as that of the first, and two of three seeds ahead.
-    ((2.4, 3.4, 2.91), "and the baseline are too close to tell apart"),
+    ((2.9, 3.02, 2.79), "swe 1x24 (untied after 10) pays: "),
+    ((3.1, 3.22, 2.99), "swe 1x24 (untied after 10) costs: "),
+    # The same mean as that of the first, and two of three seeds lower.
+    (
+      (2.4, 3.4, 2.91),
+      "Cannot tell whether swe 1x24 (untied after 10) pays: ",
+    ),
   ],
 )
 def test_the_verdict_is_that_of_a_paired_t_test(tmp_path, losses, words):
   _write(tmp_path, "base", _BASE)
   _write(tmp_path, "swe", losses, sharing=swe())
   (line,) = _say(tmp_path)
-  assert line.startswith(f"swe 1x24 (untied after 10) {words}: ")
+  assert line.startswith(words)
   test = stats.ttest_rel(losses, _BASE)
-  assert ("too close" in line) == (test.pvalue > 0.05)
+  assert ("Cannot tell" in line) == (test.pvalue > 0.05)
   low, high = test.confidence_interval(0.95)
   mean = sum(losses) / 3 - sum(_BASE) / 3
-  assert f"is {mean:+.4f} nats (95% interval {low:+.4f} to {high:+.4f}," in line
+  interval = f"(95% interval {low:+.4f} to {high:+.4f}, 3 seeds)"
+  assert f"is {mean:+.4f} nats per token {interval}." in line
 
 
 def test_one_seed_says_nothing_whatever_the_difference(tmp_path):
@@ -52,9 +52,32 @@ def test_one_seed_says_nothing_whatever_the_difference(tmp_path):
   _write(tmp_path, "swe", (1.0,), sharing=swe())
   (line,) = _say(tmp_path)
   assert line == (
-    "One seed cannot tell a difference from noise: the final validation loss "
-    "of swe 1x24 (untied after 10) minus the baseline's is -2.0000 nats."
+    "Cannot tell (one seed) whether swe 1x24 (untied after 10) pays: its final "
+    "validation loss minus the baseline's is -2.0000 nats per token."
   )
+
+
+def _interval(low, high):
+  return statistics.Interval((low + high) / 2, low, high, 3)
+
+
+@pytest.mark.parametrize(
+  "difference, flops, equal_loss, word",
+  [
+    ((0.1, 0.2), 1.0, (1.1, 1.2), "costs"),
+    # Cheaper and better, dearer and worse.
+    ((-0.2, -0.1), 0.5, None, "pays"),
+    ((0.1, 0.2), 2.0, (2.1, 2.2), "costs"),
+    # Worse for fewer FLOPs: not even half way does the baseline need more.
+    ((0.1, 0.2), 0.8, (1.1, 1.2), "costs"),
+    # The baseline needed more, but was in the middle of its schedule.
+    ((0.1, 0.2), 0.5, (0.6, 0.7), "cannot tell (unequal FLOPs)"),
+    ((-0.2, -0.1), 2.0, None, "cannot tell (unequal FLOPs)"),
+  ],
+)
+def test_where_the_flops_differ(difference, flops, equal_loss, word):
+  equal = equal_loss and _interval(*equal_loss)
+  assert verdict.word(_interval(*difference), flops, equal) == word
 
 
 def test_it_is_about_the_paper_s_method_and_names_a_lower_one(tmp_path):
@@ -63,8 +86,8 @@ def test_it_is_about_the_paper_s_method_and_names_a_lower_one(tmp_path):
   _write(tmp_path, "late", (3.0, 3.1, 2.8), sharing=swe(0.5))
   _write(tmp_path, "grown", (2.0, 2.1, 1.9), growth="stacking")
   (line,) = _say(tmp_path)
-  assert line.startswith("swe 1x24 (untied after 10) is behind the baseline")
-  assert "The lowest of 3 methods is stacking: -1.0000 nats (95%" in line
+  assert line.startswith("swe 1x24 (untied after 10) costs")
+  assert "The lowest of 3 methods is stacking: -1.0000 nats per token" in line
 
 
 def test_an_unequal_number_of_rates_is_said(tmp_path):
@@ -97,35 +120,8 @@ def test_several_settings_are_counted_and_listed(tmp_path):
   _write(tmp_path, "alone", (2.0,), width=32)
   first, *settings = _say(tmp_path)
   assert first == (
-    "Against the baseline, in 2 settings: behind in 1, undecided by one seed "
+    "Against the baseline, in 2 settings: costs in 1, cannot tell (one seed) "
     "in 1."
   )
   assert ["width 8," in settings[0], "width 16," in settings[1]] == [True] * 2
-  assert "is behind the baseline" in settings[0]
-
-
-def test_the_report_opens_with_verdict_and_figure(tmp_path, monkeypatch):
-  _write(tmp_path, "base", _BASE)
-  _write(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
-  drawings = []
-  save = figures._save
-  monkeypatch.setattr(
-    figures,
-    "_save",
-    lambda drawing, *rest: (drawings.append(drawing), save(drawing, *rest))[1],
-  )
-  sections, opening = build.make_sections([tmp_path])
-  parts = render.to_markdown(sections, opening).split("\n\n")
-  assert parts[1] == f"**{opening.verdict}**"
-  assert parts[2].endswith("(differences.png)")
-  text = page_lib.to_html(sections, opening)
-  places = [
-    text.index(part)
-    for part in ("is behind the baseline", "<img", "<table", 'id="reading"')
-  ]
-  assert places == sorted(places)
-  panel = next(each for each in drawings if len(each.axes) == 1).axes[0]
-  dots = [line for line in panel.lines if line.get_marker() == "o"]
-  assert [list(line.get_xdata()) for line in dots] == [
-    pytest.approx([0.1, 0.12, 0.09], abs=1e-6)
-  ]
+  assert "swe 1x24 (untied after 10) costs" in settings[0]

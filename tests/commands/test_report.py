@@ -30,7 +30,7 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
   _report([tmp_path / "runs"], output)
   said = capsys.readouterr().out
   assert "3 runs, 3 of them finished, in 1 setting." in said
-  assert "One seed cannot tell a difference from noise" in said
+  assert "Cannot tell (one seed) whether swe 1x24" in said
   first = {name: (output / name).read_bytes() for name in _names(output)}
   assert {
     "report.md",
@@ -38,8 +38,7 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
     "report.json",
     "methods.csv",
     "runs.csv",
-    "steps_ratio.csv",
-    "untie_steps.csv",
+    "cost.csv",
     "differences.png",
     "differences.svg",
     "loss_1.png",
@@ -60,6 +59,7 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
     "report.json",
     "methods.csv",
     "runs.csv",
+    "cost.csv",
     "loss_1.png",
     "loss_1.svg",
   }, "what is no longer true is gone"

@@ -375,17 +375,16 @@ class OwnInitTest(tf.test.TestCase, parameterized.TestCase):
   """Layers that keep their own initial weights: each makes the mean's step."""
 
   @parameterized.product(
-    optimizer=("sgd_momentum", "adam"), num_replicas=(1, 2), compiled=(True,)
+    optimizer=("sgd", "momentum", "adam_global_clipnorm"),
+    num_replicas=(1, 2),
+    compiled=(True, False),
   )
   def test_equals_algorithm_1_from_unequal_weights(
     self, optimizer, num_replicas, compiled
   ):
     # Without weight decay the literal update of a tie does not depend on the
     # weights, so Algorithm 1 run literally is the oracle here too.
-    make = {
-      "sgd_momentum": lambda: tf_keras.optimizers.legacy.SGD(0.1, momentum=0.9),
-      "adam": lambda: tf_keras.optimizers.legacy.Adam(1e-2),
-    }[optimizer]
+    make = toy.OPTIMIZERS[optimizer]
     strategy = toy.strategy_of(num_replicas)
     with strategy.scope():
       model = toy.make_stack()

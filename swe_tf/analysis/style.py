@@ -1,0 +1,76 @@
+"""The one style of figures: colours by method, panels, and how to save them.
+
+Figures are drawn in memory, without pyplot, and come out as the same bytes
+every time. Matplotlib takes a second to import, so it is imported only to draw.
+"""
+
+from collections.abc import Iterable, Mapping
+import io
+from typing import Any
+
+from swe_tf.analysis import statistics
+from swe_tf.analysis import tables
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart. The
+# baseline is always black.
+BLACK, BLUE, ORANGE = "#000000", "#0072B2", "#D55E00"
+_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_LINES = ("-", "--", ":", "-.")
+WORD_COLOURS: Mapping[str, str] = {
+  statistics.PAYS: BLUE,
+  statistics.COSTS: ORANGE,
+}
+UNDECIDED = "gray"
+LOSS = "final validation loss (nats per token)"
+_DPI = 120
+
+
+def looks(baselines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
+  """Returns the colour and the line style of each arm."""
+  found: dict[str, Any] = {
+    arm: {"color": BLACK, "linestyle": _LINES[index % len(_LINES)]}
+    for index, arm in enumerate(baselines)
+  }
+  for index, arm in enumerate(others):
+    turn, place = divmod(index, len(_COLOURS))
+    line = _LINES[turn % len(_LINES)]
+    found[arm] = {"color": _COLOURS[place], "linestyle": line}
+  return found
+
+
+def panels(
+  count: int, size: tuple[float, float] = (11.0, 4.4)
+) -> tuple[Any, list[Any]]:
+  """Returns a figure and its panels, side by side."""
+  from matplotlib import figure
+
+  drawing = figure.Figure(figsize=size, dpi=_DPI, layout="constrained")
+  return drawing, list(drawing.subplots(1, count, squeeze=False)[0])
+
+
+def finish(panel: Any, x: str, y: str) -> None:
+  """Labels a panel."""
+  panel.set_xlabel(x)
+  panel.set_ylabel(y)
+  panel.grid(alpha=0.25)
+  panel.spines[["top", "right"]].set_visible(False)
+
+
+def legend(drawing: Any, panel: Any) -> None:
+  """Puts one legend for all panels below them."""
+  handles, labels = panel.get_legend_handles_labels()
+  columns = 1 if max(map(len, labels), default=0) > 60 else 2
+  drawing.legend(
+    handles, labels, loc="outside lower center", ncols=columns, fontsize=8
+  )
+
+
+def save(drawing: Any, name: str, caption: str) -> tables.Figure:
+  """Returns the figure as PNG and SVG."""
+  import matplotlib
+
+  png, svg = io.BytesIO(), io.BytesIO()
+  drawing.savefig(png, format="png", metadata={"Software": None})
+  with matplotlib.rc_context({"svg.hashsalt": name}):
+    drawing.savefig(svg, format="svg", metadata={"Date": None})
+  return tables.Figure(name, caption, png.getvalue(), svg.getvalue())

@@ -1,0 +1,93 @@
+"""Whether two configs are the same run, or may be compared.
+
+The one flattener of configs, and the one list of fields that do not matter:
+
+    difference(a, b)                      every field: what `swe diff` prints
+    difference(a, b, defines_training)    may a run be resumed with this config?
+    difference(a, b, defines_result)      may the results be compared?
+
+Imports no TensorFlow.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+# Prefixes of the fields that change neither the updates nor the final scores:
+# where and how fast a run computes, what it logs and keeps, when it gives up.
+_HARMLESS = (
+  "runtime.",
+  "task.micro_batches",  # The same update, in less memory.
+  "task.skip_bad_shards",
+  "trainer.allow_tpu_summary",
+  "trainer.best_checkpoint_",
+  "trainer.checkpoint_interval",
+  "trainer.continuous_eval_timeout",
+  "trainer.eval_tf_",
+  "trainer.loss_upper_bound",
+  "trainer.max_to_keep",
+  "trainer.preemption_",
+  "trainer.recovery_",
+  "trainer.steps_per_loop",
+  "trainer.summary_interval",
+  "trainer.train_tf_",
+  "trainer.validation_interval",
+  "trainer.validation_summary_subdir",
+)
+# Of `runtime`, only these reach the numbers.
+_PRECISION = ("runtime.mixed_precision_dtype", "runtime.loss_scale")
+# What a run is scored on does not touch its updates, and what it starts from is
+# read only once.
+_SCORED = ("task.validation_data.", "trainer.validation_steps")
+_START = "task.init_checkpoint"
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+  """Returns the values of nested tables by dotted field.
+
+  A field that is None or empty counts as absent, and a tuple as a list, because
+  files have no tuples.
+
+  >>> flatten({"task": {"seed": 1, "name": None}, "sizes": (1, 2)})
+  {'task.seed': 1, 'sizes': [1, 2]}
+  """
+  if isinstance(config, Mapping):
+    fields: dict[str, Any] = {}
+    for key, value in config.items():
+      fields |= flatten(value, f"{prefix}.{key}" if prefix else str(key))
+    return fields
+  value = list(config) if isinstance(config, tuple) else config
+  return {} if value is None or value == [] else {prefix: value}
+
+
+def defines_result(field: str) -> bool:
+  """Whether runs that differ in this field may end with other scores."""
+  return field in _PRECISION or not field.startswith(_HARMLESS)
+
+
+def defines_training(field: str) -> bool:
+  """Whether a run that goes on with another value would be another run."""
+  return defines_result(field) and not field.startswith((*_SCORED, _START))
+
+
+def difference(
+  then: Mapping[str, Any],
+  now: Mapping[str, Any],
+  matters: Callable[[str], bool] = lambda field: True,
+) -> list[tuple[str, Any, Any]]:
+  """Returns the fields that differ, with both values; None where absent.
+
+  >>> difference({"trainer": {"max_to_keep": 1}}, {"trainer": {}})
+  [('trainer.max_to_keep', 1, None)]
+
+  Args:
+    then: A config as nested tables.
+    now: Another one.
+    matters: Which fields to compare: all, `defines_training` or
+      `defines_result`.
+  """
+  one, other = flatten(then), flatten(now)
+  return [
+    (field, one.get(field), other.get(field))
+    for field in dict.fromkeys((*one, *other))
+    if one.get(field) != other.get(field) and matters(field)
+  ]

@@ -1,0 +1,271 @@
+"""Sections of made-up runs: every cell by hand, and the empty ones empty."""
+
+import json
+
+import markdown_it
+import pandas as pd
+import pytest
+
+from swe_tf.analysis import figures
+from swe_tf.analysis import finetuning
+from swe_tf.analysis import pages
+from swe_tf.analysis import report as report_lib
+from swe_tf.analysis import statistics
+from swe_tf.analysis import style
+from swe_tf.analysis import tables
+from swe_tf.analysis import verdict
+from tests.analysis import fake_runs
+from tests.analysis.fake_runs import config
+from tests.analysis.fake_runs import swe
+from tests.analysis.fake_runs import write_events
+from tests.analysis.fake_runs import write_run
+
+
+def _frames(report):
+  """Returns the first table of each section."""
+  return {s.name: s.tables[0].frame for s in report.sections if s.tables}
+
+
+@pytest.fixture(scope="module", name="study")
+def fixture_study(tmp_path_factory):
+  """Two seeds of a baseline and three ways to share; one did not finish."""
+  root = tmp_path_factory.mktemp("runs") / "study"
+  for seed in range(2):
+    write_run(
+      root / f"base{seed}",
+      config(seed=seed),
+      3.0 + seed,
+      0.40 + seed / 10,
+      curve=[(50, 5.0)],
+      seconds=10.0 + seed,
+    )
+    write_run(
+      root / f"swe{seed}",
+      config(seed=seed, sharing=swe()),
+      2.0 + seed,
+      0.41 + seed / 10,
+      curve=[(50, 4.0 + seed)],
+      tau=10.0,
+    )
+    write_run(
+      root / f"units{seed}",
+      config(seed=seed, sharing=swe(unit_size=2)),
+      3.5,
+      0.39,
+    )
+  write_run(root / "tau", config(sharing=swe(0.5)), 3.2, 0.2)
+  write_run(root / "rate", config(rate=2e-3), 8.0, 0.1)
+  write_run(root / "wide", config(width=16), 1.0, 0.7)
+  write_run(root / "lost", config(seed=2, sharing=swe()), 0.1, end=60)
+  (root / "study.json").write_text(json.dumps({"unigram_entropy": 3.25}))
+  return root
+
+
+@pytest.fixture(scope="module", name="drawings")
+def fixture_drawings():
+  return {}
+
+
+@pytest.fixture(scope="module", name="report")
+def fixture_report(study, drawings):
+  """The report; what was drawn for it is in `drawings`."""
+  with pytest.MonkeyPatch.context() as patch:
+    save = style.save
+
+    def keep(drawing, name, caption):
+      drawings[name] = drawing
+      return save(drawing, name, caption)
+
+    patch.setattr(style, "save", keep)
+    return report_lib.make([study])
+
+
+def test_methods(report):
+  frame = _frames(report)["methods"].set_index("arm")
+  assert list(frame.index) == [
+    "baseline",
+    "swe 1x24, untied after 10",
+    "swe 1x24, untied after 50",
+    "swe 2x12, untied after 10",
+  ]
+  base, ours, late, units = (row for _, row in frame.iterrows())
+  assert base.validation_loss.mean == 3.5 and base.seeds == 2
+  assert base.mlm_accuracy.mean == pytest.approx(45.0)
+  assert (base.rates_tried, base.learning_rate) == (2, 0.001)
+  assert base.seconds.mean == 10.5
+  assert (base.steps, base.tokens) == (100, 100 * 4 * 16)
+  assert base.loss_difference is base.mlm_gain is base.verdict is None
+  assert ours.left_out == "1 unfinished"
+  assert ours.loss_difference.mean == -1.0 and ours.verdict == "pays"
+  assert ours.mlm_gain.mean == pytest.approx(1.0, abs=1e-5)
+  assert ours.flops_ratio == 1.0 and ours.seconds is None
+  assert late.loss_difference.n == 1 and late.verdict == verdict.ONE_SEED
+  assert units.mlm_gain.mean == pytest.approx(-6, abs=1e-4)
+
+
+def test_the_report_opens_with_the_user_s_own_runs(report):
+  assert [section.name for section in report.sections] == [
+    "methods",
+    "losses",
+    "cost",
+    "untie_steps",
+    "learning_rates",
+    "runs",
+  ]
+  contents = report_lib.to_files(report)
+  for name, parts in (
+    ("report.md", ("differences.png", "| method |")),
+    ("report.html", ("<img", "<table>")),
+  ):
+    text = contents[name].decode()
+    parts = ("1x24 (untied after 10) pays", *parts, "How to read")
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "Entropy of single tokens: 3.2500 nats" in text
+    # A column without a cell is only in the CSV file.
+    assert "left out" in text and "GLUE" not in text
+  assert b"reverse_ratio_mean" in contents["cost.csv"]
+
+
+def test_learning_rates_and_runs(report):
+  rates = _frames(report)["learning_rates"]
+  assert list(zip(rates.learning_rate, rates.shown)) == [
+    (0.001, "yes"),
+    (0.002, None),
+  ]
+  runs = _frames(report)["runs"].set_index("run")
+  assert len(runs) == 10 and set(runs.entropy) == {3.25}
+  lost = runs.loc["study/lost"]
+  assert (lost.status, lost.step, lost.steps) == ("unfinished", 60, 100)
+  assert lost.validation_loss is None
+
+
+def test_cells_for_readers_and_for_programs():
+  column = tables.Column("x", "x", "+.2f", spread=True)
+  interval = statistics.Interval(0.256, 0.156, 0.356, 3)
+  assert column.show(interval) == "+0.26 ± 0.10"
+  assert column.show(statistics.mean([-0.256])) == "-0.26"
+  assert column.show(None) == ""
+  frame = pd.DataFrame({"x": [interval, None]}, dtype=object)
+  section = tables.Section("s", "", [], [tables.Table("t", [column], frame)])
+  assert tables.to_csv(section).splitlines() == [
+    "setting,x_mean,x_low,x_high,x_n",
+    "t,0.256,0.156,0.356,3",
+    "t,,,,",
+  ]
+
+
+@pytest.mark.parametrize(
+  "name", ["[x](javascript:alert(1))", "<b>|`*", "a\n# b"]
+)
+def test_names_are_text_in_markdown(name):
+  cell = pages.to_markdown(name)
+  parser = markdown_it.MarkdownIt("commonmark").enable("table")
+  shown = parser.render(f"| a | b |\n| --- | --- |\n| {cell} | c |\n")
+  assert shown.count("<td>") == 2
+  assert not any(tag in shown for tag in ("<a", "<b>", "<em", "<code", "<h1"))
+
+
+def _finetune(directory, checkpoint, task, scores, **settings):
+  directory.mkdir(parents=True)
+  settings = {
+    "checkpoint": str(checkpoint),
+    "init": "checkpoint",
+    "epochs": 3.0,
+  } | settings
+  (directory / "study.json").write_text(
+    json.dumps({"settings": settings, "checkpoint": str(checkpoint)})
+  )
+  means = {name: {"mean": value} for name, value in scores.items()}
+  (directory / "selection.json").write_text(
+    json.dumps({"best": "lr_1", "task": task, "scores": means})
+  )
+
+
+def test_fine_tuning_belongs_to_the_run_of_its_checkpoint(tmp_path):
+  tuned = tmp_path / "ft"
+  for name, sharing, f1 in (("base", None, 80.0), ("swe", swe(), 82.0)):
+    run = tmp_path / name
+    write_run(run, config(sharing=sharing), 2.0)
+    for task, scores in (
+      ("squad_v1.1", {"eval/f1": f1, "eval/exact_match": 1.0}),
+      ("squad_v2.0", {"eval/best_f1": f1 - 10}),
+      ("SST-2", {"dev/accuracy": f1 + 1}),
+    ):
+      _finetune(tuned / name / task, run / "ckpt-100", task, scores)
+  end, one = tmp_path / "swe" / "ckpt-100", {"dev/accuracy": 1.0}
+  _finetune(tuned / "early", tmp_path / "swe" / "ckpt-50", "QNLI", one)
+  _finetune(tuned / "gone", tmp_path / "x" / "ckpt-100", "QNLI", one)
+  _finetune(tuned / "longer", end, "SST-2", one, epochs=9.0)
+  _finetune(tuned / "random", end, "QNLI", one, init="random")
+  # A run of fine-tuning is no run of pre-training.
+  other = config()
+  other["task"]["data_dir"] = "SST-2"
+  write_run(tuned / "random" / "lr_1", other, 2.0)
+  report = report_lib.make([tmp_path])
+  frames = _frames(report)
+  assert len(frames["runs"]) == 2
+  scores = frames["finetuning"].set_index(["method", "score"])
+  assert scores.loc[("baseline", "SQuAD average")].measured.mean == 75.0
+  assert scores.loc[("swe", "SQuAD average")].gain.mean == 2.0
+  assert scores.loc[("swe", "SST-2 (dev)")].measured.mean == 83.0
+  for name in ("QNLI", "QNLI (dev)", "SST-2", "GLUE average"):
+    assert ("swe", name) not in scores.index, "not all of its tasks, or no test"
+  (section,) = [s for s in report.sections if s.name == "finetuning"]
+  for name in ("early", "gone", "longer"):
+    assert f"ft/{name}:" in " ".join(section.text)
+
+
+def test_a_column_in_the_rows_of_the_paper(tmp_path):
+  dev = {"squad_v1.1": 80.0, "AX": 30.0, "QNLI": 90.0}
+  content = {"checkpoint": "a/ckpt-1", "init": "random", "scores": dev}
+  (tmp_path / "column.json").write_text(json.dumps(content))
+  report = report_lib.make([tmp_path])
+  (table,) = report.sections[0].tables
+  assert table.title == f"{tmp_path.name}: ckpt-1, random weights"
+  assert "no pre-training run has finished" in report.verdict
+  frame = finetuning.column_frame(dev, {"QNLI": 91.0}).set_index("score")
+  assert list(frame.loc["QNLI"]) == [90.0, 91.0]
+  assert list(frame.loc["AX"]) == [None, 30.0]
+  assert list(frame.loc["squad_v1.1"]) == [80.0, None]
+  assert list(frame.loc["GLUE average"]) == [None, None]
+
+
+def test_figures(report, drawings):
+  (panel,) = drawings["differences"].axes
+  dots = [line for line in panel.lines if line.get_marker() == "o"]
+  assert list(dots[0].get_xdata()) == [-1.0, -1.0]
+  validation, training = drawings["loss_1"].axes
+  for panel in (validation, training):
+    lines = {line.get_label(): line for line in panel.lines}
+    entropy = lines["entropy of single tokens"]
+    assert list(entropy.get_ydata()) == [3.25, 3.25]
+    vertical = [line for line in panel.lines if line.get_ydata()[-1] == 1]
+    assert {line.get_xdata()[0] for line in vertical} == {10, 50}
+  lines = {line.get_label(): line for line in validation.lines}
+  curve = lines["swe 1x24, untied after 10 (2 seeds)"]
+  assert curve.get_xydata().tolist() == [[50, 4.5], [100, 2.5]]
+  loss, accuracy = drawings["untie_step_1"].axes
+  for panel in (loss, accuracy):
+    assert list(panel.lines[0].get_xdata()) == [0, 0.1, 0.5]
+  (figure,) = report.figures
+  assert figure.png.startswith(b"\x89PNG") and b"<svg" in figure.svg
+
+
+def test_losses_against_flops_where_they_differ(tmp_path, monkeypatch):
+  drawings = []
+  monkeypatch.setattr(style, "save", lambda each, *_: drawings.append(each))
+  write_run(tmp_path / "base", config(), 2.0, curve=[(50, 3.0)])
+  looped = config(sharing=swe(0.5, loops=[{"loops": 1}]))
+  write_run(tmp_path / "one", looped, 2.0, curve=[(50, 3.0)])
+  # One of them was also logged where the other was not.
+  write_events(
+    tmp_path / "one" / "train",
+    {"training_loss": [(1, 9.0), (7, 5.0), (100, 2.0)]},
+  )
+  figures.draw_losses("loss", *fake_runs.read(tmp_path))
+  _, flops = drawings[0].axes
+  assert flops.get_xlabel() == "FLOPs"
+  base, one = (line.get_xdata() for line in flops.lines[:2])
+  assert base[0] == pytest.approx(base[1] / 2)
+  assert one[0] < base[0] / 10 and one[1] - one[0] == pytest.approx(base[0])
