@@ -178,9 +178,10 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
   return {} if value is None or value in ({}, []) else {prefix: str(value)}
 
 
-def _method(choice: catalog.Choice) -> dict[str, Any]:
+def _method(choice: catalog.Resolved) -> dict[str, Any]:
   """Returns the fields of `RunConfig` that describe the method."""
-  names = [n for n in (choice.growth, choice.mode) if n != catalog.NONE]
+  mode, growth = choice.sharing.mode, choice.growth.method
+  names = [n for n in (growth, mode) if n != catalog.NONE]
   name, rule = " + ".join(map(str, names)), catalog.FIXED
   unit_size, tau, own = None, None, _without_defaults(choice)
   try:
@@ -200,11 +201,11 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
       rule = " ".join([rule] * (rule != catalog.FIXED) + changes)
     if rule == catalog.FIXED and (
       name in (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
-      or choice.mode == catalog.NONE
+      or mode == catalog.NONE
     ):
       own = {"bindings": own.get("bindings")}
-  if choice.growth != catalog.NONE:
-    own["growth"] = choice.growth_config
+  if growth != catalog.NONE:
+    own["growth"] = choice.growth.as_dict()
   axes = {"method": name, "unit_size": unit_size, "untie_step": tau}
   return {
     "method": name,
@@ -215,7 +216,7 @@ def _method(choice: catalog.Choice) -> dict[str, Any]:
   }
 
 
-def _without_defaults(choice: catalog.Choice) -> dict[str, Any]:
+def _without_defaults(choice: catalog.Resolved) -> dict[str, Any]:
   """Returns `task.sharing` without knobs that are off.
 
   A run from before a knob existed is the same as one that leaves it off.
@@ -223,21 +224,22 @@ def _without_defaults(choice: catalog.Choice) -> dict[str, Any]:
   off = {"recipe", *catalog.KNOBS} - choice.knobs.keys()
   if "second_moments" in off:
     off.add("second_moment_passes")
-  return {key: v for key, v in choice.sharing.items() if key not in off}
+  sharing = choice.sharing.as_dict()
+  return {key: value for key, value in sharing.items() if key not in off}
 
 
 def _unit_tau_rule(
-  choice: catalog.Choice, method: catalog.Method
+  choice: catalog.Resolved, method: catalog.Method
 ) -> tuple[int | None, int | None, str]:
   """Returns the unit size, tau and rule, if they matter to the method."""
   is_baseline = method.name == catalog.BASELINE
-  unit_size: int | None = choice.unit_size
+  unit_size: int | None = choice.sharing.unit_size
   if "units" in method.ignores:
     unit_size = choice.num_layers if is_baseline else None
   if "tau" in method.ignores:
     ends = {catalog.BASELINE: 0, catalog.ALBERT: choice.train_steps}
     return unit_size, ends.get(method.name), catalog.FIXED
   # Fields of the same name mean the same for every method.
-  sharing = {**choice.sharing, "mode": catalog.SWE}
+  sharing = choice.sharing.as_dict() | {"mode": catalog.SWE}
   tau = catalog.read({"sharing": sharing}, choice.train_steps, None).untie_step
-  return unit_size, tau, choice.rule
+  return unit_size, tau, choice.sharing.rule

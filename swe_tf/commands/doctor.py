@@ -29,9 +29,7 @@ class Options(stock_options.StockOptions):
 
 def run(options: Options) -> None:
   """Runs all checks and prints a line for each."""
-  values = early.read_values(options)
-  if values is not None and "data_dir" in values["task"]:
-    early.check_data(values)  # Lengths and steps follow prepared data.
+  early.check_plan(options)
   # TensorFlow takes seconds to import.
   from swe_tf.doctor import checks
   from swe_tf.doctor import experiment

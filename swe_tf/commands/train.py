@@ -45,11 +45,13 @@ def _check(options: Options) -> None:
 
   parsing.parse_gin(options)
   params = parsing.parse_configuration(options)
+  is_ours = isinstance(params, experiment.CheckedExperimentConfig)
+  if is_ours:
+    early.check_experiment(options, params.as_dict())
   checks.check_devices(params)
   task = task_factory.get_task(params.task)
   if hasattr(task, "check_data"):
     task.check_data()
-  is_ours = isinstance(params, experiment.CheckedExperimentConfig)
   loads = "train" in options.mode and params.task.init_checkpoint
   if is_ours and loads and not tf.train.latest_checkpoint(options.model_dir):
     task.initialize(task.build_model())

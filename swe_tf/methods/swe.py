@@ -20,18 +20,20 @@ steps, the baseline ends ahead: docs/studies.md.
 """
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 import tf_keras
 
 from official.core import config_definitions as cfg
-from swe_tf.methods import method as method_lib
+from swe_tf import errors
+from swe_tf.methods import catalog
 from swe_tf.methods import plans
-from swe_tf.methods import rules
 from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import untied_as as untied_as_lib
 from swe_tf.methods import views as views_lib
 from swe_tf.modeling import registry
+from swe_tf.modeling import sizes
 from swe_tf.sharing import diagnostics
 from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import optimizer as optimizer_lib
@@ -175,9 +177,10 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   """Returns the training of a run; see `catalog.Method.build`."""
   config = ingredients.config
   sharing, trainer = config.task.sharing, config.trainer
-  rule = ingredients.untie_rule or rules.make_rule(sharing, trainer.train_steps)
+  resolved = catalog.resolve(config)
+  rule = ingredients.untie_rule or catalog.make_rule(resolved)
   plan = plans.plan_of(ingredients.model, sharing)
-  loops = _loop_schedule(config, plan.num_units)
+  loops = resolved.loops or loops_lib.LoopSchedule(plan.num_units)
   optimizer = optimizer_lib.SharedWeightsOptimizer(
     ingredients.optimizer,
     plan,
@@ -189,7 +192,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     untie_warmup_steps=sharing.untie_warmup_steps,
   )
   own_moments = None
-  if sharing.second_moments == method_lib.OWN:
+  if sharing.second_moments == "own":
     own_moments = second_moments_lib.SecondMoments(
       ingredients, plan, sharing.second_moment_passes
     )
@@ -231,15 +234,84 @@ def _views(
   }
 
 
-def _loop_schedule(
-  config: cfg.ExperimentConfig, num_units: int
-) -> loops_lib.LoopSchedule:
-  sharing, train_steps = config.task.sharing, config.trainer.train_steps
-  if not sharing.loops:
-    return loops_lib.LoopSchedule(num_units)
-  return loops_lib.resolve(
-    [stage.as_dict() for stage in sharing.loops],
-    num_units=num_units,
-    untie_step=rules.tau_of(sharing, train_steps),
-    train_steps=train_steps,
+def phases_of(
+  resolved: catalog.Resolved, size: sizes.Size
+) -> list[catalog.Phase]:
+  """Returns the phases of a run that unties at tau, for the cost model."""
+  tau, sharing = resolved.untie_step, resolved.sharing
+  if tau is None:
+    raise errors.UsageError(
+      f"task.sharing.rule is {sharing.rule!r}, so the untie step is known only "
+      "once the run unties. For an estimate, set task.sharing.rule="
+      f"{catalog.FIXED} and the untie_fraction that you expect."
+    )
+  own, unit = 2 * sharing.own_layers, sharing.unit_size
+  tied = size.num_layers - own
+  shared, begin = [], 0
+  if resolved.loops is not None:
+    stages = *resolved.loops.stages, (tau, resolved.loops.num_units)
+    for end, loops in stages:
+      applied = dataclasses.replace(size, num_layers=own + unit * loops)
+      shared.append(
+        catalog.Phase(
+          f"shared, {loops} loops", end - begin, applied, own + unit
+        )
+      )
+      begin = end
+  else:
+    units = [(0, unit), *resolved.stages]
+    ends = [*(step for step, _ in resolved.stages), tau]
+    for (begin, unit), end in zip(units, ends):
+      name = f"shared {unit}x{tied // unit}" if begin else "shared"
+      shared.append(catalog.Phase(name, end - begin, size, own + unit))
+  last = catalog.Phase(
+    "unshared", resolved.train_steps - tau, size, size.num_layers
   )
+  return [phase for phase in (*shared, last) if phase.steps]
+
+
+def check(config: cfg.ExperimentConfig, resolved: catalog.Resolved) -> None:
+  """Raises unless an experiment can share as configured."""
+  sharing = resolved.sharing
+  if (
+    sharing.second_moments == "own"
+    and config.runtime.mixed_precision_dtype == "float16"
+  ):
+    raise errors.UsageError(
+      "task.sharing.second_moments=own needs float32 or bfloat16: under "
+      "float16, a gradient-only pass would need its own loss scaling."
+    )
+  if not sharing.loops:
+    return
+  if sharing.rule != catalog.FIXED:
+    raise errors.UsageError(
+      f"task.sharing.loops is set, but task.sharing.rule is {sharing.rule!r}: "
+      f"loops need {catalog.FIXED!r}."
+    )
+  encoder = registry.encoder_of(config.task.as_dict())
+  if encoder is None or not encoder.is_bert:
+    raise errors.UsageError(
+      "task.sharing.loops is for BERT, but the encoder is another one."
+    )
+  _ = resolved.loops  # Raises if they do not grow, or go beyond tau.
+
+
+def _special_case(resolved: catalog.Resolved) -> str | None:
+  """Sharing nothing at all is the baseline; sharing to the end, ALBERT-like."""
+  if resolved.is_never_shared:
+    return catalog.BASELINE
+  is_fixed = resolved.sharing.rule == catalog.FIXED
+  shares_to_the_end = resolved.untie_step == resolved.train_steps
+  return catalog.ALBERT if is_fixed and shares_to_the_end else None
+
+
+catalog.register(
+  catalog.Method(
+    name=catalog.SWE,
+    mode=catalog.SWE,
+    build=build,
+    phases=phases_of,
+    special_case=_special_case,
+    check=check,
+  )
+)

@@ -173,6 +173,11 @@ class Encoder:
   params: Params
 
   @property
+  def is_bert(self) -> bool:
+    """Whether shallow or narrow models can be built from its parts."""
+    return isinstance(self.family, Bert)
+
+  @property
   def num_layers(self) -> int | None:
     return self.family.num_layers(self.params)
 

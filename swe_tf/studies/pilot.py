@@ -24,7 +24,6 @@ from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import growth
 from swe_tf.methods import recipes
 from swe_tf.methods import rules
 from swe_tf.modeling import registry as encoders
@@ -204,7 +203,7 @@ def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
   overrides = config.as_dict()
   overrides["task"]["sharing"] = config_lib.SharingConfig().as_dict()
   if "growth" in overrides["task"]:
-    overrides["task"]["growth"] = growth.GrowthConfig().as_dict()
+    overrides["task"]["growth"] = config_lib.GrowthConfig().as_dict()
   loop = steps // _VALIDATIONS
   trainer = overrides["trainer"]
   trainer |= {

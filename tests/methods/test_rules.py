@@ -3,9 +3,14 @@
 from absl.testing import parameterized
 
 from swe_tf import errors
+from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import rules
 from tests import tiny
+
+
+def _make_rule(sharing):
+  growth = config_lib.GrowthConfig()
+  return catalog.make_rule(catalog.Resolved(sharing, growth, 1000, None))
 
 
 class ConfigTest(parameterized.TestCase):
@@ -14,12 +19,12 @@ class ConfigTest(parameterized.TestCase):
     config = config_lib.SharingConfig(
       rule="staged", unit_size=2, untie_fraction=0.1, stages=[stage]
     )
-    rule = rules.make_rule(config, 1000)
+    rule = _make_rule(config)
     self.assertEqual((rule.untie_step, rule.stages), (100, [(50, 2)]))
     self.assertIsNone(rule.cosine_interval)
     for name, split in (("adaptive", False), ("split", True)):
       config = config_lib.SharingConfig(rule=name, check_interval=7, rho=0.2)
-      rule = rules.make_rule(config, 1000)
+      rule = _make_rule(config)
       self.assertEqual((rule.split, rule.cosine_interval), (split, 7))
 
   @parameterized.parameters(

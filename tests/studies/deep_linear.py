@@ -22,7 +22,6 @@ from official.modeling import optimization
 from official.modeling.hyperparams import base_config
 from swe_tf.configs import experiment
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import growth as growth_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.tasks import sharing as sharing_lib
@@ -56,8 +55,8 @@ class DeepLinearConfig(cfg.TaskConfig):
   sharing: config_lib.SharingConfig = dataclasses.field(
     default_factory=config_lib.SharingConfig
   )
-  growth: growth_lib.GrowthConfig = dataclasses.field(
-    default_factory=growth_lib.GrowthConfig
+  growth: config_lib.GrowthConfig = dataclasses.field(
+    default_factory=config_lib.GrowthConfig
   )
   seed: int = 0
 
