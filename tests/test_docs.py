@@ -294,7 +294,7 @@ def _fields(module, name):
 
 _FIELDS = {
   "sharing": _fields("config.py", "SharingConfig"),
-  "growth": _fields("growth.py", "GrowthConfig"),
+  "growth": _fields("config.py", "GrowthConfig"),
 }
 
 

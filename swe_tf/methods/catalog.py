@@ -262,7 +262,9 @@ def read(
   for config, name in ((sharing, "sharing"), (growth, "growth")):
     # Not strict: another version may have had other fields.
     config.override(dict(task.get(name) or {}), is_strict=False)
-  return Resolved(sharing, growth, train_steps, num_layers)
+  resolved = Resolved(sharing, growth, train_steps, num_layers)
+  _ = resolved.untie_step  # Raises for a tau that no run can have had.
+  return resolved
 
 
 def resolve(config: Any) -> Resolved:
