@@ -235,7 +235,7 @@ def methods() -> Mapping[str, Method]:
     for rule in _RULES.values()
     if not rule.fixes_tau
   }
-  return _METHODS | of_rules
+  return dict(sorted((_METHODS | of_rules).items()))
 
 
 def rules() -> Mapping[str, Rule]:

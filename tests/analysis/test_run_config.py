@@ -140,7 +140,7 @@ def test_runs_that_differ_in_what_matters_are_never_averaged(tmp_path, plug_in):
     "baseline; bindings=['a']": {"mode": "none", "bindings": ["a"]},
     "swe 1x24, untied after 10; bindings=unset": swe(bindings=[]),
     f"swe 1x24, untied after 10; bindings={bound}": swe(bindings=bound),
-    "frozen; rho=unset": {"mode": "frozen_mode"},
+    "frozen; rho=0.5": {"mode": "frozen_mode"},
     "frozen; rho=0.3": {"mode": "frozen_mode", "rho": 0.3},
     "drifting; untie_step=10": {"mode": "drifting_mode"},
     "drifting; untie_step=20": {"mode": "drifting_mode", "untie_step": 20},
@@ -156,7 +156,7 @@ def test_runs_that_differ_in_what_matters_are_never_averaged(tmp_path, plug_in):
   (comparison,) = comparisons.compare(fake_runs.read(tmp_path))
   sizes = {name: len(group.runs) for name, group in comparison.groups.items()}
   assert sizes == {
-    name: 2 if name == "frozen; rho=unset" else 1 for name in sharings
+    name: 2 if name == "frozen; rho=0.5" else 1 for name in sharings
   }
   assert comparison.baseline is comparison.groups["baseline; bindings=unset"]
   (table,) = paper_sections.methods([comparison]).tables
