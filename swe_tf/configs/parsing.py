@@ -69,7 +69,7 @@ def parse_configuration(
       value is not allowed.
   """
   parser = train_utils.ExperimentParser(options)
-  params = _base_experiment(options.experiment)
+  params = base_experiment(options.experiment)
   for path in options.config_file or ():
     with _one_line(path):
       params.override(yaml_files.read(path), is_strict=True)
@@ -91,10 +91,11 @@ def parse_configuration(
   return params
 
 
-def _base_experiment(name: str) -> cfg.ExperimentConfig:
+def base_experiment(name: str) -> cfg.ExperimentConfig:
+  """Returns an experiment by name; raises `UsageError` if there is none."""
   try:
     return exp_factory.get_exp_config(name)
-  except LookupError as error:
+  except (LookupError, TypeError) as error:  # A name, or a part of one.
     ours = exp_factory._REGISTERED_CONFIGS.get("swe", {})  # pylint: disable=protected-access
     known = [f"swe/{each}" for each in ours]
     hint = errors.nearest(
@@ -162,21 +163,28 @@ def parse_gin(options: Any) -> None:
   Raises:
     UsageError: If a file does not exist, or a binding is wrong.
   """
-  with _one_line("gin"):
+  try:
     gin.parse_config_files_and_bindings(
       options.gin_file, options.gin_params, finalize_config=False
     )
-    # The trainer passes keywords on to its bases, so gin accepts any name.
-    trainer = trainer_lib.SharedWeightsTrainer
-    known = {
-      name
-      for cls in trainer.__mro__
-      if "__init__" in vars(cls)
-      for name in inspect.signature(cls.__init__).parameters
-    }
-    for name in gin.get_bindings(trainer, resolve_references=False):
-      if name not in known:
-        hint = errors.nearest(name, known, "see swe_tf/training/trainer.py.")
-        raise errors.UsageError(
-          f"{trainer.__name__} has no parameter {name!r}; {hint}"
-        )
+  except _FAULTS as error:
+    # The rest of `ast`'s message is the address of an object.
+    reason = errors.first_line(error).partition(" on line")[0]
+    raise errors.UsageError(
+      f"gin: {reason}; a binding is NAME.PARAMETER = VALUE, with text in "
+      "quotes."
+    ) from error
+  # The trainer passes keywords on to its bases, so gin accepts any name.
+  trainer = trainer_lib.SharedWeightsTrainer
+  known = {
+    name
+    for cls in trainer.__mro__
+    if "__init__" in vars(cls)
+    for name in inspect.signature(cls.__init__).parameters
+  }
+  for name in gin.get_bindings(trainer, resolve_references=False):
+    if name not in known:
+      hint = errors.nearest(name, known, "see swe_tf/training/trainer.py.")
+      raise errors.UsageError(
+        f"gin: {trainer.__name__} has no parameter {name!r}; {hint}"
+      )

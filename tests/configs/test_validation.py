@@ -161,7 +161,7 @@ def test_a_wrong_file(tmp_path, content, message):
     ((RECORDS, [], "", ["absent.gin"]), "absent.gin"),
     ((RECORDS, [], "", [], "sharing.unit = 2"), "did you mean unit_size?"),
     ((RECORDS, [], "", [], "sharin.mode = 'swe'"), "'sharin'"),
-    ((RECORDS, [], "", [], "sharing.mode = swe"), "gin: "),
+    ((RECORDS, [], "", [], "sharing.mode = swe"), "with text in quotes."),
     ((RECORDS, [], "", [], "sharing.unit_size = 'a'"), "must be an integer."),
     ((RECORDS, [], "", [], "sharing.unit_size = 7"), "(7) must divide"),
     ((RECORDS, [], "", [], "UntieAtStep.step = 3"), "'step'"),
