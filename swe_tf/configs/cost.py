@@ -110,7 +110,8 @@ def training_flops(config: cfg.ExperimentConfig) -> int:
 
 def phase_flops(config: cfg.ExperimentConfig) -> tuple[tuple[int, int], ...]:
   """Returns each phase's steps and FLOPs per step."""
-  if catalog.resolve(config).has_unknown_tau:
+  resolved = catalog.resolve(config)
+  if resolved.sharing.mode == catalog.SWE and resolved.untie_step is None:
     # Such a rule applies all layers in every step.
     steps = config.trainer.train_steps
     return ((steps, _flops_per_step(config, _encoder(config).size)),)

@@ -56,13 +56,15 @@ def record(sharing: config_lib.SharingConfig) -> None:
   rule = _bound(_TRAINER).get(_RULE)
   if rule is not None:
     name = getattr(rule, "selector", str(rule)).split(".")[-1]
-    record_rule = _RULES.get(name)
-    if record_rule is None:
+    if name == "UntieAtStep":
+      sharing.rule = catalog.FIXED
+      # If it is unbound, the rule itself raises.
+      bound = _bound(name)
+      sharing.untie_step = bound.get("untie_step", sharing.untie_step)
+    else:
       sharing.rule = name
       catalog.register_rule(catalog.Rule(name=name, make=_not_from_config))
       unsaid += _lines(name)
-    else:
-      record_rule(sharing, _bound(name))
   sharing.bindings = unsaid
 
 
@@ -83,38 +85,3 @@ def _lines(configurable: str) -> list[str]:
 def _not_from_config(resolved: catalog.Resolved) -> None:
   """Stands for a rule that the trainer gets from gin; never consulted."""
   del resolved
-
-
-def _fixed(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
-  sharing.rule = catalog.FIXED
-  # If it is unbound, the rule itself raises.
-  sharing.untie_step = bound.get("untie_step", sharing.untie_step)
-
-
-def _staged(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
-  _fixed(sharing, bound)
-  sharing.rule = catalog.STAGED
-  sharing.stages = [
-    config_lib.StageConfig(unit_size=units * sharing.unit_size, from_step=step)
-    for step, units in bound.get("stages", ())
-  ]
-
-
-def _by_correlation(
-  sharing: config_lib.SharingConfig, bound: dict[str, Any]
-) -> None:
-  sharing.rule = "split" if bound.get("split") else "adaptive"
-  for name, field in (
-    ("interval", "check_interval"),
-    ("rho", "rho"),
-    ("patience", "patience"),
-  ):
-    if name in bound:
-      setattr(sharing, field, bound[name])
-
-
-_RULES = {
-  "UntieAtStep": _fixed,
-  "UntieInStages": _staged,
-  "UntieByCorrelation": _by_correlation,
-}

@@ -22,25 +22,17 @@ import pkgutil
 from typing import Any
 
 from swe_tf import errors
+from swe_tf.methods import resolved as resolved_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
-from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import units as units_lib
 from swe_tf.sharing import untie_step as untie_step_lib
 
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
 NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
 FIXED, STAGED = "fixed", "staged"
-# Fields of `task.sharing` that, when changed, depart from Algorithm 1 as
-# printed; with their defaults.
-KNOBS = {
-  "share": units_lib.ALL,
-  "own_layers": 0,
-  "shared_learning_rate_scale": 1.0,
-  "untie_warmup_steps": 0,
-  "second_moments": "copy",
-  "untied_as": "copies",
-}
+KNOBS = resolved_lib.KNOBS
+Resolved = resolved_lib.Resolved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,82 +50,6 @@ class Phase:
   steps: int
   size: sizes.Size
   distinct_layers: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Resolved:
-  """What the config of a run says about its method, in steps and layers.
-
-  Attributes:
-    sharing: `task.sharing`, a `SharingConfig`.
-    growth: `task.growth`, a `GrowthConfig`.
-    train_steps: The number of steps in the run.
-    num_layers: The number of layers in the model; None if unknown.
-  """
-
-  sharing: Any
-  growth: Any
-  train_steps: int
-  num_layers: int | None
-
-  def step_of(self, step: int | None, fraction: float | None) -> int:
-    """Returns a step that is given as one, or as a fraction of the run."""
-    return untie_step_lib.resolve_untie_step(
-      self.train_steps, untie_step=step, untie_fraction=fraction
-    )
-
-  @functools.cached_property
-  def untie_step(self) -> int | None:
-    """Tau; None if the method never unties, or only its rule knows when."""
-    sharing = self.sharing
-    rule = rules().get(sharing.rule)
-    if sharing.mode != SWE or rule is None or not rule.fixes_tau:
-      return None
-    return self.step_of(sharing.untie_step, sharing.untie_fraction)
-
-  @property
-  def has_unknown_tau(self) -> bool:
-    """Whether the run unties when its rule finds that it should."""
-    return self.sharing.mode == SWE and self.untie_step is None
-
-  @functools.cached_property
-  def tied_layers(self) -> int | None:
-    """How many layers are in units."""
-    if self.num_layers is None:
-      return None
-    return self.num_layers - 2 * self.sharing.own_layers
-
-  @functools.cached_property
-  def stages(self) -> list[tuple[int, int]]:
-    """The step at which each of `task.sharing.stages` begins, and its unit."""
-    return sorted(
-      (self.step_of(stage.from_step, stage.from_fraction), stage.unit_size)
-      for stage in self.sharing.stages
-    )
-
-  @functools.cached_property
-  def loops(self) -> loops_lib.LoopSchedule | None:
-    """How often the unit is applied while shared; None if always fully."""
-    if not self.sharing.loops:
-      return None
-    assert self.tied_layers is not None and self.untie_step is not None
-    return loops_lib.resolve(
-      [stage.as_dict() for stage in self.sharing.loops],
-      num_units=self.tied_layers // self.sharing.unit_size,
-      untie_step=self.untie_step,
-      train_steps=self.train_steps,
-    )
-
-  @property
-  def is_never_shared(self) -> bool:
-    """Whether no two layers would ever be tied."""
-    return self.untie_step == 0 or self.sharing.unit_size == self.tied_layers
-
-  @property
-  def knobs(self) -> dict[str, Any]:
-    """The fields that depart from Algorithm 1, except `loops`."""
-    values = {name: getattr(self.sharing, name) for name in KNOBS}
-    return {name: v for name, v in values.items() if v != KNOBS[name]}
 
 
 def never_shared(resolved: Resolved, size: sizes.Size) -> list[Phase]:
@@ -254,6 +170,9 @@ def read(
       of stock Model Garden.
     train_steps: `trainer.train_steps`.
     num_layers: The number of layers in the model; None if unknown.
+
+  Raises:
+    UsageError: If no run can have had this tau.
   """
   from swe_tf.methods import config as config_lib  # Imports TensorFlow.
 
@@ -262,20 +181,33 @@ def read(
   for config, name in ((sharing, "sharing"), (growth, "growth")):
     # Not strict: another version may have had other fields.
     config.override(dict(task.get(name) or {}), is_strict=False)
-  resolved = Resolved(sharing, growth, train_steps, num_layers)
-  _ = resolved.untie_step  # Raises for a tau that no run can have had.
-  return resolved
+  return make_resolved(sharing, growth, train_steps, num_layers)
 
 
 def resolve(config: Any) -> Resolved:
   """Resolves the method of an experiment that has `task.sharing`."""
   encoder = registry.encoder_of(config.task.as_dict())
-  return Resolved(
+  return make_resolved(
     config.task.sharing,
     config.task.growth,
     config.trainer.train_steps,
     encoder.num_layers if encoder else None,
   )
+
+
+def make_resolved(
+  sharing: Any, growth: Any, train_steps: int, num_layers: int | None
+) -> Resolved:
+  """Resolves `task.sharing` and `task.growth`; see `Resolved`."""
+  rule = rules().get(sharing.rule)
+  tau = None
+  if sharing.mode == SWE and rule is not None and rule.fixes_tau:
+    tau = untie_step_lib.resolve_untie_step(
+      train_steps,
+      untie_step=sharing.untie_step,
+      untie_fraction=sharing.untie_fraction,
+    )
+  return Resolved(sharing, growth, train_steps, num_layers, tau)
 
 
 def _chosen(resolved: Resolved) -> Method:
@@ -331,7 +263,11 @@ def check(config: Any) -> None:
   resolved = resolve(config)
   sharing, growth = resolved.sharing, resolved.growth
   method = find(resolved)
-  resolved.step_of(sharing.untie_step, sharing.untie_fraction)
+  untie_step_lib.resolve_untie_step(  # Whether the method has a tau or not.
+    resolved.train_steps,
+    untie_step=sharing.untie_step,
+    untie_fraction=sharing.untie_fraction,
+  )
   if resolved.num_layers is not None:
     for units in (sharing, *sharing.stages):
       units_lib.check_unit_size(

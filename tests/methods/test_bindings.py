@@ -4,7 +4,6 @@ import gin
 import pytest
 
 from swe_tf import errors
-from swe_tf.sharing import adaptive  # noqa: F401 (makes its name known to gin)
 from swe_tf.sharing import schedule
 from tests import tiny
 
@@ -42,23 +41,12 @@ def test_a_fixed_step_that_no_trainer_asks_for_changes_nothing():
   assert _sharing("UntieAtStep.untie_step = 2").untie_step == tiny.TAU
 
 
-def test_staged():
+def test_a_fixed_step():
   sharing = _sharing(
-    "SharedWeightsTrainer.untie_rule = @UntieInStages()",
-    "UntieInStages.untie_step = 9",
-    "UntieInStages.stages = [(4, 2)]",
+    "SharedWeightsTrainer.untie_rule = @UntieAtStep()",
+    "UntieAtStep.untie_step = 9",
   )
-  assert (sharing.rule, sharing.untie_step) == ("staged", 9)
-  assert [(s.from_step, s.unit_size) for s in sharing.stages] == [(4, 2)]
-
-
-def test_adaptive():
-  sharing = _sharing(
-    "SharedWeightsTrainer.untie_rule = @UntieByCorrelation()",
-    "UntieByCorrelation.rho = 0.25",
-    "UntieByCorrelation.split = True",
-  )
-  assert (sharing.rule, sharing.rho) == ("split", 0.25)
+  assert (sharing.rule, sharing.untie_step) == ("fixed", 9)
 
 
 def test_a_rule_of_ones_own_and_its_values():

@@ -10,7 +10,7 @@ from tests import tiny
 
 def _make_rule(sharing):
   growth = config_lib.GrowthConfig()
-  return catalog.make_rule(catalog.Resolved(sharing, growth, 1000, None))
+  return catalog.make_rule(catalog.make_resolved(sharing, growth, 1000, None))
 
 
 class ConfigTest(parameterized.TestCase):
