@@ -7,7 +7,6 @@ of a complete config against a table of limits.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import functools
 import math
 import types
 import typing
@@ -70,7 +69,6 @@ def conform(
   return found
 
 
-@functools.cache
 def _hints(cls: Any) -> Mapping[str, Any]:
   return cls._get_annotations()  # pylint: disable=protected-access
 

@@ -53,7 +53,8 @@ def check_experiment(
     values: Its experiment, as nested tables.
   """
   modes = {_TRAIN: "train", _VALIDATION: "eval"}
-  needed = [name for name, word in modes.items() if word in options.mode]
+  mode = options.mode or ""
+  needed = [name for name, word in modes.items() if word in mode]
   model_dir = options.model_dir or ""
   resumes = (
     bool(model_dir) and (files.as_path(model_dir) / "checkpoint").exists()

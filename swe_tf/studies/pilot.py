@@ -147,7 +147,7 @@ def _arms(
     SWE: swe,
   }
   encoder = encoders.encoder_of(config.task.as_dict())
-  if encoder is not None and isinstance(encoder.family, encoders.Bert):
+  if encoder is not None and encoder.is_bert:
     fields = recipes.RECIPES[RECIPE](encoder.num_layers or 1)
     arms[RECIPE] = {"mode": catalog.SWE, **fields}
   planned = _planned(config, pilot_steps)
