@@ -14,6 +14,7 @@ from swe_tf import fields
 from swe_tf.configs import limits
 from swe_tf.methods import bindings
 from swe_tf.methods import catalog
+from swe_tf.methods import choose
 from swe_tf.methods import recipes
 
 # Section 5.1: the peak is reached at step 10k, of both 0.5M and 1M.
@@ -51,7 +52,7 @@ class SharingExperimentConfig(CheckedExperimentConfig):
     follow_train_steps(self)
     bindings.record(self.task.sharing)
     limits.check(self)
-    catalog.check(self)
+    choose.check(self)
 
 
 def follow_train_steps(config: cfg.ExperimentConfig) -> None:

@@ -21,7 +21,7 @@ import tf_keras
 from swe_tf import errors
 from swe_tf import fields
 from swe_tf.methods import bindings
-from swe_tf.methods import catalog
+from swe_tf.methods import choose
 from swe_tf.methods import config as config_lib
 from swe_tf.methods import recipes
 from swe_tf.training import optimizer_stack
@@ -100,8 +100,8 @@ def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
   recipes.apply(config.task.sharing, None)
   bindings.record(config.task.sharing)
   fields.check(config, config_lib.LIMITS)
-  catalog.check(config)
-  return catalog.apply(
+  choose.check(config)
+  return choose.apply(
     dataclasses.replace(
       ingredients,
       config=config,

@@ -25,7 +25,6 @@ from swe_tf import errors
 from swe_tf.methods import resolved as resolved_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
-from swe_tf.sharing import units as units_lib
 from swe_tf.sharing import untie_step as untie_step_lib
 
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
@@ -210,7 +209,7 @@ def make_resolved(
   return Resolved(sharing, growth, train_steps, num_layers, tau)
 
 
-def _chosen(resolved: Resolved) -> Method:
+def chosen(resolved: Resolved) -> Method:
   """Returns the method by mode or by growth, special cases aside."""
   mode, growth = resolved.sharing.mode, resolved.growth.method or NONE
   plain = [method for method in methods().values() if not method.sharing]
@@ -233,63 +232,6 @@ def find(resolved: Resolved) -> Method:
   Raises:
     UsageError: If no such method is registered.
   """
-  method = _chosen(resolved)
+  method = chosen(resolved)
   special = method.special_case(resolved)
   return methods()[special] if special else method
-
-
-def make_rule(resolved: Resolved) -> Any:
-  """Returns the `UntieRule` of a config; raises `UsageError` if it has none."""
-  name, known = resolved.sharing.rule, rules()
-  if name not in known:
-    raise errors.UsageError(
-      f"task.sharing.rule ({name!r}) must be one of {', '.join(known)}; "
-      + errors.nearest(name, known, "see docs/methods.md.")
-    )
-  if resolved.sharing.stages and name != STAGED:
-    raise errors.UsageError(
-      f"task.sharing.stages is set, but task.sharing.rule is {name!r}, which "
-      f"has none; set it to {STAGED!r}."
-    )
-  try:
-    return known[name].make(resolved)
-  except errors.UsageError as error:
-    # Gin appends lines of its own to what a configurable raises.
-    raise errors.UsageError(f"{errors.first_line(error)}.") from error
-
-
-def check(config: Any) -> None:
-  """Raises unless an experiment can be trained by the method it chooses."""
-  resolved = resolve(config)
-  sharing, growth = resolved.sharing, resolved.growth
-  method = find(resolved)
-  untie_step_lib.resolve_untie_step(  # Whether the method has a tau or not.
-    resolved.train_steps,
-    untie_step=sharing.untie_step,
-    untie_fraction=sharing.untie_fraction,
-  )
-  if resolved.num_layers is not None:
-    for units in (sharing, *sharing.stages):
-      units_lib.check_unit_size(
-        units.unit_size, resolved.num_layers, sharing.own_layers
-      )
-  make_rule(resolved)
-  if growth.fractions and method.growth == NONE:
-    raise errors.UsageError(
-      f"task.growth.fractions is set, but task.growth.method is {NONE!r}."
-    )
-  if sharing.loops and method.mode != SWE:
-    raise errors.UsageError(
-      f"task.sharing.loops is set, but the method is {method.name!r}, which "
-      "ties no layers."
-    )
-  method.check(config, resolved)
-
-
-def apply(ingredients: Any) -> Any:
-  """Returns the `Training` of a run by the method of its experiment."""
-  resolved = resolve(ingredients.config)
-  # A rule that is given in code may untie at any step, so the config does not
-  # tell a special case.
-  choose = find if ingredients.untie_rule is None else _chosen
-  return choose(resolved).build(ingredients)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import dataclasses
 
 import tensorflow as tf
-import tf_keras
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
@@ -56,16 +55,6 @@ class GrowthPhases(phases.Phases):
       aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
       name="growth_stage",
     )
-
-  @property
-  @abc.abstractmethod
-  def name(self) -> str:
-    """See base class."""
-
-  @property
-  @abc.abstractmethod
-  def model(self) -> tf_keras.Model | None:
-    """See base class."""
 
   @abc.abstractmethod
   def grow(self, stage: int) -> str:

@@ -17,6 +17,26 @@ def tau_of(config: config_lib.SharingConfig, train_steps: int) -> int:
   )
 
 
+def make_rule(resolved: catalog.Resolved) -> schedule.UntieRule:
+  """Returns the rule of a config; raises `UsageError` if it has none."""
+  name, known = resolved.sharing.rule, catalog.rules()
+  if name not in known:
+    raise errors.UsageError(
+      f"task.sharing.rule ({name!r}) must be one of {', '.join(known)}; "
+      + errors.nearest(name, known, "see docs/methods.md.")
+    )
+  if resolved.sharing.stages and name != catalog.STAGED:
+    raise errors.UsageError(
+      f"task.sharing.stages is set, but task.sharing.rule is {name!r}, which "
+      f"has none; set it to {catalog.STAGED!r}."
+    )
+  try:
+    return known[name].make(resolved)
+  except errors.UsageError as error:
+    # Gin appends lines of its own to what a configurable raises.
+    raise errors.UsageError(f"{errors.first_line(error)}.") from error
+
+
 def _make_fixed(resolved: catalog.Resolved) -> schedule.UntieRule:
   return schedule.UntieAtStep(tau_of(resolved.sharing, resolved.train_steps))
 

@@ -27,6 +27,7 @@ from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import plans
+from swe_tf.methods import rules
 from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import swe_phases
 from swe_tf.methods import views as views_lib
@@ -43,7 +44,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   config = ingredients.config
   sharing, trainer = config.task.sharing, config.trainer
   resolved = catalog.resolve(config)
-  rule = ingredients.untie_rule or catalog.make_rule(resolved)
+  rule = ingredients.untie_rule or rules.make_rule(resolved)
   plan = plans.plan_of(ingredients.model, sharing)
   loops = resolved.loops or loops_lib.LoopSchedule(plan.num_units)
   optimizer = optimizer_lib.SharedWeightsOptimizer(

@@ -12,6 +12,7 @@ from official.core import base_task
 from official.modeling import optimization
 from swe_tf import errors
 from swe_tf.methods import catalog
+from swe_tf.methods import choose
 from swe_tf.sharing import wrapper
 from swe_tf.training import checkpoint
 from swe_tf.training import phases
@@ -39,7 +40,7 @@ class SharingTask(base_task.Task):
   def apply_method(self, ingredients: phases.Ingredients) -> phases.Training:
     """Applies the method that the config chooses."""
     self._has_method = True
-    return catalog.apply(ingredients)
+    return choose.apply(ingredients)
 
   def require_method(self, optimizer) -> None:
     """Raises if the config chooses a method that was not applied."""
