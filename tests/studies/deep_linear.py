@@ -106,24 +106,27 @@ class DeepLinearTask(sharing_lib.SharingTask, _Base):
   """With it."""
 
 
-class Family(registry.Family):
+class DeepLinear(registry.Encoder):
   """Where a deep linear network keeps its layers."""
 
-  def find(self, task):
+  @staticmethod
+  def find(task):
     model = task.get("model") or {}
     return model if model.keys() == {"num_layers"} else None
 
-  def size(self, params):
-    return sizes.Size(params["num_layers"], WIDTH, 1, WIDTH)
-
-  def overrides(self, task, fields):
-    return {"model": dict(fields)}
-
-  def blocks(self, model):
+  @staticmethod
+  def blocks(model):
     return list(getattr(model, "blocks", ()))
 
+  @property
+  def size(self):
+    return sizes.Size(self.params["num_layers"], WIDTH, 1, WIDTH)
 
-registry.register(Family())
+  def overrides(self, **fields):
+    return {"model": fields}
+
+
+registry.register(DeepLinear)
 
 
 @exp_factory.register_config_factory("test/deep_linear")
