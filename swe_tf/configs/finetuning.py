@@ -74,7 +74,7 @@ def follow_glue_data(
   """Sets classes, metric, lengths and files from the GLUE manifest."""
   if data.is_squad:
     raise errors.UsageError(
-      f"{data.directory} is {data.task}; use --experiment=swe/squad."
+      f"{data.directory} is {data.task}; use the experiment swe/squad."
     )
   meta = data.meta
   task.model.num_classes = meta["num_labels"]

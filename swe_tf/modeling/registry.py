@@ -213,7 +213,7 @@ def require_encoder(task: Params) -> Encoder:
   if encoder is None:
     raise errors.UsageError(
       "no family in swe_tf.modeling.registry matches the task's encoder; "
-      "register yours there, with --plugins=MODULE."
+      "register yours there, in a plug-in."
     )
   return encoder
 

@@ -77,7 +77,7 @@ def test_bert_is_still_found(towers):
 @pytest.mark.parametrize("task", [{}, {"model": None}, {"model": {"x": 1}}])
 def test_a_task_whose_encoder_nobody_knows(task):
   assert registry.encoder_of(task) is None
-  with pytest.raises(errors.UsageError, match="--plugins"):
+  with pytest.raises(errors.UsageError, match="plug-in"):
     registry.require_encoder(task)
 
 
