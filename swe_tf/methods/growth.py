@@ -17,12 +17,12 @@ from swe_tf.methods import catalog
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import slots
-from swe_tf.training import phases
+from swe_tf.training import phases as phases_lib
 
 _NOT_BEGUN = -1
 
 
-class GrowthPhases(phases.Phases):
+class GrowthPhases(phases_lib.Phases):
   """A phase for each size; in the last one the model is the task's own.
 
   Attributes:
@@ -115,7 +115,7 @@ class Growing:
   fractions: tuple[float, ...]
   check_size: Callable[[registry.Params], None]
 
-  def method(self, build: Callable[..., phases.Training]) -> catalog.Method:
+  def method(self, build: Callable[..., phases_lib.Training]) -> catalog.Method:
     """Returns the record of the method; see `catalog.Method.build`."""
     return catalog.Method(
       name=self.name,
