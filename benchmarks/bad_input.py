@@ -1,6 +1,6 @@
 """Checks that every wrong call fails in one line, before any work, and fast.
 
-    python -m benchmarks.bad_input [--only=sweep] [--jobs=2] [--no_tensorflow]
+    python -m benchmarks.bad_input [--only=sweep] [--jobs=2]
 
 Makes the calls of `bad_calls.py` as a new user would: each is a process in a
 directory of its own, with small made-up files. A call passes if its status is
@@ -23,16 +23,11 @@ from typing import NamedTuple
 from absl import app
 from absl import flags
 from rich import console as rich_console
-from rich import table as rich_table
 
 from benchmarks import bad_calls
 
 _JOBS = flags.DEFINE_integer("jobs", 1, "Calls at a time.", lower_bound=1)
 _ONLY = flags.DEFINE_string("only", "", "Only calls that contain this.")
-_NO_TENSORFLOW = flags.DEFINE_bool(
-  "no_tensorflow", False, "Leave out what cannot be known without TensorFlow."
-)
-_MEDIAN = flags.DEFINE_float("median_seconds", 3.0, "The slowest median.")
 _MOST = flags.DEFINE_float("most_seconds", 20.0, "The slowest call.")
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -113,22 +108,8 @@ def _make(call: bad_calls.Call) -> Outcome:
 
 def _chosen() -> Iterator[bad_calls.Call]:
   for call in bad_calls.calls(_ROOT):
-    left_out = _NO_TENSORFLOW.value and call.needs_tensorflow
-    if _ONLY.value in call.line and not left_out:
+    if _ONLY.value in call.line:
       yield call
-
-
-def _row(name: str, outcomes: list[Outcome]) -> tuple[str, ...]:
-  seconds = [outcome.seconds for outcome in outcomes]
-  wrong = sum(bool(outcome.fault) for outcome in outcomes)
-  return (
-    name,
-    str(len(outcomes)),
-    str(len(outcomes) - wrong),
-    str(wrong),
-    f"{statistics.median(seconds):.2f}",
-    f"{max(seconds):.2f}",
-  )
 
 
 def main(_):
@@ -141,24 +122,14 @@ def main(_):
         console.print(f"wrong: {outcome.call.line}\n  {outcome.fault}")
   if not outcomes:
     sys.exit(f"no call contains {_ONLY.value!r}")
-  table = rich_table.Table(
-    "calls", "made", "right", "wrong", "median s", "most s"
-  )
-  early = [o for o in outcomes if not o.call.needs_tensorflow]
-  late = [o for o in outcomes if o.call.needs_tensorflow]
-  for name, part in (
-    ("without TensorFlow", early),
-    ("with TensorFlow", late),
-    ("all", outcomes),
-  ):
-    if part:
-      table.add_row(*_row(name, part))
-  console.print(table)
   slowest = max(outcomes, key=lambda outcome: outcome.seconds)
   median = statistics.median(outcome.seconds for outcome in outcomes)
-  console.print(f"slowest: {slowest.call.line}")
-  is_slow = median > _MEDIAN.value or slowest.seconds > _MOST.value
-  sys.exit(int(is_slow or any(outcome.fault for outcome in outcomes)))
+  wrong = sum(bool(outcome.fault) for outcome in outcomes)
+  console.print(
+    f"{len(outcomes)} calls, {wrong} wrong; median {median:.2f} s, most "
+    f"{slowest.seconds:.2f} s: {slowest.call.line}"
+  )
+  sys.exit(int(wrong > 0 or slowest.seconds > _MOST.value))
 
 
 if __name__ == "__main__":

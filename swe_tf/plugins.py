@@ -29,6 +29,6 @@ def load() -> None:
       importlib.import_module(name)
     except ImportError as error:
       raise errors.UsageError(
-        f"--plugins={name} cannot be imported ({error}); name a module in "
+        f"plug-in {name} cannot be imported ({error}); name a module in "
         "this directory or on PYTHONPATH."
       ) from error

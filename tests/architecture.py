@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 # import each other.
 ORDER = (
   ("errors",),
-  ("files", "plugins", "library"),
+  ("files", "plugins", "library", "fields"),
   ("yaml_files",),
   ("modeling",),
   ("data",),

@@ -7,10 +7,8 @@ from tests import architecture
 
 # Also alone: what a report or a study asks, and what checks a wrong call.
 _LIGHT_MODULES = {
-  "swe_tf.configs.early",
   "swe_tf.convert.huggingface_config",
   "swe_tf.methods.catalog",
-  "swe_tf.methods.checks",
   "swe_tf.modeling.checkpoint_files",
   "swe_tf.modeling.registry",
   "swe_tf.modeling.sizes",

@@ -94,7 +94,7 @@ _SCORE = ["score", "squad", "--version=1.1", "--data=x"]
     ([*_SCORE, "--predictions=y"], "cannot read x: No such file or directory."),
     (
       ["experiments", "--plugins=my_project.methods"],
-      "--plugins=my_project.methods cannot be imported (No module named "
+      "plug-in my_project.methods cannot be imported (No module named "
       "'my_project'); name a module in this directory or on PYTHONPATH.",
     ),
   ],

@@ -3,13 +3,10 @@
 import contextlib
 import dataclasses
 import functools
-import os
 import pathlib
-import string
 
 import numpy as np
 import pytest
-import rich.console
 import tensorflow as tf
 import yaml
 
@@ -18,7 +15,6 @@ from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
 from swe_tf.configs import cost
-from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.text import budget
 from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
@@ -314,59 +310,6 @@ def test_small_is_deep_narrow_and_consistent(files, experiment):
   for name in ("characters.txt", "pieces.txt"):
     tokens = vocab.Vocabulary.load(str(EXPERIMENTS / "small" / name)).tokens
     assert len(tokens) <= encoder.vocab_size
-
-
-def test_small_vocabularies_are_the_characters_of_ascii():
-  letters = string.ascii_lowercase + string.digits
-  characters = [*letters, *string.punctuation]
-  expected = {
-    "characters.txt": [" ", *characters],
-    "pieces.txt": [*characters, *("##" + letter for letter in letters)],
-  }
-  for name, tokens in expected.items():
-    path = EXPERIMENTS / "small" / name
-    assert path.read_text().split("\n") == [*vocab.SPECIAL_TOKENS, *tokens, ""]
-
-
-def test_small_prepare_train_evaluate(tmp_path, capsys):
-  """The way of docs/experiments.md from text to accuracy, in few steps."""
-  lines = [
-    f"Sentence {i} of this text follows sentence {i - 1}, and no other."
-    for i in range(1, 400)
-  ]
-  text = tmp_path / "text.txt"
-  text.write_text("\n".join(lines))
-  made = prepare_job.prepare(
-    prepare_job.Options(
-      input=str(text),
-      output_dir=str(tmp_path / "records"),
-      vocab=str(EXPERIMENTS / "small" / "pieces.txt"),
-      seq_length=32,
-      masking_rate=0.32,
-      jobs=1,
-    ),
-    rich.console.Console(file=open(os.devnull, "w")),
-  )
-  assert made["splits"]["train"]["size"] > 100
-  records = str(tmp_path / "records" / "*.tfrecord")
-  config = small_config(
-    "24x64.yaml",
-    experiment="swe/bert_pretraining",
-    **{
-      "task.model.encoder.any.num_layers": 2,
-      "task.train_data.input_path": records,
-      "task.validation_data.input_path": records,
-      "trainer.train_steps": 10,
-      "trainer.validation_interval": 10,
-      "trainer.validation_steps": 2,
-    },
-  )
-  with eager_steps():
-    tiny.make_runner(config, str(tmp_path / "model"), "train_and_eval").run()
-  output = capsys.readouterr().out
-  for part in ("train |", "eval |"):
-    logged = output[output.rindex(part) :]
-    assert "masked_lm_accuracy" in logged and "lm_example_loss" in logged
 
 
 def test_factory_and_files_agree_on_bert_large():

@@ -56,9 +56,7 @@ def read_config(options: Any, must_share: bool = True) -> Any:
 
 def run(options: Options) -> None:
   """Runs all checks and prints a line for each."""
-  values = early.read_values(options)
-  if values is not None and "data_dir" in values["task"]:
-    early.check_data(values)  # Lengths and steps follow prepared data.
+  early.check_plan(options)
   # TensorFlow takes seconds to import.
   from swe_tf.doctor import checks
 

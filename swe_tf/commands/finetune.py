@@ -109,12 +109,7 @@ def _plan(
   data = prepared_data.read_prepared_data(data_dir)
   protocol.check_task(task, data)
   protocol.check_ax(data, ax_data_dir)
-  early.check_finetuning(
-    "swe/squad" if data.is_squad else "swe/glue",
-    options.checkpoint,
-    options.params_override,
-    output_dir,
-  )
+  early.check_finetuning(options.checkpoint, output_dir)
   settings = protocol.Settings(
     data_dir=_absolute(data_dir),
     checkpoint=_absolute(options.checkpoint),

@@ -60,18 +60,6 @@ class Options(stock_options.StockOptions):
       raise errors.UsageError("give either --hours or --steps.")
 
 
-def _check(options: Options) -> None:
-  """Checks the plan before TensorFlow is imported."""
-  files.check_output_dir(options.output_dir, "output_dir")
-  values = early.check_plan(options)
-  if values is None:
-    return
-  needed = () if options.dry_run else ("train_data", "validation_data")
-  early.check_data(values, *needed)
-  if options.steps is not None:
-    budget.check_steps(options.steps, values["trainer"]["train_steps"])
-
-
 def _begun(options: Options) -> Mapping[str, Any]:
   """Returns what was fixed when the pilot in the directory began, if one did.
 
@@ -182,7 +170,8 @@ def _draw(records, path: files.PathLike, word: str) -> None:
 
 def run(options: Options) -> int:
   """Runs the pilot; the exit status is 1 if a run failed."""
-  _check(options)
+  files.check_output_dir(options.output_dir, "output_dir")
+  early.check_plan(options)
   _begun(options)
   console = rich_console.Console()
   console.print("starting TensorFlow and reading the plan ...")
@@ -192,6 +181,10 @@ def run(options: Options) -> int:
   from swe_tf.studies import tuning as tuning_lib
 
   config = doctor.read_config(options)
+  needed = () if options.dry_run else ("train_data", "validation_data")
+  early.check_data(config.as_dict(), *needed)
+  if options.steps is not None:
+    budget.check_steps(options.steps, config.trainer.train_steps)
   steps = _steps(options, config, console)
   study = pilot.make_study(options.experiment, config, steps, options.seeds)
   configs = dict(experiments.make_configs(study))

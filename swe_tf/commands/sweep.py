@@ -23,7 +23,6 @@ from swe_tf import files
 from swe_tf import library
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
-from swe_tf.studies import early as study_early
 from swe_tf.studies import hparams
 from swe_tf.studies import launcher
 from swe_tf.studies import status
@@ -144,19 +143,15 @@ def run(options: Options) -> int:
       "other's results; split it into several studies."
     )
   files.check_output_dir(options.output_dir, "output_dir")
-  needed = () if options.dry_run else ("train_data", "validation_data")
-  checked: list[Any] = []
-  for values in study_early.check(study, options.params_override):
-    data = [values["task"][name] for name in ("train_data", "validation_data")]
-    if data not in checked:
-      early.check_data(values, *needed)
-      checked.append(data)
   console.print(f"starting TensorFlow and checking {len(study.runs)} runs ...")
   from swe_tf.configs import cost
   from swe_tf.studies import experiments
 
   logging.set_verbosity(logging.ERROR)
   configs = dict(experiments.make_configs(study, options.params_override))
+  needed = () if options.dry_run else ("train_data", "validation_data")
+  for config in configs.values():
+    early.check_data(config.as_dict(), *needed)
   if options.dry_run:
     tokens = {name: cost.tokens(config) for name, config in configs.items()}
     sweep = _make_sweep(study, configs, options.output_dir, shard)

@@ -46,6 +46,8 @@ def run(options: Options) -> None:
 
   parsing.parse_gin(options)
   config = parsing.parse_configuration(options)
+  if isinstance(config, experiment.CheckedExperimentConfig):
+    early.check_experiment(options, config.as_dict())
   checks.check_devices(config)
   if isinstance(config, experiment.CheckedExperimentConfig):
     for warning in checks.warnings(config, options.model_dir):

@@ -17,7 +17,6 @@ from official.core import train_utils
 from swe_tf.configs import experiment
 from swe_tf.data.text import budget
 from swe_tf.methods import catalog
-from swe_tf.methods import choose
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import slots as slots_lib
@@ -110,10 +109,15 @@ def training_flops(config: cfg.ExperimentConfig) -> int:
 
 
 def phase_flops(config: cfg.ExperimentConfig) -> tuple[tuple[int, int], ...]:
-  """Returns each phase's steps and FLOPs per step; an unknown tau is 0."""
+  """Returns each phase's steps and FLOPs per step."""
+  resolved = catalog.resolve(config)
+  if resolved.sharing.mode == catalog.SWE and resolved.untie_step is None:
+    # Such a rule applies all layers in every step.
+    steps = config.trainer.train_steps
+    return ((steps, _flops_per_step(config, _encoder(config).size)),)
   return tuple(
     (phase.steps, _flops_per_step(config, phase.size))
-    for phase in _phases(config, default_untie_step=0)
+    for phase in _phases(config)
   )
 
 
@@ -137,15 +141,9 @@ def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
   return registry.require_encoder(config.task.as_dict())
 
 
-def _phases(
-  config: cfg.ExperimentConfig, default_untie_step: int | None = None
-) -> Sequence[catalog.Phase]:
-  """Returns the phases; without a default, raises if tau is unknown."""
-  choice = choose.choice_of(config)
-  method = catalog.find(choice)
-  if choice.untie_step is None:
-    choice = dataclasses.replace(choice, untie_step=default_untie_step)
-  return method.phases(choice, _encoder(config).size)
+def _phases(config: cfg.ExperimentConfig) -> Sequence[catalog.Phase]:
+  resolved, size = catalog.resolve(config), _encoder(config).size
+  return catalog.find(resolved).phases(resolved, size)
 
 
 def _slots_per_parameter(optimizer) -> float:
@@ -200,7 +198,7 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
 
   def cost_of(phase: catalog.Phase) -> PhaseCost:
     size, parameters = phase.size, count(phase.size)
-    branches = size.num_layers - phase.own_layers
+    branches = size.num_layers - phase.distinct_layers
     updated = parameters - branches * sizes.block_parameter_count(size)
     # Without next-sentence prediction the pooler is not trained.
     if not config.task.train_data.use_next_sentence_label:
@@ -229,7 +227,7 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
     tokens_per_step=_tokens_per_step(config),
     train_steps=config.trainer.train_steps,
     shared_steps=sum(
-      p.steps for p in phases if p.own_layers < p.size.num_layers
+      p.steps for p in phases if p.distinct_layers < p.size.num_layers
     ),
     phases={phase.name: cost_of(phase) for phase in phases},
   )

@@ -16,8 +16,8 @@ from official.nlp.tasks import question_answering
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
 from swe_tf.configs import bert_pretraining
-from swe_tf.configs import consistency
 from swe_tf.configs import experiment
+from swe_tf.configs import limits
 from swe_tf.data.prepare import prepared_data
 from swe_tf.modeling import registry
 from swe_tf.tasks import encoder_source
@@ -36,13 +36,12 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
   def validate(self):
     """Fills in what follows from the data and the checkpoint, and checks it."""
     super().validate()
-    experiment.check_micro_batches(self)
     if self.task.validation_data.drop_remainder:
       raise errors.UsageError(
         "task.validation_data.drop_remainder is true, so the last examples "
         "would not be scored; set it to false."
       )
-    consistency.check(self.as_dict(), follows_data=True)
+    limits.check(self, follows_data=True)
     data = prepared_data.read_prepared_data(self.task.data_dir)
     follow_checkpoint(self.task, data)
     if isinstance(self.task, finetuning.SquadConfig):
@@ -54,7 +53,6 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
     if data.train:
       self.task.train_data.input_path = data.train.path
     follow_train_size(self, min(self.task.max_train_examples or size, size))
-    consistency.check(self.as_dict(), follows_data=True)
 
 
 def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:
@@ -76,7 +74,7 @@ def follow_glue_data(
   """Sets classes, metric, lengths and files from the GLUE manifest."""
   if data.is_squad:
     raise errors.UsageError(
-      f"{data.directory} is {data.task}; use --experiment=swe/squad."
+      f"{data.directory} is {data.task}; use the experiment swe/squad."
     )
   meta = data.meta
   task.model.num_classes = meta["num_labels"]

@@ -1,5 +1,8 @@
-"""From flags to an experiment, with one-line errors."""
+"""From the stock driver's flags to an experiment, with one-line errors."""
 
+from collections.abc import Iterator
+import contextlib
+import inspect
 from typing import Any
 
 import gin
@@ -7,71 +10,106 @@ import tensorflow as tf
 import yaml
 
 from official.core import config_definitions as cfg
+from official.core import exp_factory
 from official.core import train_utils
 from official.modeling import hyperparams
+from official.modeling.hyperparams import params_dict
 from swe_tf import errors
+from swe_tf import yaml_files
+from swe_tf.training import trainer as trainer_lib
 
 # Gin itself reads local files only.
 gin.config.register_file_reader(tf.io.gfile.GFile, tf.io.gfile.exists)
 
-# What Model Garden raises for a faulty config.
-_FAULTS = (LookupError, AttributeError, TypeError, ValueError, yaml.YAMLError)
+# What Model Garden and gin raise for a faulty config.
+_FAULTS = (
+  LookupError,
+  AttributeError,
+  TypeError,
+  ValueError,
+  SyntaxError,
+  ImportError,
+  OSError,
+  tf.errors.OpError,
+)
 
 
-def parse_configuration(values: Any, **kwargs) -> cfg.ExperimentConfig:
-  """Calls Model Garden's `parse_configuration`.
+@contextlib.contextmanager
+def _one_line(place: str) -> Iterator[None]:
+  """Turns whatever a config can raise into one line that begins with `place`.
+
+  Raises:
+    UsageError: In place of the error.
+  """
+  try:
+    yield
+  except errors.UsageError as error:
+    raise errors.UsageError(f"{place}: {error}") from error
+  except yaml.YAMLError as error:
+    problem = getattr(error, "problem", None) or errors.first_line(error)
+    raise errors.UsageError(f"{place}: not YAML ({problem}).") from error
+  except _FAULTS as error:
+    raise errors.UsageError(f"{place}: {errors.first_line(error)}.") from error
+
+
+def parse_configuration(
+  options: Any, lock_return: bool = True
+) -> cfg.ExperimentConfig:
+  """Builds the experiment as Model Garden's `parse_configuration` does.
 
   Args:
-    values: Has the stock driver's flags as attributes.
-    **kwargs: See Model Garden.
+    options: Has the stock driver's flags as attributes.
+    lock_return: Whether to lock the experiment.
 
   Returns:
     The experiment, validated.
 
   Raises:
-    UsageError: If an experiment, a parameter or a file does not exist.
+    UsageError: If an experiment, a parameter or a file does not exist, or a
+      value is not allowed.
   """
+  parser = train_utils.ExperimentParser(options)
+  params = base_experiment(options.experiment)
+  for path in options.config_file or ():
+    with _one_line(path):
+      params.override(yaml_files.read(path), is_strict=True)
+  params = parser.parse_data_service(parser.parse_runtime(params))
+  params = apply_overrides(params, options.params_override)
   try:
-    params = train_utils.parse_configuration(
-      values, print_return=False, **kwargs
-    )
+    params.validate()
   except errors.UsageError:
     raise
-  except tf.errors.NotFoundError as error:
-    raise errors.UsageError(f"--config_file: {error.message}.") from error
-  except (*_FAULTS, tf.errors.OpError) as error:
+  except _FAULTS as error:
     raise errors.UsageError(f"{errors.first_line(error)}.") from error
   if params.runtime.distribution_strategy is False:  # In a stock experiment.
     raise errors.UsageError(
       "runtime.distribution_strategy is false, which is how YAML reads off; "
       "put it in quotes: runtime.distribution_strategy='off'."
     )
+  if lock_return:
+    params.lock()
   return params
 
 
-def parse_gin(values: Any) -> None:
-  """Applies `--gin_file` and `--gin_params`.
-
-  Args:
-    values: Has the stock driver's flags as attributes.
-
-  Raises:
-    UsageError: If a file does not exist, or a binding is wrong.
-  """
+def base_experiment(name: str) -> cfg.ExperimentConfig:
+  """Returns an experiment by name; raises `UsageError` if there is none."""
   try:
-    gin.parse_config_files_and_bindings(
-      values.gin_file, values.gin_params, finalize_config=False
+    return exp_factory.get_exp_config(name)
+  except (LookupError, TypeError) as error:  # A name, or a part of one.
+    ours = exp_factory._REGISTERED_CONFIGS.get("swe", {})  # pylint: disable=protected-access
+    known = [f"swe/{each}" for each in ours]
+    hint = errors.nearest(
+      name, known, f"those of this package are {', '.join(known)}."
     )
-  except errors.UsageError:
-    raise
-  except (*_FAULTS, OSError, ImportError, SyntaxError) as error:
-    raise errors.UsageError(f"gin: {errors.first_line(error)}.") from error
+    raise errors.UsageError(
+      f"experiment {name!r}: there is no such experiment; {hint}"
+    ) from error
 
 
 def apply_overrides(
   config: cfg.ExperimentConfig, params_override: str | None
 ) -> cfg.ExperimentConfig:
-  """Applies `--params_override` to an experiment.
+  """Applies `params_override` to an experiment.
 
   Args:
     config: The experiment.
@@ -85,13 +123,68 @@ def apply_overrides(
   """
   if not params_override:
     return config
+  with _one_line("params_override"):
+    _check_names(params_override)
+    try:
+      return hyperparams.override_params_dict(
+        config, params_override, is_strict=True
+      )
+    except tf.errors.NotFoundError as error:
+      # Model Garden takes what it cannot read for the name of a file.
+      raise errors.UsageError(
+        f"{params_override!r} is not NAME=VALUE; separate parameters by "
+        "commas, and put a value that has commas in quotes."
+      ) from error
+
+
+def _check_names(params_override: str) -> None:
+  """Raises if a field and the table that it is in are both set.
+
+  Model Garden would silently let the one hide the other.
+  """
+  pattern = params_dict._PARAM_RE  # pylint: disable=protected-access
+  names, place = [], 0
+  while match := pattern.match(params_override, place):
+    names.append(match["name"])
+    place = match.end()
+  for name in names:
+    if any(other.startswith(f"{name}.") for other in names):
+      raise errors.UsageError(
+        f"{name} is set, and so is a parameter of this table; set only one."
+      )
+
+
+def parse_gin(options: Any) -> None:
+  """Applies `gin_file` and `gin_params`.
+
+  Args:
+    options: Has the stock driver's flags as attributes.
+
+  Raises:
+    UsageError: If a file does not exist, or a binding is wrong.
+  """
   try:
-    return hyperparams.override_params_dict(
-      config, params_override, is_strict=True
+    gin.parse_config_files_and_bindings(
+      options.gin_file, options.gin_params, finalize_config=False
     )
-  except errors.UsageError as error:
-    raise errors.UsageError(f"--params_override: {error}") from error
-  except (*_FAULTS, tf.errors.OpError) as error:
+  except _FAULTS as error:
+    # The rest of `ast`'s message is the address of an object.
+    reason = errors.first_line(error).partition(" on line")[0]
     raise errors.UsageError(
-      f"--params_override={params_override}: {errors.first_line(error)}."
+      f"gin: {reason}; a binding is NAME.PARAMETER = VALUE, with text in "
+      "quotes."
     ) from error
+  # The trainer passes keywords on to its bases, so gin accepts any name.
+  trainer = trainer_lib.SharedWeightsTrainer
+  known = {
+    name
+    for cls in trainer.__mro__
+    if "__init__" in vars(cls)
+    for name in inspect.signature(cls.__init__).parameters
+  }
+  for name in gin.get_bindings(trainer, resolve_references=False):
+    if name not in known:
+      hint = errors.nearest(name, known, "see swe_tf/training/trainer.py.")
+      raise errors.UsageError(
+        f"gin: {trainer.__name__} has no parameter {name!r}; {hint}"
+      )

@@ -8,9 +8,9 @@ import tf_keras
 from official.core import config_definitions as cfg
 from official.core import task_factory
 from swe_tf import errors
-from swe_tf.configs import consistency
 from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import experiment
+from swe_tf.configs import limits
 from swe_tf.doctor import data
 from swe_tf.doctor import environment
 from swe_tf.doctor import findings
@@ -83,7 +83,7 @@ def check_devices(config: cfg.ExperimentConfig) -> str:
       f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} on this "
       "machine."
     )
-  consistency.check_replicas(config.as_dict())
+  limits.check_replicas(config)
   replicas = max(1, runtime.num_gpus)
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
 

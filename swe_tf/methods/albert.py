@@ -12,6 +12,17 @@ Where it does not help: the final loss, at equal depth and width. It is the
 worst untie step in Figure 4 of the paper.
 """
 
+from swe_tf.methods import catalog
 from swe_tf.methods import swe
 
-build = swe.build
+catalog.register(
+  catalog.Method(
+    name=catalog.ALBERT,
+    mode=catalog.SWE,
+    sharing={"untie_fraction": 1.0, "untie_step": None},
+    build=swe.build,
+    ignores=frozenset({"tau"}),
+    phases=swe.phases_of,
+    check=swe.check,
+  )
+)

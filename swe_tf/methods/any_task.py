@@ -19,10 +19,10 @@ import gin
 import tf_keras
 
 from swe_tf import errors
+from swe_tf import fields
 from swe_tf.methods import bindings
 from swe_tf.methods import choose
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import growth as growth_lib
 from swe_tf.methods import recipes
 from swe_tf.training import optimizer_stack
 from swe_tf.training import phases
@@ -92,13 +92,14 @@ def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
   config.task.override(
     {
       "sharing": config_lib.SharingConfig(),
-      "growth": growth_lib.GrowthConfig(),
+      "growth": config_lib.GrowthConfig(),
     },
     is_strict=False,
   )
   bindings.set_fields(config.task)
   recipes.apply(config.task.sharing, None)
   bindings.record(config.task.sharing)
+  fields.check(config, config_lib.LIMITS)
   choose.check(config)
   return choose.apply(
     dataclasses.replace(

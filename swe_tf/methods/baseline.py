@@ -11,6 +11,7 @@ Where it does not help: it is the control. Compare at the same number of steps,
 with a fully decayed schedule, at a peak learning rate tuned as for the others.
 """
 
+from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.training import phases
 
@@ -21,3 +22,10 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   sharing = ingredients.config.task.sharing
   plan = plans.make_sharing_plan(blocks, sharing) if blocks else None
   return phases.Training(ingredients.optimizer, phases.OnePhase(plan))
+
+
+catalog.register(
+  catalog.Method(
+    name=catalog.BASELINE, build=build, ignores=frozenset({"tau", "units"})
+  )
+)

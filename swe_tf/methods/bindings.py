@@ -10,12 +10,11 @@ A rule or a plan that is bound as code is recorded too. Otherwise a report would
 label a run by its config and not by what was trained.
 """
 
-import dataclasses
 from typing import Any
 
 import gin
 
-from swe_tf import errors
+from swe_tf import fields
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
 
@@ -24,36 +23,28 @@ _PLAN, _BLOCKS = "make_sharing_plan", "find_repeated_blocks"
 
 
 @gin.configurable("sharing", module="swe_tf.methods")
-def _sharing(**fields):
+def _sharing(**bound):
   """Stands for `task.sharing` in gin; never called."""
-  del fields
+  del bound
 
 
 @gin.configurable("growth", module="swe_tf.methods")
-def _growth(**fields):
+def _growth(**bound):
   """Stands for `task.growth` in gin; never called."""
-  del fields
+  del bound
 
 
 def set_fields(task: Any) -> None:
   """Sets the fields of `task.sharing` and `task.growth` that gin binds.
 
   Raises:
-    UsageError: If there is no such field.
+    UsageError: If there is no such field, or its type is another one.
   """
   for name in ("sharing", "growth"):
     bound = _bound(name)
-    if not bound:
-      continue
-    config = getattr(task, name)
-    known = [field.name for field in dataclasses.fields(config)]
-    for field in bound:
-      if field not in known:
-        hint = errors.nearest(field, known, f"it has {', '.join(known)}.")
-        raise errors.UsageError(
-          f"gin binds {name}.{field}, but task.{name} has no such field; {hint}"
-        )
-    config.override(bound, is_strict=True)
+    if bound:
+      config = getattr(task, name)
+      config.override(fields.conform(config, bound, f"task.{name}"))
 
 
 def record(sharing: config_lib.SharingConfig) -> None:
@@ -65,13 +56,15 @@ def record(sharing: config_lib.SharingConfig) -> None:
   rule = _bound(_TRAINER).get(_RULE)
   if rule is not None:
     name = getattr(rule, "selector", str(rule)).split(".")[-1]
-    record_rule = _RULES.get(name)
-    if record_rule is None:
+    if name == "UntieAtStep":
+      sharing.rule = catalog.FIXED
+      # If it is unbound, the rule itself raises.
+      bound = _bound(name)
+      sharing.untie_step = bound.get("untie_step", sharing.untie_step)
+    else:
       sharing.rule = name
       catalog.register_rule(catalog.Rule(name=name, make=_not_from_config))
       unsaid += _lines(name)
-    else:
-      record_rule(sharing, _bound(name))
   sharing.bindings = unsaid
 
 
@@ -89,41 +82,6 @@ def _lines(configurable: str) -> list[str]:
   ]
 
 
-def _not_from_config(sharing: config_lib.SharingConfig, train_steps: int):
+def _not_from_config(resolved: catalog.Resolved) -> None:
   """Stands for a rule that the trainer gets from gin; never consulted."""
-  del sharing, train_steps
-
-
-def _fixed(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
-  sharing.rule = catalog.FIXED
-  # If it is unbound, the rule itself raises.
-  sharing.untie_step = bound.get("untie_step", sharing.untie_step)
-
-
-def _staged(sharing: config_lib.SharingConfig, bound: dict[str, Any]) -> None:
-  _fixed(sharing, bound)
-  sharing.rule = catalog.STAGED
-  sharing.stages = [
-    config_lib.StageConfig(unit_size=units * sharing.unit_size, from_step=step)
-    for step, units in bound.get("stages", ())
-  ]
-
-
-def _by_correlation(
-  sharing: config_lib.SharingConfig, bound: dict[str, Any]
-) -> None:
-  sharing.rule = "split" if bound.get("split") else "adaptive"
-  for name, field in (
-    ("interval", "check_interval"),
-    ("rho", "rho"),
-    ("patience", "patience"),
-  ):
-    if name in bound:
-      setattr(sharing, field, bound[name])
-
-
-_RULES = {
-  "UntieAtStep": _fixed,
-  "UntieInStages": _staged,
-  "UntieByCorrelation": _by_correlation,
-}
+  del resolved

@@ -1,35 +1,110 @@
-"""The catalog of methods: names, how a config chooses them, tau, phases.
+"""The catalog of methods and untie rules, and the method of one run.
 
-The only place that tells methods and untie rules apart. Tasks find the method
-to train here, studies take their values from it, reports label runs by it, and
-the cost model gets phases from it. All of them know a method or a rule of your
-own once you register it:
+A method or a rule is one file of this folder, or of a plug-in, that registers
+itself; the docstring of a method's file is its card:
 
     catalog.register(catalog.Method(
-      name="frozen", task={"sharing": {"mode": "frozen"}},
-      ignores=frozenset({"tau", "units"}), build="my_project.frozen:build"))
+      name="frozen", mode="frozen", build=build,
+      ignores=frozenset({"tau", "units"})))
     catalog.register_rule(catalog.Rule(name="halfway", make=make_halfway))
 
-Imports no TensorFlow: `build` and `make` may be named as `module:function`.
+Tasks find the method to train here, studies take their values from it, reports
+label runs by it, and the cost model gets phases from it. The files of this
+folder import TensorFlow, and are imported when the catalog is first read; this
+file alone does not need it.
 """
 
 from collections.abc import Callable, Mapping
+import dataclasses
+import functools
 import importlib
+import pkgutil
 from typing import Any
 
 from swe_tf import errors
-from swe_tf.methods import method as method_lib
+from swe_tf.methods import resolved as resolved_lib
+from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import untie_step as untie_step_lib
 
-BASELINE, SWE, ALBERT = method_lib.BASELINE, method_lib.SWE, method_lib.ALBERT
-NONE = method_lib.NONE
-FIXED, STAGED = method_lib.FIXED, method_lib.STAGED
-KNOBS = method_lib.KNOBS
-Choice = method_lib.Choice
-Phase = method_lib.Phase
-Method = method_lib.Method
-Rule = method_lib.Rule
+BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
+NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
+FIXED, STAGED = "fixed", "staged"
+KNOBS = resolved_lib.KNOBS
+Resolved = resolved_lib.Resolved
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+  """A part of a run in which every step is the same program.
+
+  Attributes:
+    name: Its name.
+    steps: The number of steps.
+    size: The size of the model that is trained in it.
+    distinct_layers: How many layers have distinct weights.
+  """
+
+  name: str
+  steps: int
+  size: sizes.Size
+  distinct_layers: int
+
+
+def never_shared(resolved: Resolved, size: sizes.Size) -> list[Phase]:
+  """Returns the one phase of a method that ties nothing."""
+  return [Phase("unshared", resolved.train_steps, size, size.num_layers)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Method:
+  """A way to train. The docstring of its file is its card.
+
+  Attributes:
+    name: Its name in studies and reports.
+    build: Makes a `training.phases.Training` from `Ingredients`.
+    mode: The `task.sharing.mode` that chooses it.
+    growth: The `task.growth.method` that chooses it, for a model that grows.
+    sharing: Other fields of `task.sharing` that a study sets for it. A method
+      that has some is a special case of the one with the same mode.
+    ignores: The axes of a study that do not matter to it.
+    phases: Returns its phases, for the cost model.
+    special_case: Returns the name of the method that a config of this mode
+      really is, or None.
+    check: Raises unless the method can train an experiment.
+  """
+
+  name: str
+  build: Callable[..., Any]
+  mode: str = NONE
+  growth: str = NONE
+  sharing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  ignores: frozenset[str] = frozenset()
+  phases: Callable[[Resolved, sizes.Size], list[Phase]] = never_shared
+  special_case: Callable[[Resolved], str | None] = lambda resolved: None
+  check: Callable[[Any, Resolved], None] = lambda config, resolved: None
+
+  @property
+  def task(self) -> dict[str, Any]:
+    """The overrides of `task` that choose it."""
+    grown = {"growth": {"method": self.growth}} if self.growth != NONE else {}
+    return {"sharing": {"mode": self.mode, **self.sharing}, **grown}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rule:
+  """A rule that says when to untie.
+
+  Attributes:
+    name: `task.sharing.rule`.
+    make: Makes an `UntieRule` from what is `Resolved`.
+    fixes_tau: Whether `untie_step` or `untie_fraction` of the config sets tau.
+  """
+
+  name: str
+  make: Callable[[Resolved], Any]
+  fixes_tau: bool = False
+
 
 _METHODS: dict[str, Method] = {}
 _RULES: dict[str, Rule] = {}
@@ -51,199 +126,112 @@ def _add(known: dict[str, Any], kind: str, entry: Any) -> None:
   known[entry.name] = entry
 
 
+@functools.cache
+def _load() -> None:
+  """Imports the files of this folder, which register themselves."""
+  package = __name__.rpartition(".")[0]
+  for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+    importlib.import_module(f"{package}.{module.name}")
+
+
 def methods() -> Mapping[str, Method]:
-  """Returns all methods by name, the built-in ones first."""
-  return dict(_METHODS)
+  """Returns all methods by name.
+
+  For a study, SWE with a rule that finds tau by itself is a method too.
+  """
+  _load()
+  of_rules = {
+    rule.name: dataclasses.replace(
+      _METHODS[SWE],
+      name=rule.name,
+      sharing={"rule": rule.name},
+      ignores=frozenset({"tau"}),
+    )
+    for rule in _RULES.values()
+    if not rule.fixes_tau
+  }
+  return dict(sorted((_METHODS | of_rules).items()))
 
 
 def rules() -> Mapping[str, Rule]:
-  """Returns all untie rules by name, the built-in ones first."""
+  """Returns all untie rules by name."""
+  _load()
   return dict(_RULES)
-
-
-def load(function: str | Callable[..., Any]) -> Callable[..., Any]:
-  """Returns the function, imported if given as `module:function`."""
-  if not isinstance(function, str):
-    return function
-  module, name = function.split(":")
-  return getattr(importlib.import_module(module), name)
 
 
 def read(
   task: Mapping[str, Any], train_steps: int, num_layers: int | None
-) -> Choice:
-  """Reads what a config says about the method.
+) -> Resolved:
+  """Reads what a saved config says about the method.
 
   Args:
     task: The config of a task as nested tables. Without `sharing` it is a task
       of stock Model Garden.
     train_steps: `trainer.train_steps`.
     num_layers: The number of layers in the model; None if unknown.
+
+  Raises:
+    UsageError: If no run can have had this tau.
   """
-  sharing, growth = task.get("sharing") or {}, task.get("growth") or {}
-  mode, rule = sharing.get("mode", NONE), sharing.get("rule") or FIXED
-  tau = None
-  if mode == SWE and rule in _RULES and _RULES[rule].fixes_tau:
-    tau = untie_step_lib.resolve_untie_step(
-      train_steps,
-      untie_step=sharing.get("untie_step"),
-      untie_fraction=sharing.get(
-        "untie_fraction", untie_step_lib.PAPERS_FRACTION
-      ),
-    )
-  return Choice(
-    mode=mode,
-    rule=rule,
-    growth=growth.get("method") or NONE,
-    unit_size=int(sharing.get("unit_size") or 1),
-    untie_step=tau,
-    train_steps=train_steps,
-    num_layers=num_layers,
-    sharing=sharing,
-    growth_config=growth,
+  from swe_tf.methods import config as config_lib  # Imports TensorFlow.
+
+  sharing = config_lib.SharingConfig(mode=NONE)
+  growth = config_lib.GrowthConfig()
+  for config, name in ((sharing, "sharing"), (growth, "growth")):
+    # Not strict: another version may have had other fields.
+    config.override(dict(task.get(name) or {}), is_strict=False)
+  return make_resolved(sharing, growth, train_steps, num_layers)
+
+
+def resolve(config: Any) -> Resolved:
+  """Resolves the method of an experiment that has `task.sharing`."""
+  encoder = registry.encoder_of(config.task.as_dict())
+  return make_resolved(
+    config.task.sharing,
+    config.task.growth,
+    config.trainer.train_steps,
+    encoder.num_layers if encoder else None,
   )
 
 
-def find(choice: Choice) -> Method:
+def make_resolved(
+  sharing: Any, growth: Any, train_steps: int, num_layers: int | None
+) -> Resolved:
+  """Resolves `task.sharing` and `task.growth`; see `Resolved`."""
+  rule = rules().get(sharing.rule)
+  tau = None
+  if sharing.mode == SWE and rule is not None and rule.fixes_tau:
+    tau = untie_step_lib.resolve_untie_step(
+      train_steps,
+      untie_step=sharing.untie_step,
+      untie_fraction=sharing.untie_fraction,
+    )
+  return Resolved(sharing, growth, train_steps, num_layers, tau)
+
+
+def chosen(resolved: Resolved) -> Method:
+  """Returns the method by mode or by growth, special cases aside."""
+  mode, growth = resolved.sharing.mode, resolved.growth.method or NONE
+  plain = [method for method in methods().values() if not method.sharing]
+  for method in plain:
+    if method.growth == growth and (growth != NONE or method.mode == mode):
+      return method
+  field, value, known = "sharing.mode", mode, {m.mode for m in plain}
+  if growth != NONE:
+    field, value = "growth.method", growth
+    known = {m.growth for m in plain} - {NONE}
+  raise errors.UsageError(
+    f"task.{field} ({value!r}) must be one of {', '.join(sorted(known))}; "
+    + errors.nearest(value, known, "register your own in a plug-in.")
+  )
+
+
+def find(resolved: Resolved) -> Method:
   """Returns the method that a config chooses.
 
   Raises:
     UsageError: If no such method is registered.
   """
-  for method in _METHODS.values():
-    if method.is_chosen(choice):
-      return method
-  field, value, table, key = "sharing.mode", choice.mode, "sharing", "mode"
-  if choice.growth != NONE:
-    field, value = "growth.method", choice.growth
-    table, key = "growth", "method"
-  known = {m.task[table][key] for m in _METHODS.values() if table in m.task}
-  own = "register your own method with --plugins=MODULE."
-  raise errors.UsageError(
-    f"task.{field} ({value!r}) must be one of {', '.join(sorted(known))}; "
-    + errors.nearest(value, known, own)
-  )
-
-
-def growth_steps(choice: Choice) -> list[int]:
-  """Returns the updates after which a model grows."""
-  fractions = choice.growth_config.get("fractions") or find(choice).fractions
-  return [round(fraction * choice.train_steps) for fraction in fractions]
-
-
-def _growth_phases(
-  shrink: Callable[[sizes.Size, int], sizes.Size],
-) -> Callable[[Choice, sizes.Size], list[Phase]]:
-  """Returns a function that computes the phases of a model that grows."""
-
-  def phases(choice: Choice, size: sizes.Size) -> list[Phase]:
-    ends = growth_steps(choice)
-    found, begin = [], 0
-    for stage, end in enumerate([*ends, choice.train_steps]):
-      small = shrink(size, len(ends) - stage)
-      name = f"{small.num_layers}x{small.hidden_size}"
-      found.append(Phase(name, end - begin, small, small.num_layers))
-      begin = end
-    return [phase for phase in found if phase.steps]
-
-  return phases
-
-
-def _grown(name: str) -> Callable[[Choice], bool]:
-  return lambda choice: choice.growth == name
-
-
-_IGNORES_ALL = frozenset({"tau", "units"})
-_NO_SHARING = {"sharing": {"mode": NONE}}
-
-# The order matters: the first method that matches is chosen. Sharing nothing at
-# all is the baseline whatever the mode; sharing to the end is ALBERT-like.
-for _method in (
-  Method(
-    name=BASELINE,
-    task=_NO_SHARING,
-    build="swe_tf.methods.baseline:build",
-    ignores=_IGNORES_ALL,
-    matches=lambda choice: (
-      choice.growth == NONE
-      and (
-        choice.mode == NONE
-        or choice.mode in (SWE, "reparameterize")
-        and choice.is_never_shared
-      )
-    ),
-  ),
-  Method(
-    name=ALBERT,
-    task={"sharing": {"mode": SWE, "untie_fraction": 1.0, "untie_step": None}},
-    build="swe_tf.methods.albert:build",
-    ignores=frozenset({"tau"}),
-    matches=lambda choice: (
-      method_lib.mode_is(SWE)(choice)
-      and choice.rule == FIXED
-      and choice.untie_step == choice.train_steps
-    ),
-    phases=method_lib.shared_then_unshared,
-  ),
-  Method(
-    name=SWE,
-    task={"sharing": {"mode": SWE}},
-    build="swe_tf.methods.swe:build",
-    phases=method_lib.shared_then_unshared,
-  ),
-  *(
-    Method(
-      name=rule,
-      task={"sharing": {"mode": SWE, "rule": rule}},
-      build="swe_tf.methods.swe:build",
-      ignores=frozenset({"tau"}),
-      alias_of=SWE,
-    )
-    for rule in ("adaptive", "split")
-  ),
-  Method(
-    name="equal_init",
-    task={"sharing": {"mode": "equal_init"}},
-    build="swe_tf.methods.equal_init:build",
-    ignores=frozenset({"tau"}),
-  ),
-  Method(
-    name="reparameterize",
-    task={"sharing": {"mode": "reparameterize"}},
-    build="swe_tf.methods.reparameterize:build",
-    ignores=frozenset({"tau"}),
-  ),
-  Method(
-    name="stem_branch",
-    task={"sharing": {"mode": "stem_branch"}},
-    build="swe_tf.methods.stem_branch:build",
-    ignores=frozenset({"tau"}),
-  ),
-  Method(
-    name="net2net",
-    task=_NO_SHARING | {"growth": {"method": "net2net"}},
-    build="swe_tf.methods.net2net:build",
-    ignores=_IGNORES_ALL,
-    matches=_grown("net2net"),
-    phases=_growth_phases(method_lib.halve_width),
-    fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
-  ),
-  Method(
-    name="stacking",
-    task=_NO_SHARING | {"growth": {"method": "stacking"}},
-    build="swe_tf.methods.stacking:build",
-    ignores=_IGNORES_ALL,
-    matches=_grown("stacking"),
-    phases=_growth_phases(method_lib.halve_depth),
-    fractions=(0.125, 0.3),  # Gong et al. 2019: 50k and 120k of 400k steps.
-  ),
-):
-  register(_method)
-
-for _rule in (
-  Rule(name=FIXED, make="swe_tf.methods.rules:make_fixed", fixes_tau=True),
-  Rule(name=STAGED, make="swe_tf.methods.rules:make_staged", fixes_tau=True),
-  Rule(name="adaptive", make="swe_tf.methods.rules:make_adaptive"),
-  Rule(name="split", make="swe_tf.methods.rules:make_split"),
-):
-  register_rule(_rule)
+  method = chosen(resolved)
+  special = method.special_case(resolved)
+  return methods()[special] if special else method

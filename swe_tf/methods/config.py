@@ -1,9 +1,12 @@
-"""`task.sharing`: how block weights are shared."""
+"""`task.sharing` and `task.growth`: the one form in which a method is chosen.
+
+`catalog.Resolved` turns the fractions of a config into steps.
+"""
 
 import dataclasses
 
 from official.modeling.hyperparams import base_config
-from swe_tf.methods import catalog
+from swe_tf import fields
 from swe_tf.sharing import untie_step as untie_step_lib
 
 
@@ -84,11 +87,11 @@ class SharingConfig(base_config.Config):
       in automatically.
   """
 
-  mode: str = catalog.SWE
+  mode: str = "swe"
   unit_size: int = 1
   untie_fraction: float = untie_step_lib.PAPERS_FRACTION
   untie_step: int | None = None
-  rule: str = catalog.FIXED
+  rule: str = "fixed"
   stages: list[StageConfig] = dataclasses.field(default_factory=list)
   check_interval: int = 1000
   rho: float = 0.5
@@ -103,3 +106,39 @@ class SharingConfig(base_config.Config):
   untied_as: str = "copies"
   recipe: str = ""
   bindings: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class GrowthConfig(base_config.Config):
+  """How the model grows while it is trained.
+
+  Attributes:
+    method: `none`; `net2net` trains a model of half the width and then doubles
+      it; `stacking` trains a quarter of the layers, then half, then all. Both
+      need `task.sharing.mode=none`.
+    fractions: The fractions of `trainer.train_steps` after which it grows: one
+      for `net2net` (0.1 if unset), two for `stacking` (0.125 and 0.3).
+    noise: For `net2net`, the standard deviation of the normal noise that is
+      added to widened weights so that the copies of a unit diverge, relative to
+      that of each weight. 0 adds none; then only dropout separates the copies.
+  """
+
+  method: str = "none"
+  fractions: list[float] | None = None
+  noise: float = 0.01
+
+
+# What `fields.check` holds an experiment against. `check_interval`, `rho` and
+# `patience` matter to some rules only, which check them.
+LIMITS = {
+  "task.sharing.share": fields.Limit(choices=("all", "kernels")),
+  "task.sharing.own_layers": fields.Limit(least=0),
+  "task.sharing.shared_learning_rate_scale": fields.Limit(above=0),
+  "task.sharing.untie_warmup_steps": fields.Limit(least=0),
+  "task.sharing.second_moments": fields.Limit(choices=("copy", "own")),
+  "task.sharing.second_moment_passes": fields.Limit(least=1),
+  "task.sharing.untied_as": fields.Limit(
+    choices=("copies", "noise", "redraw", "identity")
+  ),
+  "task.growth.noise": fields.Limit(least=0),
+}

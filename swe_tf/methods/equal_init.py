@@ -11,6 +11,7 @@ Where it does not help: it is a control. What SWE gains over it comes from
 sharing, not from the initial weights.
 """
 
+from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.training import phases
 
@@ -20,3 +21,13 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   plan = plans.plan_of(ingredients.model, ingredients.config.task.sharing)
   one_phase = phases.OnePhase(plan, begin=plan.tie_weights)
   return phases.Training(ingredients.optimizer, one_phase)
+
+
+catalog.register(
+  catalog.Method(
+    name="equal_init",
+    mode="equal_init",
+    build=build,
+    ignores=frozenset({"tau"}),
+  )
+)

@@ -1,47 +1,28 @@
 """Methods that train a smaller model first and let it grow.
 
 `net2net.py` doubles the width, `stacking.py` the depth. This file has what they
-have in common: the config, and when a model grows. Weights and optimizer slots
-are carried over; the learning rate schedule continues.
+have in common: when a model grows, and what it needs. Weights and optimizer
+slots are carried over; the learning rate schedule continues.
 """
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 
 import tensorflow as tf
-import tf_keras
 
-from official.modeling.hyperparams import base_config
+from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.methods import catalog
+from swe_tf.modeling import registry
+from swe_tf.modeling import sizes
 from swe_tf.sharing import slots
-from swe_tf.training import phases
+from swe_tf.training import phases as phases_lib
 
 _NOT_BEGUN = -1
 
 
-@dataclasses.dataclass
-class GrowthConfig(base_config.Config):
-  """How the model grows while it is trained.
-
-  Attributes:
-    method: `none`; `net2net` trains a model of half the width and then doubles
-      it; `stacking` trains a quarter of the layers, then half, then all. Both
-      need `task.sharing.mode=none`.
-    fractions: The fractions of `trainer.train_steps` after which it grows: one
-      for `net2net` (0.1 if unset), two for `stacking` (0.125 and 0.3).
-    noise: For `net2net`, the standard deviation of the normal noise that is
-      added to widened weights so that the copies of a unit diverge, relative to
-      that of each weight. 0 adds none; then only dropout separates the copies.
-  """
-
-  method: str = catalog.NONE
-  fractions: list[float] | None = None
-  noise: float = 0.01
-
-
-class GrowthPhases(phases.Phases):
+class GrowthPhases(phases_lib.Phases):
   """A phase for each size; in the last one the model is the task's own.
 
   Attributes:
@@ -74,16 +55,6 @@ class GrowthPhases(phases.Phases):
       aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
       name="growth_stage",
     )
-
-  @property
-  @abc.abstractmethod
-  def name(self) -> str:
-    """See base class."""
-
-  @property
-  @abc.abstractmethod
-  def model(self) -> tf_keras.Model | None:
-    """See base class."""
 
   @abc.abstractmethod
   def grow(self, stage: int) -> str:
@@ -126,3 +97,84 @@ class GrowthPhases(phases.Phases):
 
   def logs(self) -> dict[str, float]:
     return {"growth/stage": float(self.stage), "growth/size": float(self.size)}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Growing:
+  """What tells one method whose model grows from another.
+
+  Attributes:
+    name: `task.growth.method`.
+    shrink: Returns the size of the model before it has grown that often.
+    fractions: The default of `task.growth.fractions`.
+    check_size: Raises unless a BERT with these parameters can grow.
+  """
+
+  name: str
+  shrink: Callable[[sizes.Size, int], sizes.Size]
+  fractions: tuple[float, ...]
+  check_size: Callable[[registry.Params], None]
+
+  def method(self, build: Callable[..., phases_lib.Training]) -> catalog.Method:
+    """Returns the record of the method; see `catalog.Method.build`."""
+    return catalog.Method(
+      name=self.name,
+      growth=self.name,
+      build=build,
+      ignores=frozenset({"tau", "units"}),
+      phases=self.phases,
+      check=self.check,
+    )
+
+  def steps(self, resolved: catalog.Resolved) -> list[int]:
+    """Returns the updates after which the model grows."""
+    fractions = resolved.growth.fractions or self.fractions
+    return [round(fraction * resolved.train_steps) for fraction in fractions]
+
+  def phases(
+    self, resolved: catalog.Resolved, size: sizes.Size
+  ) -> list[catalog.Phase]:
+    """Returns a phase for each size, for the cost model."""
+    ends, found, begin = self.steps(resolved), [], 0
+    for stage, end in enumerate([*ends, resolved.train_steps]):
+      small = self.shrink(size, len(ends) - stage)
+      name = f"{small.num_layers}x{small.hidden_size}"
+      found.append(catalog.Phase(name, end - begin, small, small.num_layers))
+      begin = end
+    return [phase for phase in found if phase.steps]
+
+  def check(
+    self, config: cfg.ExperimentConfig, resolved: catalog.Resolved
+  ) -> None:
+    """Raises unless the model of an experiment can grow as configured."""
+    mode = resolved.sharing.mode
+    if mode != catalog.NONE:
+      raise errors.UsageError(
+        f"task.growth.method is {self.name!r} and task.sharing.mode is "
+        f"{mode!r}: a model that grows shares no weights. Set "
+        "task.sharing.mode=none, or task.growth.method=none."
+      )
+    fractions = list(resolved.growth.fractions or self.fractions)
+    given, count = f"task.growth.fractions ({fractions})", len(self.fractions)
+    if len(fractions) != count:
+      raise errors.UsageError(
+        f"{given} must be {count} for {self.name!r}, one for each time the "
+        "model grows."
+      )
+    if not all(0.0 <= fraction <= 1.0 for fraction in fractions):
+      raise errors.UsageError(f"{given} must be between 0.0 and 1.0.")
+    if sorted(fractions) != fractions:
+      raise errors.UsageError(f"{given} must be in ascending order.")
+    if config.trainer.optimizer_config.ema is not None:
+      raise errors.UsageError(
+        f"task.growth.method is {self.name!r}, but "
+        "trainer.optimizer_config.ema is set: models of different sizes cannot "
+        "be averaged. Unset one of them."
+      )
+    encoder = registry.encoder_of(config.task.as_dict())
+    if encoder is None or not encoder.is_bert:
+      raise errors.UsageError(
+        f"task.growth.method={self.name} is for BERT, but the encoder is "
+        "another one. Set task.model.encoder.type to 'any' or 'bert'."
+      )
+    self.check_size(encoder.params)

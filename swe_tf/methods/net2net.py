@@ -26,10 +26,9 @@ import tf_keras
 from official.nlp.configs import bert
 from swe_tf import errors
 from swe_tf.methods import catalog
-from swe_tf.methods import choose
 from swe_tf.methods import growth
-from swe_tf.methods import method as method_lib
 from swe_tf.modeling import registry
+from swe_tf.modeling import sizes
 from swe_tf.sharing import plan
 from swe_tf.sharing import slots
 from swe_tf.training import phases
@@ -37,12 +36,37 @@ from swe_tf.training import phases
 # Each slot scales with this power of the gradient. Any other slot of an
 # optimizer starts from scratch, as for a new variable.
 _POWERS = {"m": 1, "momentum": 1, "v": 2, "vhat": 2}
+# What is halved, beside the embedding.
+_WIDTHS = ("hidden_size", "num_attention_heads", "intermediate_size")
+
+
+def _narrow(size: sizes.Size, times: int) -> sizes.Size:
+  halves = {name: getattr(size, name) // 2**times for name in _WIDTHS}
+  return dataclasses.replace(size, **halves)
+
+
+def _check_size(params: registry.Params) -> None:
+  for name in (*_WIDTHS, "embedding_size"):
+    value = params.get(name) or 0
+    if value % 2:
+      raise errors.UsageError(
+        f"{name} ({value}) must be even for 'net2net': it trains a model of "
+        "half the width first."
+      )
+
+
+_GROWING = growth.Growing(
+  name="net2net",
+  shrink=_narrow,
+  fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
+  check_size=_check_size,
+)
 
 
 def halve_width(config: bert.PretrainerConfig) -> bert.PretrainerConfig:
   """Returns the narrow model's config; classification heads are unchanged."""
   encoder = registry.require_encoder({"model": config.as_dict()})
-  half = dataclasses.asdict(method_lib.halve_width(encoder.size, 1))
+  half = dataclasses.asdict(_narrow(encoder.size, 1))
   if encoder.params["embedding_size"]:
     half["embedding_size"] = encoder.params["embedding_size"] // 2
   return config.replace(**encoder.overrides(**half)["model"])
@@ -113,7 +137,7 @@ def widen(
     narrow: A `BertPretrainerV2`.
     wide: Another with twice the width.
     optimizer: The legacy optimizer that trained `narrow` and will train `wide`.
-    noise: See `growth.GrowthConfig`.
+    noise: See `config.GrowthConfig`.
     seed: Seeds the noise.
   """
   head = {plan.variable_key(v) for v in wide.masked_lm.layer_norm.variables}
@@ -156,7 +180,7 @@ class WideningPhases(growth.GrowthPhases):
       narrow: Another with half the width.
       optimizer: See the base class.
       steps: See the base class.
-      noise: See `growth.GrowthConfig`.
+      noise: See `config.GrowthConfig`.
       seed: Seeds the noise.
     """
     widths = [
@@ -211,8 +235,11 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     ingredients.model,
     task.build_model(halve_width(task.task_config.model)),
     optimizer,
-    catalog.growth_steps(choose.choice_of(ingredients.config)),
+    _GROWING.steps(catalog.resolve(ingredients.config)),
     noise=task.task_config.growth.noise,
     seed=task.task_config.seed,
   )
   return phases.Training(optimizer, widening)
+
+
+catalog.register(_GROWING.method(build))

@@ -44,22 +44,23 @@ RECIPES: dict[str, Callable[[int], Fields]] = {
 }
 
 
-def fields_of(recipe: str, num_layers: int | None) -> Fields:
-  """Returns the fields that a recipe sets; none if there is no recipe.
+def apply(sharing: Any, num_layers: int | None) -> None:
+  """Sets the fields of `sharing.recipe`, if there is one, in place.
 
   Args:
-    recipe: Its name; may be empty.
+    sharing: `task.sharing`, a `SharingConfig`.
     num_layers: The number of layers in the model; None if unknown.
 
   Raises:
-    UsageError: If there is no such recipe, or it does not fit the model.
+    UsageError: If there is no such recipe, it does not fit the model, or a
+      field was set to another value.
   """
+  recipe = sharing.recipe
   if not recipe:
-    return {}
+    return
   if recipe not in RECIPES:
     raise errors.UsageError(
-      f"task.sharing.recipe ({recipe!r}) must be one of "
-      f"{', '.join(RECIPES)}; "
+      f"task.sharing.recipe ({recipe!r}) must be one of {', '.join(RECIPES)}; "
       + errors.nearest(recipe, RECIPES, "see docs/methods.md.")
     )
   if num_layers is None:
@@ -67,27 +68,16 @@ def fields_of(recipe: str, num_layers: int | None) -> Fields:
       f"task.sharing.recipe={recipe}: the number of layers is not known; "
       "register its family in swe_tf.modeling.registry."
     )
-  return RECIPES[recipe](num_layers)
-
-
-def apply(sharing: Any, num_layers: int | None) -> None:
-  """Sets the fields of `sharing.recipe`; changes `sharing` in place.
-
-  Args:
-    sharing: `task.sharing`, a `SharingConfig`.
-    num_layers: The number of layers in the model; None if unknown.
-
-  Raises:
-    UsageError: If there is no such recipe, or a field was set to another value.
-  """
-  fields = fields_of(sharing.recipe, num_layers)
+  fields = RECIPES[recipe](num_layers)
   plain, made = type(sharing)(), type(sharing)()
   made.override(fields)
   for name in fields:
-    now, value = (each.as_dict()[name] for each in (sharing, made))
-    if now not in (plain.as_dict()[name], value):
+    now, value, default = (
+      each.as_dict()[name] for each in (sharing, made, plain)
+    )
+    if now not in (default, value):
       raise errors.UsageError(
-        f"task.sharing.recipe={sharing.recipe} sets {name} to {value}, but it "
-        f"was set to {now}; set only one of them."
+        f"task.sharing.recipe={recipe} sets {name} to {value}, but it was set "
+        f"to {now}; set only one of them."
       )
   sharing.override(fields)

@@ -13,6 +13,7 @@ are between the baseline's and SWE's, and its MLM accuracy is below both. See
 `stem_branch.py` for the parameterization that it stands for.
 """
 
+from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.sharing import gradients
 from swe_tf.sharing import plan as plan_lib
@@ -41,3 +42,18 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   plan = plans.plan_of(ingredients.model, ingredients.config.task.sharing)
   optimizer = ReparameterizedOptimizer(ingredients.optimizer, plan)
   return phases.Training(optimizer, phases.OnePhase(plan))
+
+
+def _special_case(resolved: catalog.Resolved) -> str | None:
+  return catalog.BASELINE if resolved.is_never_shared else None
+
+
+catalog.register(
+  catalog.Method(
+    name="reparameterize",
+    mode="reparameterize",
+    build=build,
+    ignores=frozenset({"tau"}),
+    special_case=_special_case,
+  )
+)

@@ -1,65 +1,77 @@
-"""Makes untie rules from `task.sharing`: the `make` of the catalog's rules."""
+"""The untie rules that a config can choose by `task.sharing.rule`."""
 
+from swe_tf import errors
 from swe_tf.methods import catalog
-from swe_tf.methods import checks
 from swe_tf.methods import config as config_lib
 from swe_tf.sharing import adaptive
 from swe_tf.sharing import schedule
 from swe_tf.sharing import untie_step as untie_step_lib
 
 
-def make_rule(
-  config: config_lib.SharingConfig, train_steps: int
-) -> schedule.UntieRule:
-  """Returns the rule of a config.
-
-  Args:
-    config: `task.sharing`.
-    train_steps: `trainer.train_steps`.
-
-  Raises:
-    UsageError: If the config is wrong.
-  """
-  checks.check_rule(config.as_dict())
-  return catalog.load(catalog.rules()[config.rule].make)(config, train_steps)
-
-
-def make_fixed(
-  config: config_lib.SharingConfig, train_steps: int
-) -> schedule.UntieRule:
-  """Makes the paper's rule."""
-  return schedule.UntieAtStep(tau_of(config, train_steps))
-
-
-def make_staged(
-  config: config_lib.SharingConfig, train_steps: int
-) -> schedule.UntieRule:
-  """Makes the rule that goes through larger and larger units."""
-  stages = checks.stages_of(config.as_dict(), train_steps)
-  return schedule.UntieInStages(tau_of(config, train_steps), stages)
-
-
-def make_adaptive(
-  config: config_lib.SharingConfig, train_steps: int, split: bool = False
-) -> schedule.UntieRule:
-  """Makes the rule that watches the gradients and unties all at once."""
-  del train_steps
-  return adaptive.UntieByCorrelation(
-    config.check_interval, config.rho, config.patience, split=split
-  )
-
-
-def make_split(
-  config: config_lib.SharingConfig, train_steps: int
-) -> schedule.UntieRule:
-  """Makes the rule that unties where neighbours disagree."""
-  return make_adaptive(config, train_steps, split=True)
-
-
 def tau_of(config: config_lib.SharingConfig, train_steps: int) -> int:
-  """Returns the tau of a config, for a rule that fixes it."""
+  """Returns the tau of `task.sharing`, for a rule that fixes it."""
   return untie_step_lib.resolve_untie_step(
     train_steps,
     untie_step=config.untie_step,
     untie_fraction=config.untie_fraction,
   )
+
+
+def make_rule(resolved: catalog.Resolved) -> schedule.UntieRule:
+  """Returns the rule of a config; raises `UsageError` if it has none."""
+  name, known = resolved.sharing.rule, catalog.rules()
+  if name not in known:
+    raise errors.UsageError(
+      f"task.sharing.rule ({name!r}) must be one of {', '.join(known)}; "
+      + errors.nearest(name, known, "see docs/methods.md.")
+    )
+  if resolved.sharing.stages and name != catalog.STAGED:
+    raise errors.UsageError(
+      f"task.sharing.stages is set, but task.sharing.rule is {name!r}, which "
+      f"has none; set it to {catalog.STAGED!r}."
+    )
+  try:
+    return known[name].make(resolved)
+  except errors.UsageError as error:
+    # Gin appends lines of its own to what a configurable raises.
+    raise errors.UsageError(f"{errors.first_line(error)}.") from error
+
+
+def _make_fixed(resolved: catalog.Resolved) -> schedule.UntieRule:
+  return schedule.UntieAtStep(tau_of(resolved.sharing, resolved.train_steps))
+
+
+def _make_staged(resolved: catalog.Resolved) -> schedule.UntieRule:
+  unit_size = resolved.sharing.unit_size
+  for _, larger in resolved.stages:
+    if larger % unit_size:
+      raise errors.UsageError(
+        f"task.sharing.stages has units of {larger} layers, which is not a "
+        f"multiple of task.sharing.unit_size ({unit_size})."
+      )
+  return schedule.UntieInStages(
+    tau_of(resolved.sharing, resolved.train_steps),
+    [(step, larger // unit_size) for step, larger in resolved.stages],
+  )
+
+
+def _make_adaptive(
+  resolved: catalog.Resolved, split: bool = False
+) -> schedule.UntieRule:
+  sharing = resolved.sharing
+  return adaptive.UntieByCorrelation(
+    sharing.check_interval, sharing.rho, sharing.patience, split=split
+  )
+
+
+def _make_split(resolved: catalog.Resolved) -> schedule.UntieRule:
+  return _make_adaptive(resolved, split=True)
+
+
+for _rule in (
+  catalog.Rule(name=catalog.FIXED, make=_make_fixed, fixes_tau=True),
+  catalog.Rule(name=catalog.STAGED, make=_make_staged, fixes_tau=True),
+  catalog.Rule(name="adaptive", make=_make_adaptive),
+  catalog.Rule(name="split", make=_make_split),
+):
+  catalog.register_rule(_rule)

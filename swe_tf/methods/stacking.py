@@ -15,15 +15,39 @@ layers must be divisible by 4.
 """
 
 from collections.abc import Sequence
+import dataclasses
 
 import tf_keras
 
+from swe_tf import errors
 from swe_tf.methods import catalog
-from swe_tf.methods import choose
 from swe_tf.methods import growth
 from swe_tf.methods import views
+from swe_tf.modeling import registry
+from swe_tf.modeling import sizes
 from swe_tf.sharing import slots
 from swe_tf.training import phases
+
+
+def _shallow(size: sizes.Size, times: int) -> sizes.Size:
+  return dataclasses.replace(size, num_layers=size.num_layers // 2**times)
+
+
+def _check_size(params: registry.Params) -> None:
+  num_layers = params.get("num_layers") or 0
+  if num_layers % 4:
+    raise errors.UsageError(
+      f"num_layers ({num_layers}) must be divisible by 4 for 'stacking': it "
+      "trains a quarter of them first."
+    )
+
+
+_GROWING = growth.Growing(
+  name="stacking",
+  shrink=_shallow,
+  fractions=(0.125, 0.3),  # Gong et al. 2019: 50k and 120k of 400k steps.
+  check_size=_check_size,
+)
 
 
 def stack_blocks(
@@ -87,7 +111,10 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   stacking = StackingPhases(
     ingredients.model,
     ingredients.optimizer,
-    catalog.growth_steps(choose.choice_of(ingredients.config)),
+    _GROWING.steps(catalog.resolve(ingredients.config)),
     views.encoder_builder(ingredients.task),
   )
   return phases.Training(ingredients.optimizer, stacking)
+
+
+catalog.register(_GROWING.method(build))

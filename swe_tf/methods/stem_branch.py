@@ -21,6 +21,7 @@ import math
 
 import tensorflow as tf
 
+from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.sharing import gradients
 from swe_tf.sharing import plan as plan_lib
@@ -134,3 +135,13 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   plan = plans.plan_of(ingredients.model, ingredients.config.task.sharing)
   optimizer = StemBranchOptimizer(ingredients.optimizer, plan)
   return phases.Training(optimizer, phases.OnePhase(plan, optimizer.begin))
+
+
+catalog.register(
+  catalog.Method(
+    name="stem_branch",
+    mode="stem_branch",
+    build=build,
+    ignores=frozenset({"tau"}),
+  )
+)

@@ -11,7 +11,7 @@ Imports no TensorFlow until an encoder is built.
 import abc
 from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 from swe_tf import errors
 from swe_tf.modeling import sizes
@@ -30,82 +30,69 @@ SIZES = (
 )
 
 
-class Family(abc.ABC):
-  """A kind of encoder."""
+@dataclasses.dataclass(frozen=True)
+class Encoder(abc.ABC):
+  """The encoder of a task. A subclass of it is a family.
 
+  Attributes:
+    task: The config of the task, as nested tables.
+    params: The encoder's own part of it.
+    is_bert: Whether shallow and narrow models can be built from its parts.
+  """
+
+  task: Params
+  params: Params
+  is_bert: ClassVar[bool] = False
+
+  @staticmethod
   @abc.abstractmethod
-  def find(self, task: Params) -> Params | None:
+  def find(task: Params) -> Params | None:
     """Returns the encoder's parameters in `task`; None for another family."""
 
+  @staticmethod
   @abc.abstractmethod
-  def size(self, params: Params) -> sizes.Size:
-    """Returns the size of the encoder."""
-
-  @abc.abstractmethod
-  def overrides(self, task: Params, fields: Params) -> Params:
-    """Returns the overrides of `task` that set `fields` of the encoder."""
-
-  @abc.abstractmethod
-  def blocks(self, model) -> Sequence[Any]:
+  def blocks(model) -> Sequence[Any]:
     """Returns the repeated blocks of a built model, first to last."""
 
-  def config(self, task: Params) -> Any:
-    """Returns the encoder's config as Model Garden's tasks take it."""
+  @property
+  @abc.abstractmethod
+  def size(self) -> sizes.Size:
+    """The size of the encoder."""
+
+  @abc.abstractmethod
+  def overrides(self, **fields) -> Params:
+    """Returns the overrides of `task` that set `fields` of the encoder."""
+
+  @property
+  def num_layers(self) -> int | None:
+    """The number of blocks, if it is known."""
+    return self.params.get("num_layers")
+
+  @property
+  def vocab_size(self) -> int | None:
+    """The number of tokens, for an encoder that has a vocabulary."""
+    return self.params.get("vocab_size")
+
+  @property
+  def positions(self) -> int | None:
+    """The longest sequence, for an encoder that has a limit."""
+    return self.params.get("max_position_embeddings")
+
+  @property
+  def config(self) -> Any:
+    """The encoder's config as Model Garden's tasks take it."""
     raise errors.UsageError(
       f"{type(self).__name__} encoders can be trained, but not built from a "
-      "saved config: their family has no `config` method."
+      "saved config: their family has no `config`."
     )
 
-  def build(self, task: Params) -> Any:
+  def build(self) -> Any:
     """Returns the encoder with its variables."""
     from official.nlp.configs import encoders
 
-    network = encoders.build_encoder(self.config(task))
+    network = encoders.build_encoder(self.config)
     network(network.inputs)
     return network
-
-  def num_layers(self, params: Params) -> int | None:
-    """Returns the number of blocks, if it is known."""
-    return params.get("num_layers")
-
-  def vocab_size(self, params: Params) -> int | None:
-    """Returns the number of tokens, for an encoder that has a vocabulary."""
-    return params.get("vocab_size")
-
-  def positions(self, params: Params) -> int | None:
-    """Returns the longest sequence, for an encoder that has a limit."""
-    return params.get("max_position_embeddings")
-
-
-class ModelGarden(Family):
-  """Any encoder at `task.model.encoder`."""
-
-  @staticmethod
-  def kind(task: Params) -> str | None:
-    """Returns `task.model.encoder.type`, if there is one."""
-    return _encoder_table(task).get("type")
-
-  def find(self, task: Params) -> Params | None:
-    kind = self.kind(task)
-    return None if kind is None else _encoder_table(task).get(kind) or {}
-
-  def size(self, params: Params) -> sizes.Size:
-    fields = dataclasses.fields(sizes.Size)
-    return sizes.Size(**{field.name: params[field.name] for field in fields})
-
-  def overrides(self, task: Params, fields: Params) -> Params:
-    kind = self.kind(task)
-    return {"model": {"encoder": {"type": kind, kind: dict(fields)}}}
-
-  def blocks(self, model) -> Sequence[Any]:
-    encoder = getattr(model, "encoder_network", model)
-    return list(getattr(encoder, "transformer_layers", ()))
-
-  def config(self, task: Params) -> Any:
-    raise errors.UsageError(
-      f"the encoder has type {self.kind(task)!r}, but only BERT "
-      f"({', '.join(Bert.KINDS)}) can be built from a saved config."
-    )
 
 
 def _encoder_table(task: Params) -> Params:
@@ -115,91 +102,84 @@ def _encoder_table(task: Params) -> Params:
   return found if isinstance(found, Mapping) else {}
 
 
+class ModelGarden(Encoder):
+  """Any encoder at `task.model.encoder`."""
+
+  @staticmethod
+  def find(task: Params) -> Params | None:
+    table = _encoder_table(task)
+    kind = table.get("type")
+    return None if kind is None else table.get(kind) or {}
+
+  @staticmethod
+  def blocks(model) -> Sequence[Any]:
+    encoder = getattr(model, "encoder_network", model)
+    return list(getattr(encoder, "transformer_layers", ()))
+
+  @property
+  def kind(self) -> str:
+    """`task.model.encoder.type`."""
+    return _encoder_table(self.task)["type"]
+
+  @property
+  def size(self) -> sizes.Size:
+    fields = dataclasses.fields(sizes.Size)
+    return sizes.Size(**{f.name: self.params[f.name] for f in fields})
+
+  def overrides(self, **fields) -> Params:
+    return {"model": {"encoder": {"type": self.kind, self.kind: fields}}}
+
+  @property
+  def config(self) -> Any:
+    raise errors.UsageError(
+      f"the encoder has type {self.kind!r}, but only BERT "
+      f"({', '.join(Bert.KINDS)}) can be built from a saved config."
+    )
+
+
 class Bert(ModelGarden):
   """BERT: Model Garden's own, and that of `swe_tf.modeling.encoder`."""
 
   KINDS = ("bert", "bert_v2", "any")
+  is_bert = True
 
-  def find(self, task: Params) -> Params | None:
-    return super().find(task) if self.kind(task) in self.KINDS else None
+  @staticmethod
+  def find(task: Params) -> Params | None:
+    is_bert = _encoder_table(task).get("type") in Bert.KINDS
+    return ModelGarden.find(task) if is_bert else None
 
-  def vocab_size(self, params: Params) -> int:
-    return params.get("vocab_size", 30522)  # Model Garden's default.
+  @property
+  def vocab_size(self) -> int:
+    return self.params.get("vocab_size", 30522)  # Model Garden's default.
 
-  def positions(self, params: Params) -> int:
-    return params.get("max_position_embeddings", 512)
+  @property
+  def positions(self) -> int:
+    return self.params.get("max_position_embeddings", 512)
 
-  def config(self, task: Params) -> Any:
+  @property
+  def config(self) -> Any:
     from swe_tf.modeling import encoder as encoder_lib
 
-    kind, params = self.kind(task), self.find(task)
-    if kind is None or params is None:
-      return super().config(task)
-    return encoder_lib.make_config(kind, params)
+    return encoder_lib.make_config(self.kind, self.params)
 
-  def build(self, task: Params) -> Any:
-    if self.kind(task) == "bert":
+  def build(self) -> Any:
+    if self.kind == "bert":
       # The second version reads checkpoints of the first.
-      task = bert(self.find(task) or {}, "bert_v2").task
-    return super().build(task)
+      return bert(self.params, "bert_v2").build()
+    return super().build()
 
 
-_BERT = Bert()
-_FAMILIES: list[Family] = [_BERT, ModelGarden()]
+_FAMILIES: list[type[Encoder]] = [Bert, ModelGarden]
 
 
-def register(family: Family) -> None:
+def register(family: type[Encoder]) -> None:
   """Registers a family; it takes precedence over earlier ones."""
   _FAMILIES.insert(0, family)
 
 
-def unregister(family: Family) -> None:
+def unregister(family: type[Encoder]) -> None:
   """Forgets a family."""
   _FAMILIES.remove(family)
-
-
-@dataclasses.dataclass(frozen=True)
-class Encoder:
-  """The encoder of a task.
-
-  Attributes:
-    family: The family that it belongs to.
-    task: The config of the task, as nested tables.
-    params: The encoder's own part of it.
-  """
-
-  family: Family
-  task: Params
-  params: Params
-
-  @property
-  def num_layers(self) -> int | None:
-    return self.family.num_layers(self.params)
-
-  @property
-  def size(self) -> sizes.Size:
-    return self.family.size(self.params)
-
-  @property
-  def vocab_size(self) -> int | None:
-    return self.family.vocab_size(self.params)
-
-  @property
-  def positions(self) -> int | None:
-    return self.family.positions(self.params)
-
-  @property
-  def config(self) -> Any:
-    """The encoder's config as Model Garden's tasks take it."""
-    return self.family.config(self.task)
-
-  def overrides(self, **fields) -> Params:
-    """Returns the overrides of `task` that set `fields` of the encoder."""
-    return self.family.overrides(self.task, fields)
-
-  def build(self) -> Any:
-    """Returns the encoder with its variables."""
-    return self.family.build(self.task)
 
 
 def bert(params: Params, kind: str = "any") -> Encoder:
@@ -210,7 +190,7 @@ def bert(params: Params, kind: str = "any") -> Encoder:
     kind: `any` is Pre-LN with the final layer norm, `bert` is Model Garden's.
   """
   encoder = {"type": kind, kind: dict(params)}
-  return Encoder(_BERT, {"model": {"encoder": encoder}}, params)
+  return Bert({"model": {"encoder": encoder}}, params)
 
 
 def encoder_of(task: Params) -> Encoder | None:
@@ -223,7 +203,7 @@ def encoder_of(task: Params) -> Encoder | None:
   for family in _FAMILIES:
     params = family.find(task)
     if params is not None:
-      return Encoder(family, task, params)
+      return family(task, params)
   return None
 
 
@@ -233,7 +213,7 @@ def require_encoder(task: Params) -> Encoder:
   if encoder is None:
     raise errors.UsageError(
       "no family in swe_tf.modeling.registry matches the task's encoder; "
-      "register yours there, with --plugins=MODULE."
+      "register yours there, in a plug-in."
     )
   return encoder
 

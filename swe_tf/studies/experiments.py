@@ -38,7 +38,7 @@ def make_config(
     UsageError: If the experiment is not valid.
   """
   try:
-    config = exp_factory.get_exp_config(study.experiment)
+    config = parsing.base_experiment(study.experiment)
     if not isinstance(config, experiment_lib.SharingExperimentConfig):
       raise errors.UsageError(
         f"experiment {study.experiment} does not share weights; use "

@@ -25,7 +25,6 @@ from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import growth
 from swe_tf.methods import recipes
 from swe_tf.methods import rules
 from swe_tf.modeling import registry as encoders
@@ -166,7 +165,7 @@ def _arms(
     SWE: swe,
   }
   encoder = encoders.encoder_of(config.task.as_dict())
-  if encoder is not None and isinstance(encoder.family, encoders.Bert):
+  if encoder is not None and encoder.is_bert:
     fields = recipes.RECIPES[RECIPE](encoder.num_layers or 1)
     arms[RECIPE] = {"mode": catalog.SWE, **fields}
   planned = _planned(config, pilot_steps)
@@ -229,7 +228,7 @@ def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
   overrides = config.as_dict()
   overrides["task"]["sharing"] = config_lib.SharingConfig().as_dict()
   if "growth" in overrides["task"]:
-    overrides["task"]["growth"] = growth.GrowthConfig().as_dict()
+    overrides["task"]["growth"] = config_lib.GrowthConfig().as_dict()
   loop = steps // _VALIDATIONS
   trainer = overrides["trainer"]
   trainer |= {

@@ -66,7 +66,7 @@ def check_vocabulary(
         f"{place}: the data has another vocabulary ("
         f"{data.meta['vocab_size']:,} tokens) than the encoder of "
         f"{source.checkpoint} ({len(vocabulary):,} tokens); prepare the data "
-        f"with --vocab={source.vocab_file}."
+        f"with the vocabulary {source.vocab_file}."
       )
   check_fits_data(source.encoder, data, exact_vocab=not source.vocab_file)
 
@@ -96,8 +96,8 @@ def check_fits_data(
   if positions and length > positions:
     raise errors.UsageError(
       f"{place}: max_seq_length is {length}, but the encoder has only "
-      f"{positions} positions; prepare the data with "
-      f"--max_seq_length={positions} or less."
+      f"{positions} positions; prepare the data with a max_seq_length of "
+      f"{positions} or less."
     )
 
 

@@ -13,6 +13,7 @@ import os
 import tensorflow as tf
 import tf_keras
 
+from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.nlp.data import data_loader_factory
 from official.nlp.tasks import question_answering
@@ -30,14 +31,15 @@ from swe_tf.training import resume
 
 
 @dataclasses.dataclass
-class GlueConfig(sentence_prediction.SentencePredictionConfig):
-  """Model Garden's config, filled in from prepared data and a checkpoint.
+class FineTuningConfig(cfg.TaskConfig):
+  """What is added to Model Garden's configs; mix it in before one of them.
 
   Attributes:
-    data_dir: The output directory of `swe prepare glue`.
-    eval_split: The split to evaluate on; the first dev split if empty.
+    data_dir: The output directory of `swe prepare glue` or `swe prepare squad`;
+      lengths, classes and files follow from it.
     epochs: The number of passes over the training data.
     max_train_examples: How many records to train on, the first ones; 0 for all.
+      For SQuAD these are windows, not questions.
     seed: Seeds the heads and dropout; `train_data.seed` seeds the order of the
       data.
     micro_batches: The number of parts into which each replica's batch is cut,
@@ -47,7 +49,6 @@ class GlueConfig(sentence_prediction.SentencePredictionConfig):
   """
 
   data_dir: str = ""
-  eval_split: str = ""
   epochs: float = 3.0
   max_train_examples: int = 0
   seed: int = 0
@@ -56,24 +57,21 @@ class GlueConfig(sentence_prediction.SentencePredictionConfig):
 
 
 @dataclasses.dataclass
-class SquadConfig(question_answering.QuestionAnsweringConfig):
-  """Model Garden's config, filled in from prepared data and a checkpoint.
+class GlueConfig(
+  FineTuningConfig, sentence_prediction.SentencePredictionConfig
+):
+  """Sentences and sentence pairs.
 
   Attributes:
-    data_dir: The output directory of `swe prepare squad`.
-    epochs: See `GlueConfig`.
-    max_train_examples: Counts windows, not questions.
-    seed: See `GlueConfig`.
-    micro_batches: See `GlueConfig`.
-    skip_bad_shards: See `GlueConfig`.
+    eval_split: The split to evaluate on; the first dev split if empty.
   """
 
-  data_dir: str = ""
-  epochs: float = 3.0
-  max_train_examples: int = 0
-  seed: int = 0
-  micro_batches: int = 1
-  skip_bad_shards: bool = False
+  eval_split: str = ""
+
+
+@dataclasses.dataclass
+class SquadConfig(FineTuningConfig, question_answering.QuestionAnsweringConfig):
+  """Questions about paragraphs."""
 
 
 class FineTuningTask(micro_batched.MicroBatchedTask):

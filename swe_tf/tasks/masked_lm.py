@@ -15,7 +15,6 @@ from swe_tf.data import checks
 from swe_tf.data import loaders
 from swe_tf.data.text import next_token
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import growth as growth_lib
 from swe_tf.modeling import registry
 from swe_tf.tasks import micro_batched
 from swe_tf.tasks import sharing as sharing_lib
@@ -40,8 +39,8 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
   sharing: config_lib.SharingConfig = dataclasses.field(
     default_factory=config_lib.SharingConfig
   )
-  growth: growth_lib.GrowthConfig = dataclasses.field(
-    default_factory=growth_lib.GrowthConfig
+  growth: config_lib.GrowthConfig = dataclasses.field(
+    default_factory=config_lib.GrowthConfig
   )
   seed: int = 0
   micro_batches: int = 1

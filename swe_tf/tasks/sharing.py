@@ -50,7 +50,7 @@ class SharingTask(base_task.Task):
       raise errors.UsageError(
         "task.sharing or task.growth is set, but the trainer does not support "
         "it, so nothing would be shared or grow. Run `python -m swe_tf.train`, "
-        "or give the stock driver --gin_file=gin/swe.gin."
+        "or give the stock driver the gin file gin/swe.gin."
       )
 
   @classmethod

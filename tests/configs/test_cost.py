@@ -10,7 +10,6 @@ from official.core import task_factory
 from swe_tf import errors
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
-from swe_tf.methods import method as method_lib
 from swe_tf.modeling import sizes
 from tests import tiny
 
@@ -118,17 +117,19 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
 def fixture_halves():
   """A method from outside: half of the layers to the middle of the run."""
 
-  def phases(choice, size):
-    half, steps = method_lib.halve_depth(size, 1), choice.train_steps // 2
+  def phases(resolved, size):
+    half, steps = size.num_layers // 2, resolved.train_steps // 2
+    small = dataclasses.replace(size, num_layers=half)
+    rest = resolved.train_steps - steps
     return [
-      catalog.Phase("half", steps, half, own_layers=1),
-      catalog.Phase("whole", choice.train_steps - steps, size, size.num_layers),
+      catalog.Phase("half", steps, small, distinct_layers=1),
+      catalog.Phase("whole", rest, size, size.num_layers),
     ]
 
   method = catalog.Method(
     name="halves",
-    task={"sharing": {"mode": "halves"}},
-    build="unused:build",
+    mode="halves",
+    build=lambda ingredients: None,
     phases=phases,
   )
   catalog.register(method)

@@ -62,16 +62,6 @@ class LearningRateTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(rate(100), _PEAK * 0.95)  # Stock: from step 0.
     self.assertAllClose(rate(1000), _PEAK / 2)
 
-  def test_decay_starts_after_a_warm_up_that_is_set(self):
-    config = config_of(
-      train_steps=1000,
-      optimizer_config={"warmup": {"polynomial": {"warmup_steps": 100}}},
-    )
-    rate = learning_rate_of(config)
-    self.assertEqual(rate(100), np.float32(_PEAK))
-    self.assertAllClose(rate(550), _PEAK / 2)
-    self.assertEqual(rate(1000), 0.0)
-
   def test_a_trial_may_end_within_the_warm_up(self):
     config = config_of(
       train_steps=10,
@@ -121,15 +111,3 @@ class AdamWTest(tf.test.TestCase):
         kind in ("kernel", "embeddings"),
         variable.name,
       )
-
-  def test_defaults_are_bert_large_at_batch_and_length_512(self):
-    task = config_of().task
-    for data in (task.train_data, task.validation_data):
-      self.assertEqual(data.global_batch_size, 512)
-      self.assertEqual(data.seq_length, 512)
-    self.assertEqual(task.sharing.untie_fraction, 0.1)
-    encoder = task.model.encoder.get()
-    self.assertTrue(encoder.norm_first)
-    self.assertEqual(encoder.dropout_rate, 0.1)
-    self.assertEqual(encoder.attention_dropout_rate, 0.1)
-    self.assertEqual(encoder.type_vocab_size, 2)

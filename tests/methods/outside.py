@@ -3,38 +3,38 @@
 swe COMMAND --plugins=tests.methods.outside
 """
 
+import tensorflow as tf
+
 from swe_tf.methods import catalog
+from swe_tf.sharing import schedule
+from swe_tf.sharing import wrapper
+from swe_tf.training import phases
+
+
+class Damped(wrapper.WrappedOptimizer):
+  """Halves every gradient."""
+
+  def transform(self, grads_and_vars):
+    return [
+      (None if g is None else 0.5 * tf.convert_to_tensor(g), v)
+      for g, v in grads_and_vars
+    ]
 
 
 def build(ingredients):
   """Trains with half of every gradient."""
-  import tensorflow as tf
-
-  from swe_tf.sharing import wrapper
-  from swe_tf.training import phases
-
-  class Damped(wrapper.WrappedOptimizer):
-    def transform(self, grads_and_vars):
-      return [
-        (None if g is None else 0.5 * tf.convert_to_tensor(g), v)
-        for g, v in grads_and_vars
-      ]
-
   return phases.Training(Damped(ingredients.optimizer), phases.OnePhase(None))
 
 
-def make_halfway(sharing, train_steps):
+def make_halfway(resolved):
   """Unties in the middle of the run, whatever the config says of tau."""
-  from swe_tf.sharing import schedule
-
-  del sharing
-  return schedule.UntieAtStep(train_steps // 2)
+  return schedule.UntieAtStep(resolved.train_steps // 2)
 
 
 catalog.register(
   catalog.Method(
     name="damped",
-    task={"sharing": {"mode": "damped"}},
+    mode="damped",
     build=build,
     ignores=frozenset({"tau", "units"}),
   )

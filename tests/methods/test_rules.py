@@ -3,9 +3,15 @@
 from absl.testing import parameterized
 
 from swe_tf import errors
+from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
 from swe_tf.methods import rules
 from tests import tiny
+
+
+def _make_rule(sharing):
+  growth = config_lib.GrowthConfig()
+  return rules.make_rule(catalog.make_resolved(sharing, growth, 1000, None))
 
 
 class ConfigTest(parameterized.TestCase):
@@ -14,13 +20,18 @@ class ConfigTest(parameterized.TestCase):
     config = config_lib.SharingConfig(
       rule="staged", unit_size=2, untie_fraction=0.1, stages=[stage]
     )
-    rule = rules.make_rule(config, 1000)
+    rule = _make_rule(config)
     self.assertEqual((rule.untie_step, rule.stages), (100, [(50, 2)]))
     self.assertIsNone(rule.cosine_interval)
     for name, split in (("adaptive", False), ("split", True)):
       config = config_lib.SharingConfig(rule=name, check_interval=7, rho=0.2)
-      rule = rules.make_rule(config, 1000)
+      rule = _make_rule(config)
       self.assertEqual((rule.split, rule.cosine_interval), (split, 7))
+    stage = config_lib.StageConfig(unit_size=3, from_step=1)
+    with self.assertRaisesRegex(errors.UsageError, "not a multiple of"):
+      _make_rule(
+        config_lib.SharingConfig(rule="staged", unit_size=2, stages=[stage])
+      )
 
   @parameterized.parameters(
     (dict(mode="half"), r"mode \('half'\) must be one of equal_init, none"),
@@ -29,14 +40,6 @@ class ConfigTest(parameterized.TestCase):
     (dict(rule="adaptive", rho=1.5), r"rho \(1.5\)"),
     (dict(rule="split", patience=0), r"patience \(0\)"),
     (dict(rule="adaptive", check_interval=0), r"interval \(0\)"),
-    (
-      dict(
-        rule="staged",
-        unit_size=2,
-        stages=[{"unit_size": 3, "from_step": 1}],
-      ),
-      "not a multiple of",
-    ),
   )
   def test_is_refused(self, config, message):
     with self.assertRaisesRegex(errors.UsageError, message):

@@ -8,6 +8,7 @@ from official.modeling.optimization import legacy_adamw
 from official.nlp.configs import encoders
 from swe_tf.methods import catalog
 from swe_tf.methods import stacking
+from swe_tf.modeling import sizes
 from swe_tf.sharing import slots
 from tests.methods import bert
 
@@ -166,12 +167,14 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(phases.logs(), {"growth/stage": 2.0, "growth/size": 4.0})
 
   def test_default_steps(self):
-    def steps(method):
-      task = {"sharing": {"mode": "none"}, "growth": {"method": method}}
-      return catalog.growth_steps(catalog.read(task, 400_000, 24))
+    def steps(name):
+      method = catalog.methods()[name]
+      resolved = catalog.read(method.task, 400_000, 24)
+      phases = method.phases(resolved, sizes.SIZES["large"])
+      return [phase.steps for phase in phases]
 
-    self.assertEqual(steps("stacking"), [50_000, 120_000])
-    self.assertEqual(steps("net2net"), [40_000])
+    self.assertEqual(steps("stacking"), [50_000, 70_000, 280_000])
+    self.assertEqual(steps("net2net"), [40_000, 360_000])
 
 
 if __name__ == "__main__":

@@ -9,22 +9,27 @@ from swe_tf.modeling import sizes
 from swe_tf.sharing import plan as plan_lib
 
 
-class Towers(registry.Family):
+class Towers(registry.Encoder):
   """Residual MLPs, which keep their size at `task.tower`."""
 
-  def find(self, task):
+  @staticmethod
+  def find(task):
     return task.get("tower")
 
-  def num_layers(self, params):
-    return params["depth"]
+  @property
+  def num_layers(self):
+    return self.params["depth"]
 
-  def size(self, params):
-    return sizes.Size(params["depth"], params["width"], 1, params["width"])
+  @property
+  def size(self):
+    width = self.params["width"]
+    return sizes.Size(self.params["depth"], width, 1, width)
 
-  def overrides(self, task, fields):
-    return {"tower": dict(fields)}
+  def overrides(self, **fields):
+    return {"tower": fields}
 
-  def blocks(self, model):
+  @staticmethod
+  def blocks(model):
     return [layer for layer in model.layers if layer.name.startswith("floor")]
 
 
@@ -37,15 +42,15 @@ def _build(depth: int, width: int) -> tf_keras.Model:
 
 @pytest.fixture(name="towers")
 def fixture_towers():
-  family = Towers()
-  registry.register(family)
-  yield family
-  registry.unregister(family)
+  registry.register(Towers)
+  yield
+  registry.unregister(Towers)
 
 
 def test_a_family_of_ones_own(towers):
+  del towers
   encoder = registry.require_encoder({"tower": {"depth": 6, "width": 3}})
-  assert encoder.family is towers
+  assert isinstance(encoder, Towers)
   assert encoder.num_layers == 6
   assert encoder.size == sizes.Size(6, 3, 1, 3)
   assert encoder.vocab_size is None and encoder.positions is None
@@ -66,13 +71,13 @@ def test_bert_is_still_found(towers):
   assert registry.require_encoder(encoder.task) == encoder
   assert encoder.num_layers == 5
   changed = registry.require_encoder(encoder.overrides(num_layers=2))
-  assert (changed.num_layers, changed.family) == (2, encoder.family)
+  assert (changed.num_layers, type(changed)) == (2, type(encoder))
 
 
 @pytest.mark.parametrize("task", [{}, {"model": None}, {"model": {"x": 1}}])
 def test_a_task_whose_encoder_nobody_knows(task):
   assert registry.encoder_of(task) is None
-  with pytest.raises(errors.UsageError, match="--plugins"):
+  with pytest.raises(errors.UsageError, match="plug-in"):
     registry.require_encoder(task)
 
 
@@ -95,6 +100,6 @@ def test_other_encoders_of_model_garden_are_known_but_not_built():
   task = {"model": {"encoder": {"type": "albert", "albert": {"num_layers": 3}}}}
   encoder = registry.require_encoder(task)
   assert encoder.num_layers == 3
-  assert not isinstance(encoder.family, registry.Bert)
+  assert not encoder.is_bert
   with pytest.raises(errors.UsageError, match="'albert', but only BERT"):
     encoder.build()

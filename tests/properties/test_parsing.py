@@ -1,4 +1,4 @@
-"""Overrides, gin and YAML: read as written, or refused in one line."""
+"""Overrides and YAML: read as written, or refused in one line."""
 
 import re
 
@@ -7,13 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 import yaml
 
-from official.modeling import hyperparams
-from official.modeling.hyperparams import params_dict
+from official.core import exp_factory
 from swe_tf import errors
+from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf import yaml_files
-from swe_tf.configs import early
-from swe_tf.configs import gin_text
-from swe_tf.configs import override_text
+from swe_tf.configs import parsing
 
 # They are cheap, and most texts are at fault in the same few ways.
 many = settings(max_examples=200)
@@ -61,40 +59,25 @@ values = (
 )
 
 
-class _Taken(params_dict.ParamsDict):
-  def override(self, override_params, is_strict=True):
-    self.__dict__["taken"] = override_params
-
-
 @many
 @given(st.lists(st.tuples(names, values), min_size=1, max_size=4))
-def test_overrides_are_read_as_model_garden_reads_them(items):
-  text = ",".join(f"{name}={value}" for name, value in items)
-  taken = _Taken()
-  try:
-    hyperparams.override_params_dict(taken, text, is_strict=True)
-    expected = taken.__dict__["taken"]
-  except Exception:  # It has many ways to refuse.
-    expected = None
-  try:
-    found = override_text.parse(text)
-  except errors.UsageError as error:
-    assert "\n" not in str(error)
-    # Model Garden lets a value hide a table, and the other way round.
-    assert expected is None or "so is the table" in str(error)
-  else:
-    assert expected is None or found == expected
+def test_no_override_ends_in_a_stack_trace(items):
+  _refused_in_one_line(",".join(f"{name}={value}" for name, value in items))
 
 
 @many
 @given(st.text(_SIGNS, max_size=20))
 def test_no_text_of_an_override_ends_in_a_stack_trace(text):
+  _refused_in_one_line(text)
+
+
+def _refused_in_one_line(text):
+  config = exp_factory.get_exp_config("swe/bert_pretraining")
   try:
-    found = override_text.parse(text)
+    parsing.apply_overrides(config, text)
   except errors.UsageError as error:
-    assert str(error).startswith("--params_override:")
-  else:
-    assert found is None or isinstance(found, dict)
+    assert str(error).startswith("params_override:")
+    assert "\n" not in str(error)
 
 
 @many
@@ -113,30 +96,6 @@ def test_no_yaml_ends_in_a_stack_trace(text):
 
 
 @given(
-  st.dictionaries(
-    st.sampled_from(["mode", "unit_size", "untie_step", "rho", "stages"]),
-    plain | numbers | st.lists(st.integers(), max_size=3),
-    max_size=4,
-  )
-)
-def test_gin_bindings_become_overrides(bound):
-  text = [f"sharing.{name} = {value!r}" for name, value in bound.items()]
-  found = gin_text.read([], text)
-  assert found.overrides == ({"task": {"sharing": bound}} if bound else {})
-  assert not found.decides_sharing and not found.imports_others
-
-
-@many
-@given(st.text(_SIGNS + "()", max_size=16), st.booleans())
-def test_no_gin_binding_ends_in_a_stack_trace(text, is_value):
-  text = f"sharing.unit_size = {text}" if is_value else text
-  try:
-    gin_text.read([], [text])
-  except errors.UsageError as error:
-    assert str(error)
-
-
-@given(
   st.sampled_from(["trainer.train_steps", "task.seed", "task.sharing.mode"]),
   plain | numbers,
 )
@@ -145,11 +104,13 @@ def test_a_value_of_a_wrong_kind_is_one_line(name, value):
   layers = value
   for part in reversed(name.split(".")):
     layers = {part: layers}
+  config = exp_factory.get_exp_config("swe/bert_pretraining")
   try:
-    found = early.merged("swe/bert_pretraining", [("x", layers)])
+    config.override(layers, is_strict=True)
   except errors.UsageError as error:
     assert name in str(error)
     return
+  found = config.as_dict()
   for part in name.split("."):
     found = found[part]
   # Null leaves a text at what the method is by default.

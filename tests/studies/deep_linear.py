@@ -22,7 +22,6 @@ from official.modeling import optimization
 from official.modeling.hyperparams import base_config
 from swe_tf.configs import experiment
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import growth as growth_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.tasks import sharing as sharing_lib
@@ -56,8 +55,8 @@ class DeepLinearConfig(cfg.TaskConfig):
   sharing: config_lib.SharingConfig = dataclasses.field(
     default_factory=config_lib.SharingConfig
   )
-  growth: growth_lib.GrowthConfig = dataclasses.field(
-    default_factory=growth_lib.GrowthConfig
+  growth: config_lib.GrowthConfig = dataclasses.field(
+    default_factory=config_lib.GrowthConfig
   )
   seed: int = 0
 
@@ -107,24 +106,27 @@ class DeepLinearTask(sharing_lib.SharingTask, _Base):
   """With it."""
 
 
-class Family(registry.Family):
+class DeepLinear(registry.Encoder):
   """Where a deep linear network keeps its layers."""
 
-  def find(self, task):
+  @staticmethod
+  def find(task):
     model = task.get("model") or {}
     return model if model.keys() == {"num_layers"} else None
 
-  def size(self, params):
-    return sizes.Size(params["num_layers"], WIDTH, 1, WIDTH)
-
-  def overrides(self, task, fields):
-    return {"model": dict(fields)}
-
-  def blocks(self, model):
+  @staticmethod
+  def blocks(model):
     return list(getattr(model, "blocks", ()))
 
+  @property
+  def size(self):
+    return sizes.Size(self.params["num_layers"], WIDTH, 1, WIDTH)
 
-registry.register(Family())
+  def overrides(self, **fields):
+    return {"model": fields}
+
+
+registry.register(DeepLinear)
 
 
 @exp_factory.register_config_factory("test/deep_linear")

@@ -7,8 +7,6 @@ of the installed packages. The second run is the same without sharing.
 from typing import Any
 
 from swe_tf import files
-from swe_tf.configs import early
-from swe_tf.configs import override_text
 from swe_tf.data.text import docstrings
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry as encoders
@@ -57,36 +55,42 @@ _BASELINE = {
 
 
 def make_config(
-  corpus: docstrings.CorpusPaths,
+  corpus: docstrings.CorpusPaths | None,
   params_override: str | None,
   is_baseline: bool = False,
 ):
   """Returns the locked experiment config of one of the runs.
 
   Args:
-    corpus: The text.
+    corpus: The text; None to check the overrides before there is one.
     params_override: As for `swe train`; may be empty.
     is_baseline: Whether to share nothing, whatever `params_override` says.
+
+  Raises:
+    UsageError: If the run is impossible with these overrides.
   """
   from official.core import exp_factory
   from swe_tf import registry  # noqa: F401 (registers)
   from swe_tf.configs import parsing
 
-  vocab_size = len(files.read_text(corpus.vocab).splitlines())
-  data = {"vocab_file_path": corpus.vocab, **DATA}
   config = exp_factory.get_exp_config(_EXPERIMENT)
   encoder = encoders.encoder_of(config.task.as_dict())
   assert encoder is not None
-  for overrides in (
+  layers = [
     OVERRIDES,
-    {"task": encoder.overrides(vocab_size=vocab_size, **ENCODER)},
-    {
-      "task": {
-        "train_data": {"input_path": corpus.train, **data},
-        "validation_data": {"input_path": corpus.validation, **data},
-      }
-    },
-  ):
+    {"task": encoder.overrides(**ENCODER)},
+    {"task": {"train_data": DATA, "validation_data": DATA}},
+  ]
+  if corpus is not None:
+    vocab_size = len(files.read_text(corpus.vocab).splitlines())
+    layers.append({"task": encoder.overrides(vocab_size=vocab_size)})
+    for name, path in (
+      ("train_data", corpus.train),
+      ("validation_data", corpus.validation),
+    ):
+      data = {"input_path": path, "vocab_file_path": corpus.vocab}
+      layers.append({"task": {name: data}})
+  for overrides in layers:
     config.override(overrides, is_strict=True)
   config = parsing.apply_overrides(config, params_override)
   if is_baseline:
@@ -97,7 +101,7 @@ def make_config(
 
 
 def check(params_override: str | None) -> dict[str, Any]:
-  """Checks overrides before TensorFlow is imported.
+  """Checks the overrides of both runs before anything is written.
 
   Args:
     params_override: As for `swe train`; may be empty.
@@ -108,14 +112,5 @@ def check(params_override: str | None) -> dict[str, Any]:
   Raises:
     UsageError: If either run is impossible with these overrides.
   """
-  encoder = encoders.bert({}).overrides(**ENCODER)
-  data = {"train_data": DATA, "validation_data": DATA}
-  layers = [
-    ("the demo", OVERRIDES),
-    ("the demo", {"task": {**encoder, **data}}),
-    ("--params_override", override_text.parse(params_override)),
-  ]
-  values = early.check_layers(_EXPERIMENT, layers)
-  early.check_layers(_EXPERIMENT, [*layers, ("the baseline", _BASELINE)])
-  assert values is not None  # The experiment is one of ours.
-  return values
+  make_config(None, params_override, is_baseline=True)
+  return make_config(None, params_override).as_dict()

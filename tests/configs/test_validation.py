@@ -1,24 +1,19 @@
-"""Wrong flags, files and numbers are told without TensorFlow, in one line.
+"""Wrong flags, files and numbers are told in one line by `validate()`."""
 
-`test_fields.py` holds the same calls against the experiments themselves.
-"""
-
-import pathlib
 import re
 import subprocess
 import sys
 
+import gin
 import pytest
-import yaml
 
 from swe_tf import errors
-from swe_tf.configs import early
-from swe_tf.configs import override_text
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.commands import early
+from swe_tf.commands import stock_options
+from swe_tf.configs import parsing
 from swe_tf.modeling import checkpoint_files
-from swe_tf.studies import early as study_early
-from swe_tf.studies import study_file
 
-ROOT = pathlib.Path(__file__).parents[2]
 RECORDS = "swe/bert_pretraining"
 _LR = "trainer.optimizer_config.learning_rate"
 
@@ -75,7 +70,7 @@ BAD = {
   ),
   "task.sharing.stages=[{unit_size: 2}]": "set it to 'staged'.",
   "task.sharing.recipe=few_loop": "did you mean few_loops?",
-  "task.sharing.share=biases": "must be all or kernels.",
+  "task.sharing.share=biases": "must be one of all, kernels",
   "task.growth.method=stackin": "did you mean stacking?",
   "task.growth.method=stacking": "a model that grows shares no weights",
 }
@@ -83,9 +78,9 @@ BAD = {
 BAD_TEXT = {
   "a,b": "'a,b' is not NAME=VALUE",
   "trainer.train_steps": "is not NAME=VALUE",
-  "task.train_data.input_path=a,b": "'b' is not NAME=VALUE",
+  "task.train_data.input_path=a,b": "input_path=a,b' is not NAME=VALUE",
   "{task: [}": "not YAML",
-  "task=1,task.seed=2": "so is the table that it belongs to",
+  "task=1,task.seed=2": "so is a parameter of this table",
 }
 GOOD = [
   "runtime.distribution_strategy=off",
@@ -102,35 +97,51 @@ GOOD = [
 ]
 
 
+def _options(experiment=RECORDS, files=(), override="", gin_files=(), *bound):
+  return stock_options.StockOptions(
+    experiment=experiment,
+    config_file=tuple(files),
+    params_override=override,
+    gin_file=tuple(gin_files),
+    gin_params=bound,
+  )
+
+
+def _parse(*call):
+  options = _options(*call)
+  parsing.parse_gin(options)
+  return parsing.parse_configuration(options)
+
+
+@pytest.fixture(autouse=True)
+def fixture_no_bindings():
+  yield
+  gin.clear_config()
+
+
 @pytest.mark.parametrize("override", [*BAD, *BAD_TEXT])
 def test_a_wrong_override(override):
   with pytest.raises(errors.UsageError) as error:
-    early.read_values(RECORDS, params_override=override)
+    _parse(RECORDS, [], override)
   assert (BAD | BAD_TEXT)[override] in str(error.value)
   assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("override", GOOD)
 def test_a_right_override(override):
-  assert early.read_values(RECORDS, params_override=override)
-
-
-def test_off_is_text_and_a_whole_number_an_integer():
-  values = early.read_values(
-    RECORDS,
-    params_override="runtime.distribution_strategy=off,trainer.train_steps=1e3",
-  )
-  assert values["runtime"]["distribution_strategy"] == "off"
-  assert repr(values["trainer"]["train_steps"]) == "1000"
+  config = _parse(RECORDS, [], override)
+  if "1e3" in override:
+    assert repr(config.trainer.train_steps) == "1000"
+  if "=off" in override:
+    assert config.runtime.distribution_strategy == "off"
 
 
 @pytest.mark.parametrize(
   "content, message",
   [
     ("task: {sharing: [}", "x.yaml:1: not YAML"),
-    ("- task", "x.yaml: parameters are a table"),
-    ("", "x.yaml: parameters are a table"),
-    ("task", "but this is 'task'"),
+    ("- task", "x.yaml: an experiment is a table"),
+    ("", "but it is set to nothing"),
     ("task: {sharing: {unit: 1}}", "x.yaml: task.sharing has no parameter"),
     (b"\xff\xfe", "is not UTF-8"),
   ],
@@ -139,7 +150,7 @@ def test_a_wrong_file(tmp_path, content, message):
   path = tmp_path / "x.yaml"
   path.write_bytes(content if isinstance(content, bytes) else content.encode())
   with pytest.raises(errors.UsageError, match=re.escape(message)):
-    early.read_values(RECORDS, [str(path)])
+    _parse(RECORDS, [str(path)])
 
 
 @pytest.mark.parametrize(
@@ -147,82 +158,67 @@ def test_a_wrong_file(tmp_path, content, message):
   [
     (("swe/bert_pretrainin",), "did you mean swe/bert_pretraining?"),
     (("mine",), "those of this package are swe/bert_pretraining, "),
+    ((RECORDS, [], "", ["absent.gin"]), "absent.gin"),
+    ((RECORDS, [], "", [], "sharing.unit = 2"), "did you mean unit_size?"),
+    ((RECORDS, [], "", [], "sharin.mode = 'swe'"), "'sharin'"),
+    ((RECORDS, [], "", [], "sharing.mode = swe"), "with text in quotes."),
+    ((RECORDS, [], "", [], "sharing.unit_size = 'a'"), "must be an integer."),
+    ((RECORDS, [], "", [], "sharing.unit_size = 7"), "(7) must divide"),
+    ((RECORDS, [], "", [], "UntieAtStep.step = 3"), "'step'"),
     (
-      (RECORDS, ["experiments/models/bse.yaml"]),
-      "mean experiments/models/base",
-    ),
-    ((RECORDS, ["absent.yaml"]), "absent.yaml: there is no such file"),
-    ((RECORDS, [], "", ["gin/sew.gin"]), "did you mean gin/swe.gin?"),
-    ((RECORDS, [], "", [], ["sharing.unit = 2"]), "did you mean unit_size?"),
-    ((RECORDS, [], "", [], ["sharin.mode = 'swe'"]), "did you mean sharing?"),
-    ((RECORDS, [], "", [], ["sharing.mode = swe"]), "with text in quotes."),
-    ((RECORDS, [], "", [], ["sharing.unit_size = 'a'"]), "must be an integer."),
-    ((RECORDS, [], "", [], ["sharing.unit_size = 7"]), "(7) must divide"),
-    (
-      (RECORDS, [], "", [], ["UntieAtStep.step = 3"]),
-      "has no parameter 'step'",
+      (RECORDS, [], "", [], "SharedWeightsTrainer.untie_rul = 1"),
+      "has no parameter 'untie_rul'; did you mean untie_rule?",
     ),
     (
-      (
-        RECORDS,
-        [],
-        "",
-        [],
-        ["SharedWeightsTrainer.untie_rule = @UntieAtStp()"],
-      ),
-      "did you mean UntieAtStep?",
+      (RECORDS, [], "", [], "SharedWeightsTrainer.untie_rule = @UntieAtStp()"),
+      "UntieAtStp",
     ),
   ],
 )
 def test_a_wrong_name(call, message):
+  with pytest.raises(errors.UsageError, match=re.escape(message)) as error:
+    _parse(*call)
+  assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+  "flags, message",
+  [
+    (
+      (["experiments/models/bse.yaml"],),
+      "mean experiments/models/base",
+    ),
+    ((["absent.yaml"],), "--config_file: absent.yaml: there is no such file"),
+    (([], "", ["gin/sew.gin"]), "did you mean gin/swe.gin?"),
+  ],
+)
+def test_a_file_of_a_flag_is_missed_without_tensorflow(flags, message):
   with pytest.raises(errors.UsageError, match=re.escape(message)):
-    early.read_values(*call)
+    early.check_plan(_options(RECORDS, *flags))
 
 
-def test_what_others_may_register_is_left_to_them(tmp_path, monkeypatch):
-  path = tmp_path / "mine.gin"
-  path.write_text("import my_project\nmy_thing.size = 3\n")
-  assert early.read_values("mine", gin_files=[str(path)]) is None
-  monkeypatch.setenv("SWE_PLUGINS", "my_project")
-  assert early.read_values("mine") is None
-  assert early.read_values("bert/pretraining", params_override="a.b=1") is None
+def test_the_commands_import_no_tensorflow():
+  code = (
+    "import sys\n"
+    "from swe_tf.commands import doctor, early, finetune, pilot, sweep, train\n"
+    "sys.exit('tensorflow' in sys.modules)"
+  )
+  subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_every_study_of_the_package_passes():
-  folders = ("studies", "map")
-  paths = [
-    p for f in folders for p in (ROOT / "experiments" / f).glob("*.yaml")
-  ]
-  studies = [p for p in paths if "experiment" in yaml.safe_load(p.read_text())]
-  assert len(studies) > 15
-  for path in studies:
-    study = study_file.read_study(str(path))
-    assert len(list(study_early.check(study))) == len(study.runs), path
-
-
-@pytest.mark.parametrize("name", ["units_2", "few_loops", "staged", "stacking"])
-def test_gin_files_of_the_package_pass(name):
-  gin_files = [str(ROOT / "gin" / f"{each}.gin") for each in ("swe", name)]
-  assert early.read_values(RECORDS, gin_files=gin_files)
-
-
-def test_what_follows_from_macros_is_left_to_gin():
-  units = ["UNITS = 7", "sharing.unit_size = %UNITS"]
-  assert early.read_values(RECORDS, gin_params=units)
-
-
-def test_the_runs_of_a_study(tmp_path):
-  path = tmp_path / "study.yaml"
-  content = {"experiment": RECORDS, "axes": {"units": ["5x5"]}}
-  for axes, message in (
-    ({"units": ["5x5"]}, "run 5x5: units 5x5 are 25 layers"),
-    ({"width": [100]}, "width100: axes.width: 100 is not a multiple"),
-    ({"x": {"a": {"task": {"sed": 1}}}}, "run a: task has no parameter 'sed'"),
+def test_data_and_steps_must_be_given():
+  values = {
+    "task": {"train_data": {}, "validation_data": {}, "init_checkpoint": ""},
+    "trainer": {"validation_steps": 0},
+  }
+  for needed, message in (
+    ("train_data", "task.train_data.input_path is not set"),
+    ("validation_data", "trainer.validation_steps is 0"),
   ):
-    path.write_text(yaml.safe_dump(content | {"axes": axes}))
-    study = study_file.read_study(str(path))
     with pytest.raises(errors.UsageError, match=message):
-      list(study_early.check(study))
+      early.check_data(values, needed)
+  values["task"]["train_data"]["tfds_name"] = "wikipedia"
+  early.check_data(values, "train_data")
 
 
 def test_checkpoints(tmp_path):
@@ -241,18 +237,3 @@ def test_checkpoints(tmp_path):
   (tmp_path / "checkpoint").write_text('model_checkpoint_path: "ckpt-1"\n')
   for place in (tmp_path, tmp_path / "ckpt-1"):
     assert checkpoint_files.find(place) == str(tmp_path / "ckpt-1")
-
-
-def test_single_values_of_a_list_are_left_to_model_garden():
-  assert override_text.parse("a.b[0]=1,a.b[1]=2") is None
-
-
-def test_nothing_of_this_imports_tensorflow():
-  code = (
-    "import sys\n"
-    "from swe_tf.commands import doctor, finetune, pilot, sweep, train\n"
-    "from swe_tf.configs import early\n"
-    f"early.read_values('{RECORDS}', ['experiments/models/base.yaml'])\n"
-    "sys.exit('tensorflow' in sys.modules)"
-  )
-  subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -1,0 +1,215 @@
+"""What the fields of a Model Garden config may be set to.
+
+`conform` checks the names and types of overrides, which Model Garden does not:
+it accepts any type, and any name in a list of tables. `check` holds the values
+of a complete config against a table of limits.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+import types
+import typing
+from typing import Any
+
+from official.modeling.hyperparams import base_config
+from official.modeling.hyperparams import oneof
+from swe_tf import errors
+
+_NAMES = {
+  int: "an integer",
+  float: "a number",
+  bool: "true or false",
+  str: "text",
+}
+_STRATEGY = "runtime.distribution_strategy"
+
+
+def conform(
+  config: base_config.Config, overrides: Any, place: str = ""
+) -> dict[str, Any]:
+  """Checks overrides against a config and converts them to its types.
+
+  A whole number such as 1e3 becomes an integer where one is expected. The
+  strategy `off`, which YAML reads as false, becomes `off` again.
+
+  Args:
+    config: The config. Its values say more than the annotations: the subclass
+      of each part, and what may be None.
+    overrides: Nested tables.
+    place: The path of the config, for errors; empty for an experiment.
+
+  Raises:
+    UsageError: If a field does not exist, or its value has another type.
+  """
+  hints = _hints(type(config))
+  values = {
+    name: value
+    for name, value in vars(config).items()
+    if name not in base_config.Config.RESERVED_ATTR
+  }
+  known = list(dict.fromkeys((*hints, *values)))
+  if not isinstance(overrides, Mapping):
+    shown = "nothing" if overrides is None else repr(overrides)[:60]
+    raise errors.UsageError(
+      f"{place or 'an experiment'} is a table ({', '.join(known[:3])}, ...), "
+      f"but it is set to {shown}; set its parameters."
+    )
+  found = {}
+  for name, value in overrides.items():
+    path = f"{place}.{name}".lstrip(".")
+    if name not in known:
+      hint = errors.nearest(name, known, f"it has {', '.join(known)}.")
+      raise errors.UsageError(
+        f"{place or 'an experiment'} has no parameter {name!r}; {hint}"
+      )
+    if name == "type" and isinstance(config, oneof.OneOfConfig) and value:
+      _check_choice(path, value, [other for other in known if other != name])
+    found[name] = _convert(hints.get(name, Any), values.get(name), value, path)
+  return found
+
+
+def _hints(cls: Any) -> Mapping[str, Any]:
+  return cls._get_annotations()  # pylint: disable=protected-access
+
+
+def _is_table(annotation: Any) -> bool:
+  """Whether this is a class of configs that declares its fields."""
+  return (
+    isinstance(annotation, type)
+    and issubclass(annotation, base_config.Config)
+    and bool(_hints(annotation))
+  )
+
+
+def _convert(annotation: Any, now: Any, value: Any, path: str) -> Any:
+  """Converts a value to the type of its field; raises if it does not fit."""
+  options = [annotation]
+  if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+    options = list(typing.get_args(annotation))
+  if value is None and (now is None or type(None) in options):
+    return None
+  if isinstance(now, base_config.Config):
+    return conform(now, value, path)
+  options = [each for each in options if each is not type(None)]
+  # Some data configs annotate `input_path` as a str; lists work too.
+  if len(options) != 1 or path.endswith(".input_path"):
+    return value
+  (kind,) = options
+  if _is_table(kind):
+    return conform(kind(), value, path)
+  origin = typing.get_origin(kind)
+  if isinstance(origin, type) and issubclass(origin, Sequence):
+    return _convert_list(typing.get_args(kind)[0], value, path)
+  if kind is int and isinstance(now, float):
+    kind = float
+  return _convert_plain(kind, value, path) if kind in _NAMES else value
+
+
+def _convert_list(kind: Any, value: Any, path: str) -> Any:
+  is_list = isinstance(value, (list, tuple))
+  if not _is_table(kind):
+    if not is_list:
+      raise errors.UsageError(
+        f"{path} ({value!r}) must be a list, such as [1, 2]."
+      )
+    return value
+  if not is_list or not all(isinstance(each, Mapping) for each in value):
+    raise errors.UsageError(
+      f"{path} ({value!r}) must be a list of tables, such as [{{a: 1}}]."
+    )
+  return [
+    conform(kind(), each, f"{path}[{index}]")
+    for index, each in enumerate(value)
+  ]
+
+
+def _convert_plain(kind: type, value: Any, path: str) -> Any:
+  is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+  if kind is int and is_number and float(value).is_integer():
+    return int(value)
+  if kind is float and is_number and math.isfinite(value):
+    return value
+  if kind is bool and (isinstance(value, bool) or value in (0, 1)):
+    return bool(value)
+  if kind is str and (value is None or isinstance(value, str)):
+    return value
+  if path == _STRATEGY and value is False:
+    return "off"
+  hint = ""
+  if kind in (int, float) and isinstance(value, str):
+    try:
+      number = float(value)
+      hint = f" YAML reads this as text: write {number:.12g} without quotes."
+    except ValueError:
+      pass
+  elif kind is str and isinstance(value, (bool, int, float)):
+    hint = f" YAML reads this as {type(value).__name__}: put it in quotes."
+  shown = "null" if value is None else repr(value)
+  raise errors.UsageError(f"{path} ({shown}) must be {_NAMES[kind]}.{hint}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+  """What the value of a field may be; unset fields are not checked.
+
+  Attributes:
+    least: The smallest number.
+    above: A number that the value must exceed.
+    most: The largest number.
+    below: A number that the value must stay below.
+    choices: The allowed values; empty for any.
+  """
+
+  least: float | None = None
+  above: float | None = None
+  most: float | None = None
+  below: float | None = None
+  choices: tuple[str, ...] = ()
+
+  def check(self, path: str, value: Any) -> None:
+    """Raises `UsageError` unless the value is allowed."""
+    if self.choices:
+      _check_choice(path, value, self.choices)
+      return
+    bounds = {
+      f"at least {self.least}": self.least is None or value >= self.least,
+      f"above {self.above}": self.above is None or value > self.above,
+      f"at most {self.most}": self.most is None or value <= self.most,
+      f"below {self.below}": self.below is None or value < self.below,
+    }
+    if not (math.isfinite(value) and all(bounds.values())):
+      wanted = [text for text in bounds if not text.endswith("None")]
+      raise errors.UsageError(
+        f"{path} ({value}) must be {' and '.join(wanted)}."
+      )
+
+
+def _check_choice(path: str, value: Any, choices: Sequence[str]) -> None:
+  if value not in choices:
+    raise errors.UsageError(
+      f"{path} ({value!r}) must be one of {', '.join(choices)}; "
+      + errors.nearest(value, choices, "choose one of these.")
+    )
+
+
+def check(config: base_config.Config, limits: Mapping[str, Limit]) -> None:
+  """Raises `UsageError` unless all fields are within their limits.
+
+  Args:
+    config: An experiment.
+    limits: By path; `*` stands for the type that a one-of config chooses.
+      Fields that the config does not have are skipped.
+  """
+  for path, limit in limits.items():
+    value: Any = config
+    names = []
+    for name in path.split("."):
+      if name == "*":
+        name = value.type
+      names.append(str(name))
+      value = getattr(value, names[-1], None)
+      if value is None:
+        break
+    else:
+      limit.check(".".join(names), value)
