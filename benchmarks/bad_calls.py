@@ -343,7 +343,7 @@ _OTHERS = {
   "sweep no_file.yaml --output_dir=out": "no file absent.yaml",
   "sweep experiment.yaml --output_dir=out": "did you mean swe/bert",
   "sweep good.yaml --output_dir=a_file": "a_file is a file",
-  "sweep good.yaml --output_dir=out --shard=2/2": "it must be i/n",
+  "sweep good.yaml --output_dir=out --dry_run --print_commands": "only one of",
   "sweep good.yaml --output_dir=out --jobs=0": "'0' is not an integer",
   "sweep good.yaml --output_dir=out --params_override=trainer.steps=1": (
     "has no parameter 'steps'"
@@ -362,8 +362,6 @@ _OTHERS = {
   "--output_dir=out": "is not the index of a checkpoint",
   "finetune --task=SST-2 --checkpoint=garbage --data_dir=SST-2 "
   "--output_dir=out --learning_rates=1e-5,fast": "'fast' is not a number",
-  "finetune --task=SST-2 --checkpoint=garbage --data_dir=SST-2 "
-  "--output_dir=out --params_override=task.epoch=3": "did you mean epochs?",
   "finetune --task=SST-2 --checkpoint=garbage --data_dir=SST-2 "
   "--output_dir=a_file": "a_file is a file",
   "finetune --task=SST-2 --checkpoint=garbage --data_dir=SST-2 "

@@ -20,22 +20,28 @@ import numpy as np
 import pytest
 from safetensors import numpy as safetensors_numpy
 import tensorflow as tf
+import tf_keras
 import yaml
 
 from swe_tf import cli
+from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.text import docstrings
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.doctor.tpu import programs as tpu
 from swe_tf.scoring import glue_predictions
-from swe_tf.studies import pilot
-from swe_tf.studies.demo import experiment as demo
+from swe_tf.studies import experiments
+from swe_tf.studies import jobs
+from swe_tf.studies import study_file
+from swe_tf.studies import sweep
+from swe_tf.studies import worker
+from swe_tf.studies.finetune import jobs as finetune_jobs
 from swe_tf.training import sound_checkpoint
 from tests import tiny
 from tests.analysis import fake_runs
 from tests.convert import test_huggingface_import as huggingface
 from tests.data import corpus
+from tests.studies.finetune import runs as finetune_runs
 
 matplotlib.get_cachedir()  # It is made in the home, once.
 _RAM = "ram://urls"
@@ -43,6 +49,8 @@ _LENGTH = 32
 _PARTS = ("cwd", "home", "tmp")
 # What has no paths.
 _WITHOUT_PATHS = {"completion", "experiments"}
+# Their runs are in processes of their own, which do not see this memory.
+_OF_MANY_RUNS = {"sweep", "finetune", "demo", "pilot"}
 
 
 @pytest.fixture(scope="module", autouse=True, name="watched")
@@ -279,24 +287,25 @@ def test_the_compiler_reads_a_local_copy(prepared, monkeypatch):
   assert len(asked) > 1
 
 
-def test_fine_tuned_scored_and_reported(trained):
-  output = f"{_RAM}/column"
-  flags = (
-    "--tasks=SST-2,squad_v1.1",
-    f"--checkpoint={_RAM}/runs/swe",
-    f"--data_dir={_RAM}/data",
-    f"--output_dir={output}",
-    "--learning_rates=1e-3",
-    "--seeds=1",
-    "--epochs=1",
-    "--params_override=task.train_data.global_batch_size=8,"
+def _fine_tune(task):
+  """Trains a run of a task by a function call; returns its directory."""
+  run = finetune_runs.make_run(
+    f"{_RAM}/column/{task}",
+    f"{_RAM}/data/{task}",
+    f"{_RAM}/runs/swe",
+    learning_rate=1e-3,
+    epochs=1.0,
+    params_override="task.train_data.global_batch_size=8,"
     "runtime.distribution_strategy=off",
   )
-  _swe("finetune", *flags)
-  run = f"{output}/SST-2/lr_0.001_seed_0"
+  finetune_jobs.train(worker.Job(run.directory.path))
+  return str(run.directory.path)
+
+
+def test_fine_tuned_and_scored(trained):
+  run = _fine_tune("SST-2")
   names = {name.rpartition("/")[2] for name in _tree(run)}
-  assert {"result.json", "progress.json", "checkpoint", "dev.tsv"} <= names
-  assert "run.lock" not in names  # It is released.
+  assert {"result.json", "run.json", "checkpoint", "dev.tsv"} <= names
   scored = _swe(
     "score",
     "glue",
@@ -306,7 +315,7 @@ def test_fine_tuned_scored_and_reported(trained):
   )
   accuracy = files.read_json(f"{run}/result.json")["scores"]["dev"]["accuracy"]
   assert json.loads(scored)["accuracy"] == pytest.approx(accuracy)
-  run = f"{output}/squad_v1.1/lr_0.001_seed_0"
+  run = _fine_tune("squad_v1.1")
   scored = _swe(
     "score",
     "squad",
@@ -316,20 +325,6 @@ def test_fine_tuned_scored_and_reported(trained):
   )
   f1 = files.read_json(f"{run}/result.json")["scores"]["eval"]["f1"]
   assert json.loads(scored)["f1"] == pytest.approx(f1)
-  assert "finished before" in _swe("finetune", *flags)
-
-  files.write_text(f"{_RAM}/site.yaml", "runs/swe: {SST-2: 91.5}\n")
-  _swe(
-    "report",
-    f"--runs={_RAM}/runs,{output}",
-    f"--site_scores={_RAM}/site.yaml",
-    f"--output_dir={_RAM}/report",
-  )
-  found = _tree(f"{_RAM}/report")
-  assert (
-    b"91.5" in found["report.md"] and f"{f1:.2f}".encode() in found["report.md"]
-  )
-  assert {"report.html", "loss_1.png", "loss_1.svg"} <= found.keys()
 
 
 def test_a_report_is_the_same(roots):
@@ -409,87 +404,28 @@ def test_encoders_come_in_and_go_out_again(roots):
     np.testing.assert_array_equal(back[name], value)
 
 
-def test_a_study_runs_in_this_process(trained):
-  flags = (
-    f"{_RAM}/in/study.yaml",
-    f"--output_dir={_RAM}/study",
-    f"--params_override={_data(_RAM)}",
-  )
-  assert "2 runs" in _swe("sweep", *flags, "--dry_run")
-  assert not tf.io.gfile.exists(f"{_RAM}/study")
-  refused = _swe("sweep", *flags, "--jobs=2", status=2)
-  assert "--jobs=2: ram:// is the memory" in refused
-  _swe("sweep", *flags)
-  results = files.read_json(f"{_RAM}/study/results.json")
-  assert [result["status"] for result in results] == ["finished"] * 2
-  assert _swe("sweep", *flags).count("finished before") == 2
-
-
 @pytest.mark.slow
-def test_a_run_in_this_process_is_what_it_is_in_its_own(trained, monkeypatch):
-  local = trained[0]
-  monkeypatch.setenv("HOME", local)  # Libraries write there when they start.
+def test_a_run_is_what_it_is_on_a_disk(trained):
   for root in trained:
-    _swe(
-      "sweep",
-      f"{root}/in/study.yaml",
-      f"--output_dir={root}/study",
-      f"--params_override={_data(root)}",
-    )
-  for name in ("baseline-seed1", "swe-seed1"):
+    study = study_file.read_study(f"{root}/in/study.yaml")
+    configs = experiments.make_configs(study, _data(root))
+    runs = sweep.make_runs(study, configs, f"{root}/study")
+    for run in runs:
+      run.begin()
+      tf_keras.backend.clear_session()
+      jobs.train(worker.Job(run.directory.path), ["validation_loss"])
+    sweep.write_study(study, f"{root}/study")
+    with pytest.raises(errors.UsageError, match="train_steps"):
+      more = experiments.make_configs(
+        study, f"{_data(root)},trainer.train_steps=99"
+      )
+      sweep.make_runs(study, more, f"{root}/study")
+  for run in runs:
     output = _swe(
-      "diff", f"{local}/study/{name}", f"{_RAM}/study/{name}", status=1
+      *("diff", f"{trained[0]}/study/{run.name}", f"{_RAM}/study/{run.name}"),
+      status=1,
     )
     assert "curves: equal" in output and "weights: equal" in output
-
-
-def test_the_demo(roots, monkeypatch):
-  text = [f"{line}\n" for line in corpus.text(120).split("\n\n")]
-  monkeypatch.setattr(docstrings, "documents", lambda packages: iter(text))
-  size = {"num_layers": 2, "hidden_size": 8, "num_attention_heads": 2}
-  monkeypatch.setattr(demo, "ENCODER", demo.ENCODER | size)
-  trainer = {
-    "train_steps": 4,
-    "steps_per_loop": 2,
-    "summary_interval": 2,
-    "checkpoint_interval": 4,
-    "validation_interval": 4,
-    "validation_steps": 1,
-  }
-  overrides = demo.OVERRIDES | {"trainer": demo.OVERRIDES["trainer"] | trainer}
-  monkeypatch.setattr(demo, "OVERRIDES", overrides)
-  monkeypatch.setattr(demo, "DATA", demo.DATA | {"global_batch_size": 4})
-  _swe("demo", f"--output_dir={_RAM}/demo")
-  found = _tree(f"{_RAM}/demo")
-  names = {"model/result.json", "baseline/result.json", "corpus/vocab.txt"}
-  assert names <= found.keys()
-  assert b"</html>" in found["index.html"]
-
-
-@pytest.mark.slow
-def test_a_pilot(trained, monkeypatch):
-  monkeypatch.setattr(pilot, "_DROP_ABOVE", -1e9)
-  config = yaml.safe_load(_inputs()["tiny.yaml"])
-  config["trainer"] |= {
-    "train_steps": 100,
-    "steps_per_loop": 10,
-    "summary_interval": 10,
-  }
-  config["task"]["sharing"] = {"untie_step": 20}
-  config["task"]["model"]["encoder"]["any"]["num_layers"] = 4
-  files.write_text(f"{_RAM}/in/pilot.yaml", yaml.safe_dump(config))
-  output = _swe(
-    "pilot",
-    "--experiment=swe/bert_pretraining",
-    f"--config_file={_RAM}/in/pilot.yaml",
-    f"--params_override={_data(_RAM)}",
-    f"--output_dir={_RAM}/pilot",
-    "--steps=20",
-    "--seeds=2",
-  )
-  assert "verdict:" in output
-  found = _tree(f"{_RAM}/pilot")
-  assert {"pilot.json", "pilot.png", "results.json"} <= found.keys()
 
 
 def test_theory_is_the_same(roots):
@@ -514,4 +450,4 @@ def test_a_scheme_that_nobody_knows_is_one_line(roots):
 def test_every_command_is_here():
   source = pathlib.Path(__file__).read_text(encoding="utf-8")
   tested = set(re.findall(r'_swe\(\s*"([a-z ]+)"', source))
-  assert tested == set(cli.COMMANDS) - _WITHOUT_PATHS
+  assert tested == set(cli.COMMANDS) - _WITHOUT_PATHS - _OF_MANY_RUNS

@@ -43,8 +43,8 @@ class FineTuning:
 def read_finetunings(roots: Sequence[files.PathLike]) -> list[FineTuning]:
   """Reads all directories of `swe finetune` that selected a run."""
   found = []
-  for name, directory in found_runs.directories_with(roots, "sweep.json"):
-    sweep = files.read_json(directory / "sweep.json")
+  for name, directory in found_runs.directories_with(roots, "study.json"):
+    sweep = files.read_json(directory / "study.json")
     if (
       not {"settings", "checkpoint"} <= set(sweep)
       or not (directory / "selection.json").exists()

@@ -13,9 +13,11 @@ to resume.
 """
 
 from collections.abc import Mapping
+from concurrent import futures
 import dataclasses
 import io
 import math
+import multiprocessing
 from typing import Any
 
 from rich import console as rich_console
@@ -26,9 +28,8 @@ from swe_tf import files
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
-from swe_tf.commands import sweep as sweep_command
 from swe_tf.studies import budget
-from swe_tf.studies import launcher
+from swe_tf.studies import executors
 from swe_tf.studies import outcome as outcome_lib
 
 
@@ -80,11 +81,13 @@ def _steps(options: Options, config: Any, console) -> int:
   planned = config.trainer.train_steps
   trial = pilot.make_study(options.experiment, config, planned, options.seeds)
   console.print("timing a step of the baseline ...")
-  with launcher.workers(options.jobs, uses=trial.overrides) as workers:
-    timing = workers[0].run(
-      "swe_tf.studies.pilot:time_step",
-      {"experiment": options.experiment, "overrides": trial.overrides},
-    )
+  cores = executors.share_of_cores(0, options.jobs)
+  with futures.ProcessPoolExecutor(
+    1, mp_context=multiprocessing.get_context("spawn")
+  ) as process:
+    timing = process.submit(
+      pilot.time_step, options.experiment, trial.overrides, cores
+    ).result()
   console.print(
     f"{timing['start']:.0f} s to start, {timing['step']:.3f} s a step"
   )
@@ -166,6 +169,7 @@ def run(options: Options) -> int:
   from swe_tf.doctor import experiment
   from swe_tf.studies import experiments
   from swe_tf.studies import pilot
+  from swe_tf.studies import sweep as sweep_lib
   from swe_tf.studies import tuning as tuning_lib
 
   config = experiment.read_config(options)
@@ -186,8 +190,12 @@ def run(options: Options) -> int:
     files.as_path(options.output_dir) / "pilot.json",
     {"steps": steps, "arms": list(study.tuning.arms)},
   )
-  failed = sweep_command.run_study(
-    study, configs, options.output_dir, options.jobs, console
+  _, failures = sweep_lib.run_study(
+    study,
+    configs,
+    options.output_dir,
+    executors.Local(options.jobs),
+    console,
   )
   records = outcome_lib.read_records(options.output_dir)
   losses = {record.point: record.final_loss for record in records}
@@ -223,7 +231,7 @@ def run(options: Options) -> int:
       }
     ),
   )
-  return int(failed)
+  return int(bool(failures))
 
 
 def _finite(value: Any) -> Any:

@@ -130,11 +130,27 @@ def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
   return {axis: v for axis, v in point.items() if axis not in ignored}
 
 
+def canonical(point: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns a point with one form for each tau: 0.25 and '25%' are the same."""
+  point = dict(point)
+  return point | ({"tau": parse_tau(point["tau"])} if "tau" in point else {})
+
+
 def label(axis: str, value: Any) -> str:
-  """Returns a value as it appears in the name of a run."""
+  """Returns a value as it appears in the name of a run.
+
+  >>> label("seed", 20240101), label("learning_rate", 3e-5)
+  ('seed20240101', 'lr3e-05')
+  """
   if axis == "tau":
-    return f"tau{100 * parse_tau(value):g}"
+    return f"tau{_short(round(100 * parse_tau(value), 9))}"
   if not isinstance(value, (int, float)):
     return str(value)
-  short = {"learning_rate": "lr"}.get(axis, axis if axis in KNOWN else "")
-  return f"{short}{value:g}"
+  name = {"learning_rate": "lr"}.get(axis, axis if axis in KNOWN else "")
+  return f"{name}{_short(value)}"
+
+
+def _short(value: float) -> str:
+  """Returns a number with as many digits as it has, so that names differ."""
+  short = f"{value:g}"
+  return short if float(short) == value else repr(value)

@@ -200,7 +200,12 @@ def plan_runs(axes: Any, path: str = "the study") -> tuple[Run, ...]:
       _check_axis(axis, values, path)
     for values in itertools.product(*table.values()):
       run = _make_run(axes_lib.without_ignored(dict(zip(table, values))), table)
-      runs.setdefault(run.name, run)
+      known = runs.setdefault(run.name, run)
+      if axes_lib.canonical(known.point) != axes_lib.canonical(run.point):
+        raise errors.UsageError(
+          f"{path}: {dict(known.point)} and {dict(run.point)} would both be "
+          f"the run {run.name}; rename one of the values."
+        )
   return tuple(runs.values())
 
 

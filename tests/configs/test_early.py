@@ -9,15 +9,12 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 
 from swe_tf import errors
 from swe_tf.configs import early
 from swe_tf.configs import override_text
 from swe_tf.data import presence
 from swe_tf.modeling import checkpoint_files
-from swe_tf.studies import early as study_early
-from swe_tf.studies import study_file
 
 ROOT = pathlib.Path(__file__).parents[2]
 RECORDS = "swe/bert_pretraining"
@@ -189,18 +186,6 @@ def test_what_others_may_register_is_left_to_them(tmp_path, monkeypatch):
   assert early.read_values("bert/pretraining", params_override="a.b=1") is None
 
 
-def test_every_study_of_the_package_passes():
-  folders = ("studies", "map")
-  paths = [
-    p for f in folders for p in (ROOT / "experiments" / f).glob("*.yaml")
-  ]
-  studies = [p for p in paths if "experiment" in yaml.safe_load(p.read_text())]
-  assert len(studies) > 15
-  for path in studies:
-    study = study_file.read_study(str(path))
-    assert len(list(study_early.check(study))) == len(study.runs), path
-
-
 @pytest.mark.parametrize("name", ["units_2", "few_loops", "staged", "stacking"])
 def test_gin_files_of_the_package_pass(name):
   gin_files = [str(ROOT / "gin" / f"{each}.gin") for each in ("swe", name)]
@@ -210,20 +195,6 @@ def test_gin_files_of_the_package_pass(name):
 def test_what_follows_from_macros_is_left_to_gin():
   units = ["UNITS = 7", "sharing.unit_size = %UNITS"]
   assert early.read_values(RECORDS, gin_params=units)
-
-
-def test_the_runs_of_a_study(tmp_path):
-  path = tmp_path / "study.yaml"
-  content = {"experiment": RECORDS, "axes": {"units": ["5x5"]}}
-  for axes, message in (
-    ({"units": ["5x5"]}, "run 5x5: units 5x5 are 25 layers"),
-    ({"width": [100]}, "width100: axes.width: 100 is not a multiple"),
-    ({"x": {"a": {"task": {"sed": 1}}}}, "run a: task has no parameter 'sed'"),
-  ):
-    path.write_text(yaml.safe_dump(content | {"axes": axes}))
-    study = study_file.read_study(str(path))
-    with pytest.raises(errors.UsageError, match=message):
-      list(study_early.check(study))
 
 
 def test_checkpoints(tmp_path):

@@ -6,15 +6,19 @@ of the installed packages. The second run is the same without sharing.
 
 from typing import Any
 
+from official.core import exp_factory
 from swe_tf import files
-from swe_tf.configs import early
-from swe_tf.configs import override_text
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.configs import parsing
 from swe_tf.data.text import docstrings
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry as encoders
+from swe_tf.studies import study_file
 
-_EXPERIMENT = "swe/bert_pretraining_text"
-ENCODER = {
+# docs/finetuning.md starts from the checkpoint in the directory MODEL.
+MODEL, BASELINE = "model", "baseline"
+EXPERIMENT = "swe/bert_pretraining_text"
+ENCODER: dict[str, Any] = {
   "hidden_size": 64,
   "num_layers": 12,
   "num_attention_heads": 4,
@@ -27,13 +31,13 @@ ENCODER = {
   "dropout_rate": 0.0,
   "attention_dropout_rate": 0.0,
 }
-DATA = {
+DATA: dict[str, Any] = {
   "tokenizer": "character",
   "seq_length": 32,
   "masking_rate": 0.32,
   "global_batch_size": 64,
 }
-OVERRIDES = {
+OVERRIDES: dict[str, Any] = {
   "task": {"model": {"mlm_initializer_range": 0.12}},
   "runtime": {"distribution_strategy": "off"},
   "trainer": {
@@ -50,72 +54,45 @@ OVERRIDES = {
     },
   },
 }
-# Makes the second run the baseline, whatever else is overridden.
-_BASELINE = {
+_SHARES_NOTHING = {
   "task": {"sharing": {"mode": catalog.NONE, "recipe": "", "loops": []}}
 }
 
 
-def make_config(
-  corpus: docstrings.CorpusPaths,
-  params_override: str | None,
-  is_baseline: bool = False,
-):
-  """Returns the locked experiment config of one of the runs.
+def make_study(
+  corpus: docstrings.CorpusPaths | None, params_override: str | None
+) -> study_file.Study:
+  """Returns the demo as a study of two arms, or of one if it shares nothing.
 
   Args:
-    corpus: The text.
+    corpus: The text; None before there is any, to check `params_override`.
     params_override: As for `swe train`; may be empty.
-    is_baseline: Whether to share nothing, whatever `params_override` says.
-  """
-  from official.core import exp_factory
-  from swe_tf import registry  # noqa: F401 (registers)
-  from swe_tf.configs import parsing
-
-  vocab_size = len(files.read_text(corpus.vocab).splitlines())
-  data = {"vocab_file_path": corpus.vocab, **DATA}
-  config = exp_factory.get_exp_config(_EXPERIMENT)
-  encoder = encoders.encoder_of(config.task.as_dict())
-  assert encoder is not None
-  for overrides in (
-    OVERRIDES,
-    {"task": encoder.overrides(vocab_size=vocab_size, **ENCODER)},
-    {
-      "task": {
-        "train_data": {"input_path": corpus.train, **data},
-        "validation_data": {"input_path": corpus.validation, **data},
-      }
-    },
-  ):
-    config.override(overrides, is_strict=True)
-  config = parsing.apply_overrides(config, params_override)
-  if is_baseline:
-    config.override(_BASELINE, is_strict=True)
-  config.validate()
-  config.lock()
-  return config
-
-
-def check(params_override: str | None) -> dict[str, Any]:
-  """Checks overrides before TensorFlow is imported.
-
-  Args:
-    params_override: As for `swe train`; may be empty.
-
-  Returns:
-    The experiment as nested tables.
 
   Raises:
-    UsageError: If either run is impossible with these overrides.
+    UsageError: If `params_override` does not fit.
   """
-  encoder = encoders.bert({}).overrides(**ENCODER)
-  data = {"train_data": DATA, "validation_data": DATA}
-  layers = [
-    ("the demo", OVERRIDES),
-    ("the demo", {"task": {**encoder, **data}}),
-    ("--params_override", override_text.parse(params_override)),
-  ]
-  values = early.check_layers(_EXPERIMENT, layers)
-  early.check_layers(_EXPERIMENT, [*layers, ("the baseline", _BASELINE)])
-  assert values is not None  # The experiment is one of ours.
-  return values
+  config = exp_factory.get_exp_config(EXPERIMENT)
+  encoder = encoders.encoder_of(config.task.as_dict())
+  assert encoder is not None
+  size, task = dict(ENCODER), {"train_data": DATA, "validation_data": DATA}
+  if corpus is not None:
+    size["vocab_size"] = len(files.read_text(corpus.vocab).splitlines())
+    vocab = {"vocab_file_path": corpus.vocab}
+    task = {
+      "train_data": DATA | vocab | {"input_path": corpus.train},
+      "validation_data": DATA | vocab | {"input_path": corpus.validation},
+    }
+  for overrides in (OVERRIDES, {"task": encoder.overrides(**size) | task}):
+    config.override(overrides, is_strict=True)
+  # Before the arms: the baseline shares nothing, whatever is overridden.
+  config = parsing.apply_overrides(config, params_override)
+  arms = {MODEL: {}, BASELINE: _SHARES_NOTHING}
+  if config.task.sharing.mode == catalog.NONE:
+    del arms[BASELINE]
+  return study_file.Study(
+    experiment=EXPERIMENT,
+    config_files=(),
+    overrides=config.as_dict(),
+    metrics=("validation_loss", "masked_lm_accuracy"),
+    runs=study_file.plan_runs({"arm": arms}),
+  )

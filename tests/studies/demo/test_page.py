@@ -23,13 +23,8 @@ def _arm(loss, untie_step=None, flops=1e12):
   # A line from 3 at step 0 down to the loss.
   curve = [(s, 3.0 - (3.0 - loss) * s / 700) for s in range(100, 701, 100)]
   result = {
-    "train_steps": 700,
-    "seq_length": 32,
-    "tokens_per_step": 2048,
-    "flops": flops,
-    "validation_loss": loss,
-    "masked_lm_accuracy": 0.4,
-    "entropy_of_single_characters": 2.9,
+    "steps": 700,
+    "metrics": {"validation_loss": loss, "masked_lm_accuracy": 0.4},
     "filled": _ANSWERS,
     "layer_cosines": [[1.0, 0.5], [0.5, 1.0]],
     "seconds": 100.0,
@@ -37,17 +32,22 @@ def _arm(loss, untie_step=None, flops=1e12):
   }
   train = {"training_loss": curve}
   if untie_step:
-    wrong = [["<", *row[1:]] for row in _ANSWERS]
-    result |= {"untie_step": untie_step, "filled_at_untying": wrong}
+    result["filled_at_untying"] = [["<", *row[1:]] for row in _ANSWERS]
+    train["sharing/untie_step"] = [(untie_step, untie_step)]
     train["sharing/gradient_cosine"] = [(10, 0.9), (20, 0.8)]
     train["sharing/distance_from_mean"] = [(80, 0.1), (90, 0.2)]
   return story_lib.Arm(
-    result=result, train=train, validation={"validation_loss": curve}
+    result=result,
+    train=train,
+    validation={"validation_loss": curve},
+    flops=flops,
+    seq_length=32,
+    tokens_per_step=2048,
   )
 
 
 def _story(model, baseline, **fields):
-  return story_lib.Story(_arm(model, 70, **fields), _arm(baseline))
+  return story_lib.Story(_arm(model, 70, **fields), _arm(baseline), 2.9)
 
 
 class _Page(parser.HTMLParser):

@@ -71,22 +71,22 @@ def test_killed_sweep_ends_in_the_same_table(tmp_path, inputs):
   output, _ = process.communicate()
   assert process.returncode == 0, output
 
-  second = killed / "lr_0.01_seed_0"
+  second = killed / "lr0.01-seed0"
   process = _start(killed, *inputs, *flags)
   _wait_for(second / "ckpt-1?.index", process)
   process.send_signal(signal.SIGKILL)
   process.communicate()
   assert not (second / "result.json").exists(), "killed too late"
-  first = killed / "lr_0.001_seed_0" / "result.json"
+  first = killed / "lr0.001-seed0" / "result.json"
   finished_at = first.stat().st_mtime_ns
   process = _start(killed, *inputs, *flags)
   output, _ = process.communicate()
   assert process.returncode == 0, output
 
   assert first.stat().st_mtime_ns == finished_at
-  assert "lr_0.001_seed_0: accuracy" in output and "finished before" in output
+  assert "lr0.001-seed0: accuracy" in output and "finished before" in output
   assert "restored from checkpoint" in (second / "log.txt").read_text()
-  for name in ("table.txt", "selection.json", "lr_0.01_seed_0/dev.tsv"):
+  for name in ("table.txt", "selection.json", "lr0.01-seed0/dev.tsv"):
     assert (killed / name).read_text() == (straight / name).read_text()
 
 
@@ -115,7 +115,7 @@ def test_wrong_task_is_told_at_once(tmp_path, inputs):
   output, _ = process.communicate()
   assert process.returncode == 2
   assert "was prepared for SST-2" in output and output.count("\n") == 1
-  # TensorFlow is for the worker: a fault in the flags does not wait for it.
+  # A fault in the flags does not wait for TensorFlow.
   modules = subprocess.run(
     [
       sys.executable,
