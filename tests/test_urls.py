@@ -415,9 +415,9 @@ def test_a_run_is_what_it_is_on_a_disk(trained):
       tf_keras.backend.clear_session()
       jobs.train(worker.Job(run.directory.path), ["validation_loss"])
     sweep.write_study(study, f"{root}/study")
-    with pytest.raises(errors.UsageError, match="train_steps"):
+    with pytest.raises(errors.UsageError, match="but now it is 99"):
       more = experiments.make_configs(
-        study, f"{_data(root)},trainer.train_steps=99"
+        study, f"{_data(root)},task.train_data.global_batch_size=99"
       )
       sweep.make_runs(study, more, f"{root}/study")
   for run in runs:

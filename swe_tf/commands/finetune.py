@@ -30,7 +30,6 @@ from swe_tf.modeling import checkpoint_files
 from swe_tf.scoring import column
 from swe_tf.studies import executors
 from swe_tf.studies.finetune import protocol
-from swe_tf.studies.finetune import table as table_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,6 +208,8 @@ def run(options: Options) -> int:
 
 def _print_column(options: Options, tasks: Sequence[Any], console) -> None:
   """Prints the column and writes it to `column.json` and `column.txt`."""
+  from swe_tf.studies.finetune import table as table_lib
+
   rows: dict[str, float] = {}
   for task in tasks:
     if task.has_selected:

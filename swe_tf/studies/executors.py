@@ -145,9 +145,9 @@ class Ray:
     ray = self._ray
     # A process for each run, as on this machine: max_calls.
     work = ray.remote(max_calls=1, max_retries=_RETRIES)(worker.work)
-    nodes = [each["Resources"] for each in ray.nodes() if each["Alive"]]
+    machines = [each["Resources"] for each in ray.nodes() if each["Alive"]]
     running = {
-      work.options(**self._resources(call, nodes)).remote(call): name
+      work.options(**self._resources(call, machines)).remote(call): name
       for name, call in calls.items()
     }
     try:
@@ -165,33 +165,31 @@ class Ray:
         ray.cancel(task, force=True)
 
   def _resources(
-    self, call: worker.Call, nodes: Sequence[Mapping[str, float]]
+    self, call: worker.Call, machines: Sequence[Mapping[str, float]]
   ) -> dict[str, Any]:
     """Returns what a run takes of a machine, for Ray.
 
     Raises:
       UsageError: If no machine has it: Ray would wait for ever.
     """
-    tpus = max((node.get("TPU", 0.0) for node in nodes), default=0.0)
-    wanted = {"GPU": float(call.num_gpus), "TPU": tpus if call.uses_tpu else 0}
-    if call.uses_tpu and not tpus:
-      wanted["TPU"] = 1
     able = [
-      node
-      for node in nodes
-      if all(node.get(name, 0.0) >= count for name, count in wanted.items())
+      each
+      for each in machines
+      if each.get("GPU", 0.0) >= call.num_gpus
+      and (each.get("TPU") or not call.uses_tpu)
     ]
     if not able:
       raise errors.UsageError(
-        f"no machine of the cluster has {call.num_gpus} GPUs and "
-        f"{'a' if call.uses_tpu else 'no'} TPU, which runtime.num_gpus and "
-        "runtime.distribution_strategy ask for."
+        f"no machine of the cluster has what a run needs: {call.num_gpus} GPUs "
+        f"(runtime.num_gpus){' and a TPU' if call.uses_tpu else ''}."
       )
-    cores = min(int(node.get("CPU", 1)) for node in able)
+    cores = min(int(each.get("CPU", 1)) for each in able)
+    # All chips of a machine: a program cannot have a part of them.
+    chips = min(each["TPU"] for each in able) if call.uses_tpu else 0
     return {
       "num_cpus": max(1, cores // self._jobs),
       "num_gpus": call.num_gpus,
-      "resources": {"TPU": wanted["TPU"]} if wanted["TPU"] else {},
+      "resources": {"TPU": chips} if chips else {},
     }
 
 

@@ -22,6 +22,7 @@ from swe_tf.studies import axes
 from swe_tf.studies import study_file
 
 Configs = Mapping[str, cfg.ExperimentConfig]
+_EXPERIMENTS = ("swe/bert_pretraining", "swe/bert_pretraining_text")
 
 
 def make_config(
@@ -39,6 +40,14 @@ def make_config(
   """
   try:
     config = exp_factory.get_exp_config(study.experiment)
+  except LookupError as error:
+    hint = errors.nearest(
+      study.experiment, _EXPERIMENTS, f"use {', '.join(_EXPERIMENTS)}."
+    )
+    raise errors.UsageError(
+      f"there is no experiment {study.experiment}; {hint}"
+    ) from error
+  try:
     if not isinstance(config, experiment_lib.CheckedExperimentConfig):
       raise errors.UsageError(
         f"experiment {study.experiment} does not share weights; use "

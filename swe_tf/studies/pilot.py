@@ -226,7 +226,7 @@ def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
 
 
 def time_step(
-  experiment: str, overrides: dict[str, Any], cores: Sequence[int] = ()
+  experiment: str, overrides: Mapping[str, Any], cores: Sequence[int] = ()
 ) -> dict[str, float]:
   """Times a step of the cut-down baseline, in a process of its own, for `fit`.
 

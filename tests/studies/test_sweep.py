@@ -1,5 +1,6 @@
 """The runs of a study: their configs, their files, one run by function call."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -55,6 +56,9 @@ def test_configs_that_cannot_be_run_are_refused(study):
   (run,) = study_file.plan_runs({"method": ["swe"], "units": ["2x12"]})
   with pytest.raises(errors.UsageError, match="are 24 layers, but .* has 2"):
     experiments.make_config(known, run)
+  other = dataclasses.replace(known, experiment="swe/bert_pretrainin")
+  with pytest.raises(errors.UsageError, match="did you mean swe/bert_pretrain"):
+    experiments.make_config(other, run)
   (run,) = study_file.plan_runs({"seed": [0]})
   with pytest.raises(errors.UsageError, match="run seed0: .*no_such"):
     experiments.make_config(known, run, "task.no_such=1")
@@ -74,9 +78,9 @@ def test_a_run_of_another_configuration_is_refused(study, tmp_path):
   run = sweep.make_runs(known, configs, tmp_path)[0]
   run.begin()
   sweep.make_runs(known, configs, tmp_path)
-  more = experiments.make_configs(known, "trainer.train_steps=99")
+  more = experiments.make_configs(known, "task.train_data.global_batch_size=4")
   with pytest.raises(
-    errors.UsageError, match="trainer.train_steps 12, but now it is 99"
+    errors.UsageError, match="global_batch_size 8, but now it is 4"
   ):
     sweep.make_runs(known, more, tmp_path)
   earlier = yaml.safe_load(run.directory.config_file.read_text())

@@ -82,7 +82,7 @@ def make_study(
       "train_data": DATA | vocab | {"input_path": corpus.train},
       "validation_data": DATA | vocab | {"input_path": corpus.validation},
     }
-  for overrides in (OVERRIDES, {"task": encoder.overrides(**size) | task}):
+  for overrides in (OVERRIDES, {"task": {**encoder.overrides(**size), **task}}):
     config.override(overrides, is_strict=True)
   # Before the arms: the baseline shares nothing, whatever is overridden.
   config = parsing.apply_overrides(config, params_override)
