@@ -99,19 +99,19 @@ def make_configs(
 
 
 def _check_data(config: cfg.ExperimentConfig, has_data: bool) -> None:
-  for name in ("train_data", "validation_data") if has_data else ():
-    data = getattr(config.task, name)
-    if not (data.input_path or data.tfds_name):
-      raise errors.UsageError(
-        f"task.{name}.input_path is not set; name the files."
-      )
   if config.trainer.validation_steps == 0:
     raise errors.UsageError(
       "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
       "for all of the data."
     )
   task = task_factory.get_task(config.task)
-  if hasattr(task, "check_data"):
+  if hasattr(task, "check_data"):  # It reads files.
+    for name in ("train_data", "validation_data") if has_data else ():
+      data = getattr(config.task, name)
+      if not (data.input_path or data.tfds_name):
+        raise errors.UsageError(
+          f"task.{name}.input_path is not set; name the files."
+        )
     task.check_data()
   if config.task.init_checkpoint:
     checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")

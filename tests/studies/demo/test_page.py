@@ -127,6 +127,11 @@ def test_fewer_flops_are_not_hidden():
   assert "same FLOPs" in page_lib.make(_story(2.0, 2.2), "runs/demo", None)
 
 
+def test_a_model_that_shares_nothing_has_nothing_to_compare_with():
+  text = page_lib.make(story_lib.Story(_arm(2.0), None, 2.9), "demo", None)
+  assert "nothing to compare" in text and "untied" not in text
+
+
 def test_cosines_are_those_of_all_kernels_of_a_layer(monkeypatch):
   rng = np.random.default_rng(0)
   layers = [

@@ -141,22 +141,6 @@ def test_bad_overrides_are_one_line_before_anything_is_written(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_without_sharing(corpus, tmp_path, monkeypatch, capsys):
-  monkeypatch.setattr(docstrings, "write_corpus", lambda folder: corpus)
-  override = f"{_OVERRIDE},task.sharing.mode=none"
-  session.run(str(tmp_path), override)
-  output = capsys.readouterr().out
-  assert "nothing to compare" in output and "\x1b" not in output
-  assert not (tmp_path / "baseline").exists()
-  page = (tmp_path / "index.html").read_text()
-  assert "nothing to compare" in page and "untied" not in page
-  session.run(str(tmp_path), override)
-  assert "finished before" in capsys.readouterr().out
-  with pytest.raises(errors.UsageError, match="but now it is"):
-    session.run(str(tmp_path))
-
-
-@pytest.mark.slow
 def test_the_command_trains_both_and_tells_their_times(
   corpus, tmp_path, monkeypatch, capsys
 ):
@@ -175,3 +159,7 @@ def test_the_command_trains_both_and_tells_their_times(
     f"{each['metrics']['validation_loss']:.3f}" in page
     for each in results.values()
   )
+  session.run(str(tmp_path), f"{_OVERRIDE},task.sharing.untie_step={_TAU}")
+  assert capsys.readouterr().out.count("finished before") == 2
+  with pytest.raises(errors.UsageError, match="but now it is"):
+    session.run(str(tmp_path))
