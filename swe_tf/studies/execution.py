@@ -1,6 +1,7 @@
 """Runs in their directories, executed and shown. Imports no TensorFlow."""
 
 from collections.abc import Callable, Mapping, Sequence
+import contextlib
 import dataclasses
 import shlex
 from typing import Any
@@ -90,13 +91,15 @@ def execute(
 
     calls = {name: run.call for name, run in waiting.items()}
     try:
-      for name, error in executor.run(calls, tick):
-        run = waiting.pop(name)
-        if error:
-          failures[name] = error
-          shown.fail(name, f"{error}; see {run.directory.log_file}")
-        else:
-          shown.finish(name, run.directory.read_result() or {})
+      # Closed at once if it is interrupted: that ends the processes.
+      with contextlib.closing(executor.run(calls, tick)) as ended:
+        for name, error in ended:
+          run = waiting.pop(name)
+          if error:
+            failures[name] = error
+            shown.fail(name, f"{error}; see {run.directory.log_file}")
+          else:
+            shown.finish(name, run.directory.read_result() or {})
     except KeyboardInterrupt:
       shown.say("interrupted; run the same command again to resume")
       raise

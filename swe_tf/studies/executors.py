@@ -5,7 +5,7 @@ that ends, and why it failed. Whatever happens to a process, its run resumes
 from its last checkpoint when it is called again. Imports no TensorFlow.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 import multiprocessing
 from multiprocessing import connection
 import os
@@ -22,14 +22,14 @@ _TICK_SECONDS = 1.0
 _RETRIES = 10
 
 Calls = Mapping[str, worker.Call]
-# The name of a call, and why it failed; '' if it did not.
-Ended = tuple[str, str]
+# The name of each call that ends, and why it failed; '' if it did not.
+Ended = Generator[tuple[str, str], None, None]
 
 
 class Executor(Protocol):
   """Does calls, each in a process of its own."""
 
-  def run(self, calls: Calls, tick: Callable[[], Any]) -> Iterator[Ended]:
+  def run(self, calls: Calls, tick: Callable[[], Any]) -> Ended:
     """Does the calls; `tick` is called about every second."""
     ...
 
@@ -45,7 +45,7 @@ class Local:
     """
     self._shares = [share_of_cores(index, jobs) for index in range(jobs)]
 
-  def run(self, calls: Calls, tick: Callable[[], Any]) -> Iterator[Ended]:
+  def run(self, calls: Calls, tick: Callable[[], Any]) -> Ended:
     """See `Executor`. If it is interrupted, the processes end at once."""
     # A fork would inherit TensorFlow's threads half alive.
     context = multiprocessing.get_context("spawn")
@@ -140,7 +140,7 @@ class Ray:
       ) from error
     self._ray, self._jobs = ray, jobs
 
-  def run(self, calls: Calls, tick: Callable[[], Any]) -> Iterator[Ended]:
+  def run(self, calls: Calls, tick: Callable[[], Any]) -> Ended:
     """See `Executor`. A run whose machine dies continues on another."""
     ray = self._ray
     # A process for each run, as on this machine: max_calls.
