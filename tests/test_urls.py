@@ -413,7 +413,7 @@ def test_a_run_is_what_it_is_on_a_disk(trained):
     for run in runs:
       run.begin()
       tf_keras.backend.clear_session()
-      jobs.train(worker.Job(run.directory.path), ["validation_loss"])
+      jobs.train(worker.Job(run.directory.path))
     sweep.write_study(study, f"{root}/study")
     with pytest.raises(errors.UsageError, match="but now it is 99"):
       more = experiments.make_configs(

@@ -25,6 +25,7 @@ from rich import table as rich_table
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import plugins
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
@@ -83,7 +84,9 @@ def _steps(options: Options, config: Any, console) -> int:
   console.print("timing a step of the baseline ...")
   cores = executors.share_of_cores(0, options.jobs)
   with futures.ProcessPoolExecutor(
-    1, mp_context=multiprocessing.get_context("spawn")
+    1,
+    mp_context=multiprocessing.get_context("spawn"),
+    initializer=plugins.load,
   ) as process:
     timing = process.submit(
       pilot.time_step, options.experiment, trial.overrides, cores

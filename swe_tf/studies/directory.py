@@ -1,7 +1,8 @@
 """The directory of a run: its files, its lock, and whether it is the same run.
 
     params.yaml     the run's complete config
-    run.json        its name, experiment and method, and its value on each axis
+    run.json        its name, experiment and method, its value on each axis, and
+                    the metrics to measure
     run.lock        held by the process that works on the run
     log.txt         all that this process printed
     progress.json   how far it is, and how long it has taken so far
@@ -46,6 +47,10 @@ class RunDirectory:
   @property
   def log_file(self) -> files.Path:
     return self.path / "log.txt"
+
+  def read_about(self) -> dict[str, Any]:
+    """Returns the content of `run.json`."""
+    return files.read_json(self.path / "run.json")
 
   def read_result(self) -> dict[str, Any] | None:
     """Returns the content of `result.json`; None if the run is unfinished."""

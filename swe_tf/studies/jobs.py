@@ -4,14 +4,13 @@
 measure other things at the end: `fit` is what all have in common.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import os
 from typing import Any
 
 from official.core import config_definitions as cfg
 from official.core import train_lib
 from swe_tf import errors
-from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.analysis import scalars
 from swe_tf.studies import actions
@@ -21,25 +20,21 @@ from swe_tf.studies import worker
 from swe_tf.training import runner as runner_lib
 
 
-def train(job: worker.Job, metrics: Sequence[str]) -> dict[str, Any]:
-  """Trains and evaluates the run described in the job's directory.
-
-  Args:
-    job: The job.
-    metrics: The validation scalars to write to `result.json`.
-  """
-  point = files.read_json(job.directory.path / "run.json")["axes"]
+def train(job: worker.Job) -> dict[str, Any]:
+  """Trains and evaluates the run described in the job's directory."""
+  point = job.directory.read_about()["axes"]
   hparams.write_run(job.path, point)
   _, curves = fit(job, read_config(job))
-  result = last_metrics(curves, metrics)
+  result = last_metrics(job, curves)
   hparams.write_run(job.path, point, is_finished=True)
   return job.finish(result)
 
 
 def last_metrics(
-  curves: Mapping[str, scalars.Curve], metrics: Sequence[str]
+  job: worker.Job, curves: Mapping[str, scalars.Curve]
 ) -> dict[str, Any]:
   """Returns the `result.json` of a run with these validation curves."""
+  metrics = job.directory.read_about()["metrics"]
   absent = [name for name in metrics if name not in curves]
   if absent:
     raise errors.Failed(
@@ -54,9 +49,9 @@ def last_metrics(
 
 def read_config(job: worker.Job) -> cfg.ExperimentConfig:
   """Returns the experiment in the job's directory, locked."""
-  about = files.read_json(job.directory.path / "run.json")
+  directory = job.directory
   config = experiments.read_config(
-    about["experiment"], job.directory.config_file
+    directory.read_about()["experiment"], directory.config_file
   )
   config.lock()
   return config

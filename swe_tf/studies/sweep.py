@@ -21,6 +21,7 @@ from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.configs import cost
+from swe_tf.configs import experiment as experiment_lib
 from swe_tf.studies import directory as directory_lib
 from swe_tf.studies import execution
 from swe_tf.studies import executors
@@ -43,7 +44,6 @@ def make_runs(
   configs: experiments.Configs,
   output_dir: files.PathLike,
   function: str = TRAIN,
-  arguments: Mapping[str, Any] | None = None,
 ) -> list[execution.Run]:
   """Returns the runs of a study in their directories; writes nothing.
 
@@ -53,7 +53,6 @@ def make_runs(
     output_dir: The directory of the study. It may hold runs with the same
       configs.
     function: What trains a run; see `worker.Call`.
-    arguments: Its arguments, besides the job.
 
   Raises:
     UsageError: If a run in the directory has another config.
@@ -73,14 +72,12 @@ def make_runs(
       "experiment": study.experiment,
       "method": experiments.method_of(config),
       "axes": dict(run.point),
+      "metrics": list(study.metrics),
     }
     runtime = config.runtime
     call = worker.Call(
       function=function,
       directory=str(path),
-      arguments={"metrics": list(study.metrics)}
-      if arguments is None
-      else arguments,
       num_gpus=runtime.num_gpus,
       uses_tpu=runtime.distribution_strategy == "tpu",
     )
@@ -98,11 +95,11 @@ def make_runs(
 
 
 def _cost(config: cfg.ExperimentConfig) -> float:
-  """Returns the FLOPs of a run, or 1 for a task without a formula."""
-  try:
-    return float(cost.training_flops(config))
-  except (errors.UsageError, AttributeError):
-    return 1.0
+  """Returns the FLOPs of a run; 1 where there is no formula, as for GLUE."""
+  if isinstance(config, experiment_lib.SharingExperimentConfig):
+    with contextlib.suppress(errors.UsageError):
+      return float(cost.training_flops(config))
+  return 1.0
 
 
 def losses_of(

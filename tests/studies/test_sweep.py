@@ -112,9 +112,8 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
   (run,) = sweep.make_runs(known, configs, tmp_path)
   sweep.write_study(known, tmp_path, unigram_entropy=None)
   run.begin()
-  result = jobs.train(
-    worker.Job(run.directory.path), metrics=["validation_loss"]
-  )
+  job = worker.Job(run.directory.path)
+  result = jobs.train(job)
   assert result == run.directory.read_result()
   events = curves.read_scalars(str(run.directory.path / "validation"))
   value = result["metrics"]["validation_loss"]
@@ -125,11 +124,12 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
     "experiment": "swe/bert_pretraining",
     "method": "swe",
     "axes": {"method": "swe", "seed": 1},
+    "metrics": ["validation_loss", "masked_lm_accuracy"],
   }
   config = experiments.read_config(known.experiment, run.directory.config_file)
   assert config.task.sharing.untie_step == tiny.TAU
   _, (group,) = hparams_view.read(tmp_path)
   assert hparams_view.value_of(group.hparams["method"]) == "swe"
-  with pytest.raises(errors.Failed, match="validation has no 'bleu'"):
-    jobs.last_metrics(events, ["bleu"])
+  with pytest.raises(errors.Failed, match="validation has no 'masked_lm_acc"):
+    jobs.last_metrics(job, {"validation_loss": events["validation_loss"]})
   assert outcome.read_records(tmp_path) == []  # It is not a run of an arm.

@@ -1,6 +1,5 @@
 """The function of a demo's run: trains it, and looks into the model."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def layer_cosines(model) -> list[list[float]]:
   return (layers @ layers.T).round(4).tolist()
 
 
-def train(job: worker.Job, metrics: Sequence[str]) -> dict[str, Any]:
+def train(job: worker.Job) -> dict[str, Any]:
   """Trains and evaluates as `studies.jobs.train`, and fills in sentences."""
   config = jobs.read_config(job)
   data = config.task.train_data
@@ -55,4 +54,4 @@ def train(job: worker.Job, metrics: Sequence[str]) -> dict[str, Any]:
   }
   if at_untying.exists():
     at_end["filled_at_untying"] = files.read_json(at_untying)["filled"]
-  return job.finish(jobs.last_metrics(curves, metrics) | at_end)
+  return job.finish(jobs.last_metrics(job, curves) | at_end)

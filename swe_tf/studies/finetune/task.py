@@ -59,7 +59,7 @@ class FineTuning:
       self._study, plan.settings.params_override
     )
     self.runs = sweep.make_runs(
-      self._study, configs, plan.output_dir, f"{JOBS}:train", {}
+      self._study, configs, plan.output_dir, f"{JOBS}:train"
     )
     if len(execution.results_of(self.runs)) < len(self.runs):
       # Whether the weights fit, before anything is written.

@@ -105,10 +105,10 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
   run.begin()
   told = []
   with pytest.raises(KeyboardInterrupt):
-    jobs.train(_Interrupted(run.directory.path, told), study.metrics)
+    jobs.train(_Interrupted(run.directory.path, told))
   path = run.directory.path / "filled_at_untying.json"
   at_untying = json.loads(path.read_text())
-  result = jobs.train(_Interrupted(run.directory.path, told), study.metrics)
+  result = jobs.train(_Interrupted(run.directory.path, told))
   # Orbit saves after the actions: step 4 was not saved.
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
