@@ -144,12 +144,13 @@ class Ray:
     """See `Executor`. A run whose machine dies continues on another."""
     ray = self._ray
     # A process for each run, as on this machine: max_calls.
-    work = ray.remote(max_calls=1, max_retries=_RETRIES)(worker.work)
+    work = ray.remote(max_calls=1, max_retries=_RETRIES)(_work_on_cluster)
     machines = [each["Resources"] for each in ray.nodes() if each["Alive"]]
-    running = {
-      work.options(**self._resources(call, machines)).remote(call): name
-      for name, call in calls.items()
-    }
+    running = {}
+    for name, call in calls.items():
+      wanted = self._resources(call, machines)
+      task = work.options(**wanted).remote(call, wanted["num_cpus"])
+      running[task] = name
     try:
       while running:
         ended, _ = ray.wait(list(running), timeout=_TICK_SECONDS)
@@ -191,6 +192,12 @@ class Ray:
       "num_gpus": call.num_gpus,
       "resources": {"TPU": chips} if chips else {},
     }
+
+
+def _work_on_cluster(call: worker.Call, cores: int) -> str:
+  """Does a call in a new process of Ray, which does not tell which cores."""
+  os.environ["TF_NUM_INTRAOP_THREADS"] = str(cores)
+  return worker.work(call)
 
 
 def make(jobs: int = 1, ray_address: str = "") -> Executor:
