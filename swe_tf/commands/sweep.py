@@ -14,6 +14,7 @@ are done, call `swe sweep` again to collect the results.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import shlex
 from typing import Any
 
 from absl import logging
@@ -118,6 +119,18 @@ def _print_results(results: Mapping[str, Mapping[str, Any]], console) -> None:
   console.print(table)
 
 
+def _command(run: execution.Run) -> str:
+  """Returns the command line that trains a run, for any scheduler."""
+  flags = {
+    "experiment": run.about["experiment"],
+    "mode": "train_and_eval",
+    "model_dir": run.directory.path,
+    "config_file": run.directory.config_file,
+  }
+  words = [f"--{name}={value}" for name, value in flags.items()]
+  return shlex.join(["swe", "train", *words])
+
+
 def run(options: Options) -> int:
   """Runs the study; the exit status is 1 if a run failed."""
   console = rich_console.Console()
@@ -151,7 +164,7 @@ def run(options: Options) -> int:
     for each in runs:
       if each.directory.read_result() is None:
         each.begin()
-        print(each.command())
+        print(_command(each))
     return 0
   runs, failures = sweep_lib.run_study(
     study,

@@ -60,7 +60,7 @@ def check_value(axis: str, value: Any) -> None:
   """Raises unless `value` is valid on the axis."""
   if axis == "method" and value not in catalog.methods():
     other = (
-      "register another one with --plugins=MODULE, or give the axis another "
+      "register another one in a plug-in, or give the axis another "
       "name, and overrides for each value."
     )
     raise errors.UsageError(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import dataclasses
-import shlex
 from typing import Any
 
 from rich import console as rich_console
@@ -38,15 +37,6 @@ class Run:
   def begin(self) -> None:
     """Writes `params.yaml` and `run.json`."""
     self.directory.begin(self.about, self.config.as_dict())
-
-  def command(self) -> str:
-    """Returns the command line that trains it, for any scheduler."""
-    words = [
-      *("swe", "train", f"--experiment={self.about['experiment']}"),
-      *("--mode=train_and_eval", f"--model_dir={self.directory.path}"),
-      f"--config_file={self.directory.config_file}",
-    ]
-    return shlex.join(words)
 
 
 def results_of(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:

@@ -29,6 +29,12 @@ from swe_tf.studies import axes as axes_lib
 from swe_tf.studies import tuning as tuning_lib
 
 _KEYS = ("experiment", "config_files", "overrides", "metrics", "axes", "tuning")
+_KINDS: Mapping[str, tuple[type, str]] = {
+  "experiment": (str, "a name"),
+  "config_files": (list, "a list of names, such as [a, b]"),
+  "metrics": (list, "a list of names, such as [a, b]"),
+  "overrides": (dict, "a table"),
+}
 _METRICS = ("validation_loss", "masked_lm_accuracy")
 
 
@@ -120,18 +126,13 @@ def read_study(path: str) -> Study:
     )
   if not content.get("experiment"):
     raise errors.UsageError(f"{path}: 'experiment' is missing.")
-  if not isinstance(content["experiment"], str):
-    raise errors.UsageError(
-      f"{path}: experiment ({content['experiment']!r}) must be a name."
-    )
-  for key in ("config_files", "metrics"):
-    names = content.get(key) or []
-    if not isinstance(names, list) or not all(
+  for key, (kind, shown) in _KINDS.items():
+    value = content.get(key) or kind()
+    names = value if kind is list else ()
+    if not isinstance(value, kind) or not all(
       isinstance(name, str) for name in names
     ):
-      raise errors.UsageError(
-        f"{path}: {key} ({names!r}) must be a list of names, such as [a, b]."
-      )
+      raise errors.UsageError(f"{path}: {key} ({value!r}) must be {shown}.")
   if bool(content.get("axes")) == bool(content.get("tuning")):
     raise errors.UsageError(f"{path}: it must have either 'axes' or 'tuning'.")
   config_files = []
