@@ -120,20 +120,17 @@ def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
   """Returns a point without the axes that do not matter to its method.
 
   SWE that shares for none or all of the steps becomes the baseline or ALBERT.
+  Tau becomes a fraction: 0.25 and '25%' are the same point.
   """
   point = dict(point)
-  if point.get("method") == catalog.SWE and "tau" in point:
-    named = {0.0: catalog.BASELINE, 1.0: catalog.ALBERT}
-    point["method"] = named.get(parse_tau(point["tau"]), catalog.SWE)
+  if "tau" in point:
+    tau = point["tau"] = parse_tau(point["tau"])
+    if point.get("method") == catalog.SWE:
+      named = {0.0: catalog.BASELINE, 1.0: catalog.ALBERT}
+      point["method"] = named.get(tau, catalog.SWE)
   method = catalog.methods().get(point.get("method", ""))
   ignored = method.ignores if method else ()
   return {axis: v for axis, v in point.items() if axis not in ignored}
-
-
-def canonical(point: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a point with one form for each tau: 0.25 and '25%' are the same."""
-  point = dict(point)
-  return point | ({"tau": parse_tau(point["tau"])} if "tau" in point else {})
 
 
 def label(axis: str, value: Any) -> str:

@@ -212,7 +212,7 @@ def _join(runs: Iterable[Run]) -> tuple[Run, ...]:
   joined: dict[str, Run] = {}
   for run in runs:
     known = joined.setdefault(run.name, run)
-    if axes_lib.canonical(known.point) != axes_lib.canonical(run.point):
+    if known.point != run.point:
       raise errors.UsageError(
         f"{dict(known.point)} and {dict(run.point)} would both be the run "
         f"{run.name}; rename one of the values."
