@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import tf_keras
 import yaml
 
 from swe_tf import errors
@@ -133,3 +134,20 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
   with pytest.raises(errors.Failed, match="validation has no 'masked_lm_acc"):
     jobs.last_metrics(job, {"validation_loss": events["validation_loss"]})
   assert outcome.read_records(tmp_path) == []  # It is not a run of an arm.
+
+
+def test_a_run_at_a_url_is_what_it_is_on_a_disk(study, tmp_path):
+  known = study_file.read_study(str(study)).without_runs({"swe-seed1"})
+  configs = experiments.make_configs(known)
+  results = []
+  for place in (tmp_path, "ram://study"):
+    tf_keras.backend.clear_session()
+    (run,) = sweep.make_runs(known, configs, place)
+    run.begin()
+    job = worker.Job(run.directory.path)
+    jobs.train(job)
+    job.save()
+    results.append(run.directory.read_result())
+    assert run.directory.read_progress()["step"] == tiny.STEPS
+    sweep.make_runs(known, configs, place)  # It is the same run.
+  assert results[0]["metrics"] == results[1]["metrics"]
