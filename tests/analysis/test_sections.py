@@ -238,7 +238,7 @@ def _finetune(directory, checkpoint, task, scores, **settings):
     "init": "checkpoint",
     "epochs": 3.0,
   } | settings
-  (directory / "sweep.json").write_text(
+  (directory / "study.json").write_text(
     json.dumps({"settings": settings, "checkpoint": str(checkpoint)})
   )
   (directory / "selection.json").write_text(
