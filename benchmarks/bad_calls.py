@@ -298,7 +298,8 @@ _OTHERS = {
   "sweep no_file.yaml --output_dir=out": "no file absent.yaml",
   "sweep experiment.yaml --output_dir=out": "did you mean swe/bert",
   "sweep good.yaml --output_dir=a_file": "a_file is a file",
-  "sweep good.yaml --output_dir=out --shard=2/2": "it must be i/n",
+  "sweep good.yaml --output_dir=out --dry_run --print_commands": "only one of",
+  "sweep good.yaml --output_dir=out --jobs=0": "'0' is not an integer",
   "sweep good.yaml --output_dir=out --params_override=trainer.steps=1": (
     "has no parameter 'steps'"
   ),

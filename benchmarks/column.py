@@ -140,7 +140,7 @@ def _kill_in(task: str, command: list[str], output: pathlib.Path) -> None:
   """Starts a command and kills it when a run of the task has a checkpoint."""
   process = subprocess.Popen(command)
   while process.poll() is None:
-    if list((output / "column" / task).glob("lr_*/ckpt-*.index")):
+    if list((output / "column" / task).glob("lr*/ckpt-*.index")):
       process.send_signal(signal.SIGKILL)
     time.sleep(0.05)
   print(f"killed in {task}: status {process.returncode}", flush=True)

@@ -13,6 +13,7 @@ import dataclasses
 
 from absl import logging
 
+from swe_tf import files
 from swe_tf.commands import options as options_lib
 
 
@@ -32,6 +33,7 @@ class Options:
 
 def run(options: Options) -> None:
   """Runs the demo."""
+  files.check_output_dir(options.output_dir, "output_dir")
   from swe_tf.studies.demo import session
 
   logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.

@@ -17,19 +17,19 @@ The result is one column, with the rows and the averages of the paper's tables.
 from collections.abc import Sequence
 import dataclasses
 import os
+from typing import Any
 
+from absl import logging
 from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.data.prepare import prepared_data
+from swe_tf.modeling import checkpoint_files
 from swe_tf.scoring import column
-from swe_tf.studies import launcher
-from swe_tf.studies.finetune import execution
+from swe_tf.studies import executors
 from swe_tf.studies.finetune import protocol
-from swe_tf.studies.finetune import table as table_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +85,13 @@ class Options:
     "task.train_data.global_batch_size=16, runtime.num_gpus=1, ...",
     "",
   )
+  jobs: int = options_lib.flag(
+    "Number of parallel runs; they split the CPU cores.", 1, lower_bound=1
+  )
+  ray_address: str = options_lib.flag(
+    "HOST:PORT of a Ray cluster; --jobs then counts the runs of each machine.",
+    "",
+  )
 
   def __post_init__(self):
     if bool(self.task) == bool(self.tasks):
@@ -104,12 +111,17 @@ def _absolute(path: str) -> str:
 
 def _plan(
   options: Options, task: str, data_dir: str, output_dir: str, ax_data_dir: str
-) -> execution.FineTuning:
+) -> protocol.Plan:
   """Checks the flags and the data of one task and returns its plan."""
   data = prepared_data.read_prepared_data(data_dir)
-  protocol.check_task(task, data)
-  protocol.check_ax(data, ax_data_dir)
-  early.check_finetuning(options.checkpoint, output_dir)
+  try:
+    protocol.check_task(task, data)
+    protocol.check_ax(data, ax_data_dir)
+    runs = protocol.plan_runs(data, options.learning_rates, options.seeds)
+  except errors.UsageError as error:
+    raise errors.UsageError(f"--task={task}: {error}") from error
+  files.check_output_dir(output_dir, "output_dir")
+  checkpoint_files.find_with_config(options.checkpoint)
   settings = protocol.Settings(
     data_dir=_absolute(data_dir),
     checkpoint=_absolute(options.checkpoint),
@@ -118,11 +130,16 @@ def _plan(
     max_train_examples=options.max_train_examples,
     params_override=options.params_override,
   )
-  runs = protocol.plan_runs(data, options.learning_rates, options.seeds)
-  return execution.FineTuning(settings, runs, output_dir, data, ax_data_dir)
+  return protocol.Plan(
+    settings=settings,
+    runs=runs,
+    output_dir=output_dir,
+    data=data,
+    ax_data_dir=ax_data_dir,
+  )
 
 
-def _column_plans(options: Options) -> list[execution.FineTuning]:
+def _column_plans(options: Options) -> list[protocol.Plan]:
   """Returns a plan for each of --tasks, in the order given or the paper's."""
   of_paper = options.tasks == ("paper",)
   tasks = column.TASKS if of_paper else options.tasks
@@ -168,53 +185,55 @@ def run(options: Options) -> int:
       )
     ]
   console = rich_console.Console()
-  with launcher.workers(stays=True, uses=options) as (worker,):
-    waiting = [plan for plan in plans if not plan.is_trained]
-    if waiting:
-      console.print("starting TensorFlow and checking the input ...")
-    for plan in waiting:
-      plan.check(worker)
-    failed = False
-    for plan in plans:
-      failed |= not plan.run(worker, console)
+  console.print("starting TensorFlow and checking the input ...")
+  logging.set_verbosity(logging.ERROR)
+  from swe_tf.studies import sweep as sweep_lib
+  from swe_tf.studies.finetune import task as task_lib
+
+  sweep_lib.leave_gpus_to_runs()
+  tasks = [task_lib.FineTuning(plan) for plan in plans]
+  executor = executors.make(options.jobs, options.ray_address)
+  succeeded = [task.run(executor, console) for task in tasks]
   if options.tasks:
-    _print_column(options.output_dir, plans, console)
-  without = [plan for plan in plans if not plan.has_selected]
+    _print_column(options, tasks, console)
+  without = [task.plan for task in tasks if not task.has_selected]
   if without:
     logs = ", ".join(f"{plan.output_dir}/*/log.txt" for plan in without)
     raise errors.Failed(
       f"no run of {', '.join(plan.data.task for plan in without)} has a score; "
       f"the logs are in {logs}."
     )
-  return int(failed)
+  return int(not all(succeeded))
 
 
-def _print_column(
-  output_dir: str, plans: Sequence[execution.FineTuning], console
-) -> None:
+def _print_column(options: Options, tasks: Sequence[Any], console) -> None:
   """Prints the column and writes it to `column.json` and `column.txt`."""
+  from swe_tf.studies.finetune import table as table_lib
+
   rows: dict[str, float] = {}
-  for plan in plans:
-    if plan.has_selected:
-      rows |= column.read_dev(plan.output_dir)
+  for task in tasks:
+    if task.has_selected:
+      rows |= column.read_dev(task.plan.output_dir)
   scores = column.with_averages(rows)
-  title = f"{plans[0].checkpoint}, {plans[0].settings.init} weights"
-  table = table_lib.render_column(scores, title)
+  checkpoint = tasks[0].checkpoint
+  table = table_lib.render_column(
+    scores, f"{checkpoint}, {options.init} weights"
+  )
   console.print(table)
-  folder = files.as_path(output_dir)
+  folder = files.as_path(options.output_dir)
   files.write_text(folder / "column.txt", table_lib.as_text(table))
   files.write_json(
     folder / column.FILE_NAME,
     {
-      "checkpoint": plans[0].checkpoint,
-      "init": plans[0].settings.init,
-      "tasks": [plan.data.task for plan in plans],
+      "checkpoint": checkpoint,
+      "init": options.init,
+      "tasks": [task.plan.data.task for task in tasks],
       "scores": scores,
     },
   )
   console.print(
     "SQuAD and GLUE are scored on their development sets here; the paper "
     "reports GLUE's test sets, which only the benchmark's site can score: swe "
-    f"submission --runs={output_dir} --output=FILE.zip",
+    f"submission --runs={options.output_dir} --output=FILE.zip",
     soft_wrap=True,
   )

@@ -14,9 +14,11 @@ after an interruption to resume.
 """
 
 from collections.abc import Mapping
+from concurrent import futures
 import dataclasses
 import io
 import math
+import multiprocessing
 from typing import Any
 
 from rich import console as rich_console
@@ -24,14 +26,14 @@ from rich import table as rich_table
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import plugins
 from swe_tf.analysis import outcome as outcome_lib
 from swe_tf.commands import doctor
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
-from swe_tf.commands import sweep as sweep_command
 from swe_tf.studies import budget
-from swe_tf.studies import launcher
+from swe_tf.studies import executors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,11 +93,15 @@ def _steps(options: Options, config: Any, console) -> int:
   planned = config.trainer.train_steps
   trial = pilot.make_study(options.experiment, config, planned, options.seeds)
   console.print("timing a step of the baseline ...")
-  with launcher.workers(options.jobs, uses=trial.overrides) as workers:
-    timing = workers[0].run(
-      "swe_tf.studies.pilot:time_step",
-      {"experiment": options.experiment, "overrides": trial.overrides},
-    )
+  cores = executors.share_of_cores(0, options.jobs)
+  with futures.ProcessPoolExecutor(
+    1,
+    mp_context=multiprocessing.get_context("spawn"),
+    initializer=plugins.load,
+  ) as process:
+    timing = process.submit(
+      pilot.time_step, options.experiment, trial.overrides, cores
+    ).result()
   console.print(
     f"{timing['start']:.0f} s to start, {timing['step']:.3f} s per step"
   )
@@ -178,6 +184,7 @@ def run(options: Options) -> int:
   from swe_tf.studies import experiments
   from swe_tf.studies import pilot
   from swe_tf.studies import records as records_lib
+  from swe_tf.studies import sweep as sweep_lib
   from swe_tf.studies import tuning as tuning_lib
 
   config = doctor.read_config(options)
@@ -206,8 +213,12 @@ def run(options: Options) -> int:
       "arms": list(study.tuning.arms),
     },
   )
-  failed = sweep_command.run_study(
-    study, configs, options.output_dir, options.jobs, console
+  _, failures = sweep_lib.run_study(
+    study,
+    configs,
+    options.output_dir,
+    executors.Local(options.jobs),
+    console,
   )
   records = records_lib.read_records(options.output_dir)
   losses = {
@@ -247,7 +258,7 @@ def run(options: Options) -> int:
       }
     ),
   )
-  return int(failed)
+  return int(bool(failures))
 
 
 def _finite(value: Any) -> Any:

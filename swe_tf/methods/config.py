@@ -65,6 +65,8 @@ class SharingConfig(base_config.Config):
     patience: How many times in a row they must disagree.
     loops: How often the unit is applied while shared: fewer applications make
       a shared step cheaper. Empty applies all units, as Algorithm 1 does.
+    own_init: Whether each layer keeps its own initial weights; while shared,
+      all make the same step. Algorithm 1 starts them equal.
     share: `all` ties all weights of a block; with `kernels` each layer has its
       own biases and norms from the first step on.
     own_layers: How many layers at either end of the stack are never tied.
@@ -97,6 +99,7 @@ class SharingConfig(base_config.Config):
   rho: float = 0.5
   patience: int = 3
   loops: list[LoopsConfig] = dataclasses.field(default_factory=list)
+  own_init: bool = False
   share: str = "all"
   own_layers: int = 0
   shared_learning_rate_scale: float = 1.0

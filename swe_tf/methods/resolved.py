@@ -14,6 +14,7 @@ from swe_tf.sharing import untie_step as untie_step_lib
 # Fields of `task.sharing` that, when changed, depart from Algorithm 1 as
 # printed; with their defaults.
 KNOBS = {
+  "own_init": False,
   "share": "all",
   "own_layers": 0,
   "shared_learning_rate_scale": 1.0,

@@ -54,6 +54,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     cosine_interval=rule.cosine_interval or trainer.summary_interval,
     cosines_decide=rule.reads_cosines,
     loops=loops,
+    own_init=sharing.own_init,
     shared_learning_rate_scale=sharing.shared_learning_rate_scale,
     untie_warmup_steps=sharing.untie_warmup_steps,
   )

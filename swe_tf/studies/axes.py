@@ -60,7 +60,7 @@ def check_value(axis: str, value: Any) -> None:
   """Raises unless `value` is valid on the axis."""
   if axis == "method" and value not in catalog.methods():
     other = (
-      "register another one with --plugins=MODULE, or give the axis another "
+      "register another one in a plug-in, or give the axis another "
       "name, and overrides for each value."
     )
     raise errors.UsageError(
@@ -120,21 +120,34 @@ def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
   """Returns a point without the axes that do not matter to its method.
 
   SWE that shares for none or all of the steps becomes the baseline or ALBERT.
+  Tau becomes a fraction: 0.25 and '25%' are the same point.
   """
   point = dict(point)
-  if point.get("method") == catalog.SWE and "tau" in point:
-    named = {0.0: catalog.BASELINE, 1.0: catalog.ALBERT}
-    point["method"] = named.get(parse_tau(point["tau"]), catalog.SWE)
+  if "tau" in point:
+    tau = point["tau"] = parse_tau(point["tau"])
+    if point.get("method") == catalog.SWE:
+      named = {0.0: catalog.BASELINE, 1.0: catalog.ALBERT}
+      point["method"] = named.get(tau, catalog.SWE)
   method = catalog.methods().get(point.get("method", ""))
   ignored = method.ignores if method else ()
   return {axis: v for axis, v in point.items() if axis not in ignored}
 
 
 def label(axis: str, value: Any) -> str:
-  """Returns a value as it appears in the name of a run."""
+  """Returns a value as it appears in the name of a run.
+
+  >>> label("seed", 20240101), label("learning_rate", 3e-5)
+  ('seed20240101', 'lr3e-05')
+  """
   if axis == "tau":
-    return f"tau{100 * parse_tau(value):g}"
+    return f"tau{_short(round(100 * parse_tau(value), 9))}"
   if not isinstance(value, (int, float)):
     return str(value)
-  short = {"learning_rate": "lr"}.get(axis, axis if axis in KNOWN else "")
-  return f"{short}{value:g}"
+  name = {"learning_rate": "lr"}.get(axis, axis if axis in KNOWN else "")
+  return f"{name}{_short(value)}"
+
+
+def _short(value: float) -> str:
+  """Returns a number with as many digits as it has, so that names differ."""
+  short = f"{value:g}"
+  return short if float(short) == value else repr(value)

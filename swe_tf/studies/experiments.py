@@ -1,7 +1,6 @@
 """The experiments of a study's runs, checked before the first one starts."""
 
-from collections.abc import Container, Mapping
-import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,13 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf import yaml_files
-from swe_tf.configs import cost
 from swe_tf.configs import experiment as experiment_lib
 from swe_tf.configs import parsing
+from swe_tf.methods import catalog
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry as encoders
 from swe_tf.studies import axes
 from swe_tf.studies import study_file
-from swe_tf.studies import sweep
 
 Configs = Mapping[str, cfg.ExperimentConfig]
 
@@ -37,9 +36,9 @@ def make_config(
   Raises:
     UsageError: If the experiment is not valid.
   """
+  config = parsing.base_experiment(study.experiment)
   try:
-    config = parsing.base_experiment(study.experiment)
-    if not isinstance(config, experiment_lib.SharingExperimentConfig):
+    if not isinstance(config, experiment_lib.CheckedExperimentConfig):
       raise errors.UsageError(
         f"experiment {study.experiment} does not share weights; use "
         "swe/bert_pretraining or swe/bert_pretraining_text."
@@ -65,48 +64,54 @@ def make_config(
   return config
 
 
-def make_configs(study: study_file.Study, params_override: str = "") -> Configs:
-  """Returns the experiments of all runs by name; checks their data too."""
+def make_configs(
+  study: study_file.Study, params_override: str = "", has_data: bool = True
+) -> Configs:
+  """Returns the experiments of all runs by name; checks their data too.
+
+  Args:
+    study: The study.
+    params_override: See `make_config`.
+    has_data: Whether the data must be there already.
+
+  Raises:
+    UsageError: If an experiment is not valid, or its data not sound.
+  """
   configs, checked = {}, set()
   for run in study.runs:
     config = make_config(study, run, params_override)
     data = repr((config.task.train_data, config.task.validation_data))
     if data not in checked:
-      task = task_factory.get_task(config.task)
-      if hasattr(task, "check_data"):
-        task.check_data()
+      _check_data(config, has_data)
       checked.add(data)
     configs[run.name] = config
   return configs
 
 
-def make_runs(study: study_file.Study, configs: Configs) -> list[sweep.Run]:
-  """Returns the runs of a study in the form that a sweep takes."""
-  return [
-    sweep.Run(
-      name=run.name,
-      function="swe_tf.studies.jobs:train",
-      arguments={
-        "experiment": study.experiment,
-        "metrics": list(study.metrics),
-      },
-      config=configs[run.name].as_dict(),
-      about={"axes": dict(run.point)},
-      cost=cost.training_flops(configs[run.name]),
+def _check_data(config: cfg.ExperimentConfig, has_data: bool) -> None:
+  if config.trainer.validation_steps == 0:
+    raise errors.UsageError(
+      "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
+      "for all of the data."
     )
-    for run in study.runs
-  ]
+  task = task_factory.get_task(config.task)
+  if hasattr(task, "check_data"):  # It reads files.
+    for name in ("train_data", "validation_data") if has_data else ():
+      data = getattr(config.task, name)
+      if not (data.input_path or data.tfds_name):
+        raise errors.UsageError(
+          f"task.{name}.input_path is not set; name the files."
+        )
+    task.check_data()
+  if config.task.init_checkpoint:
+    checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
 
 
-def losses_of(
-  sweep_: sweep.Sweep, study: study_file.Study, failures: Container[str] = ()
-) -> dict[str, float]:
-  """Returns the final losses so far by run; infinity for a failed run."""
-  losses = {run.name: math.inf for run in study.runs if run.name in failures}
-  for name, result in sweep_.results().items():
-    loss = result["metrics"][study.metrics[0]]
-    losses[name] = loss if math.isfinite(loss) else math.inf
-  return losses
+def method_of(config: cfg.ExperimentConfig) -> str:
+  """Returns the name of a run's method; '' for a task that never shares."""
+  if not isinstance(config, experiment_lib.SharingExperimentConfig):
+    return ""
+  return catalog.find(catalog.resolve(config)).name
 
 
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:

@@ -12,9 +12,10 @@ A pilot is a tuned study (`tuning.py`), run like any sweep. The final loss of
 short runs decides, so the verdict is about runs of that length.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import contextlib
 import math
+import os
 import time
 from typing import Any
 
@@ -30,7 +31,6 @@ from swe_tf.methods import rules
 from swe_tf.modeling import registry as encoders
 from swe_tf.studies import budget
 from swe_tf.studies import study_file
-from swe_tf.studies import worker
 from swe_tf.training import runner as runner_lib
 
 BASELINE, SWE, PLANNED = catalog.BASELINE, catalog.SWE, "planned"
@@ -250,20 +250,21 @@ def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
 
 
 def time_step(
-  job: worker.Job, experiment: str, overrides: dict[str, Any]
+  experiment: str, overrides: Mapping[str, Any], cores: Sequence[int] = ()
 ) -> dict[str, float]:
-  """Times a step of the cut-down baseline; the worker's job for `fit`.
+  """Times a step of the cut-down baseline, in a process of its own, for `fit`.
 
   Args:
-    job: The job.
     experiment: The name of the experiment.
     overrides: The configuration.
+    cores: The cores that a run will have; all if empty.
 
   Returns:
     `start`, the seconds until the first step is done, and `step`, the seconds
     per step.
   """
-  del job
+  if cores:
+    os.sched_setaffinity(0, cores)
   begin = time.monotonic()
   config = exp_factory.get_exp_config(experiment)
   config.override(overrides, is_strict=False)

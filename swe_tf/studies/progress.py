@@ -107,6 +107,10 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
   def step(self, name: str, status: status_lib.Status) -> None:
     """Notes how far a run is and what is going on."""
+    if name not in self._bar_of:
+      self.start(name, status.step, status.steps)
+    if not status.steps:
+      return  # It has only started.
     self._part[name] = status.step / status.steps
     text = status.describe(self._speed[name].measure(status.step))
     self.bars.update(self._bar_of[name], completed=self._part[name], note=text)
@@ -143,7 +147,8 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
   def _end(self, name: str, text: str) -> None:
     self._part[name] = 1.0
-    self.bars.remove_task(self._bar_of.pop(name))
+    if name in self._bar_of:
+      self.bars.remove_task(self._bar_of.pop(name))
     self._refresh()
     left = self.time_left()
     rest = f", {status_lib.show_time(left)} left" if left else ""

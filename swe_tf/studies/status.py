@@ -1,10 +1,11 @@
 """How far a run is, in words and numbers. Imports no TensorFlow."""
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import datetime
 import time
+from typing import Any
 
 SHARED = "shared"
 # The speed is measured over this window: longer than a compile, but short
@@ -63,6 +64,12 @@ class Status:
     if self.text:
       parts.append(self.text)
     return ", ".join(parts)
+
+
+def from_table(table: Mapping[str, Any]) -> Status:
+  """Returns the status in a table that may have other fields as well."""
+  names = [field.name for field in dataclasses.fields(Status)]
+  return Status(**{name: table[name] for name in names if name in table})
 
 
 def show_time(seconds: float | None) -> str:

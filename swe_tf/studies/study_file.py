@@ -16,7 +16,7 @@ Instead of `axes` a file may have `tuning` (`tuning.py`): arms whose learning
 rates are tuned alike. Which runs come next then depends on the results.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 import dataclasses
 import itertools
 import re
@@ -29,6 +29,12 @@ from swe_tf.studies import axes as axes_lib
 from swe_tf.studies import tuning as tuning_lib
 
 _KEYS = ("experiment", "config_files", "overrides", "metrics", "axes", "tuning")
+_KINDS: Mapping[str, tuple[type, str]] = {
+  "experiment": (str, "a name"),
+  "config_files": (list, "a list of names, such as [a, b]"),
+  "metrics": (list, "a list of names, such as [a, b]"),
+  "overrides": (dict, "a table"),
+}
 _METRICS = ("validation_loss", "masked_lm_accuracy")
 
 
@@ -100,9 +106,7 @@ class Study:
     assert self.tuning is not None
     table = {"arm": self.tuning.arms}
     more = [_make_run(dataclasses.asdict(point), table) for point in points]
-    known = {run.name for run in self.runs}
-    runs = (*self.runs, *(run for run in more if run.name not in known))
-    return dataclasses.replace(self, runs=runs)
+    return dataclasses.replace(self, runs=_join((*self.runs, *more)))
 
 
 def read_study(path: str) -> Study:
@@ -122,18 +126,13 @@ def read_study(path: str) -> Study:
     )
   if not content.get("experiment"):
     raise errors.UsageError(f"{path}: 'experiment' is missing.")
-  if not isinstance(content["experiment"], str):
-    raise errors.UsageError(
-      f"{path}: experiment ({content['experiment']!r}) must be a name."
-    )
-  for key in ("config_files", "metrics"):
-    names = content.get(key) or []
-    if not isinstance(names, list) or not all(
+  for key, (kind, shown) in _KINDS.items():
+    value = content.get(key) or kind()
+    names = value if kind is list else ()
+    if not isinstance(value, kind) or not all(
       isinstance(name, str) for name in names
     ):
-      raise errors.UsageError(
-        f"{path}: {key} ({names!r}) must be a list of names, such as [a, b]."
-      )
+      raise errors.UsageError(f"{path}: {key} ({value!r}) must be {shown}.")
   if bool(content.get("axes")) == bool(content.get("tuning")):
     raise errors.UsageError(f"{path}: it must have either 'axes' or 'tuning'.")
   config_files = []
@@ -192,16 +191,33 @@ def plan_runs(axes: Any, path: str = "the study") -> tuple[Run, ...]:
   Raises:
     UsageError: If an axis has no values or a wrong one.
   """
-  runs: dict[str, Run] = {}
+  runs = []
   for table in axes if isinstance(axes, list) else [axes]:
     if not isinstance(table, dict) or not table:
       raise errors.UsageError(f"{path}: axes must be a table, got {table!r}.")
     for axis, values in table.items():
       _check_axis(axis, values, path)
     for values in itertools.product(*table.values()):
-      run = _make_run(axes_lib.without_ignored(dict(zip(table, values))), table)
-      runs.setdefault(run.name, run)
-  return tuple(runs.values())
+      point = axes_lib.without_ignored(dict(zip(table, values)))
+      runs.append(_make_run(point, table))
+  return _join(runs)
+
+
+def _join(runs: Iterable[Run]) -> tuple[Run, ...]:
+  """Returns the runs without repetitions.
+
+  Raises:
+    UsageError: If two that differ would have the same directory.
+  """
+  joined: dict[str, Run] = {}
+  for run in runs:
+    known = joined.setdefault(run.name, run)
+    if known.point != run.point:
+      raise errors.UsageError(
+        f"{dict(known.point)} and {dict(run.point)} would both be the run "
+        f"{run.name}; rename one of the values."
+      )
+  return tuple(joined.values())
 
 
 def _check_axis(axis: str, values: Any, path: str) -> None:

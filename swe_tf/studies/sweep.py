@@ -1,173 +1,177 @@
-"""Executes the runs of a sweep, and collects their results.
+"""Executes the runs of a study: sweeps, pilots, fine-tuning, the demo.
 
-    DIR/results.json   all results, when the last run has ended
-    DIR/NAME/...       a run; see `directory`
+    DIR/study.json   what the study is, and its runs so far
+    DIR/NAME/...     a run; see `directory`
 
-A sweep may be stopped at any time, by any means, and called again: runs that
+A study may be stopped at any time, by any means, and called again: runs that
 have a `result.json` are not repeated, and interrupted ones resume from their
-checkpoints. Several machines that see one directory can divide a sweep into
-shards.
+checkpoints.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
-import dataclasses
+from collections.abc import Container, Mapping, Sequence
+import contextlib
+import math
 import os
-import re
-import select
 from typing import Any
 
+from rich import console as rich_console
+import tensorflow as tf
+
+from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf import files
-from swe_tf import yaml_files
+from swe_tf.configs import cost
+from swe_tf.configs import experiment as experiment_lib
 from swe_tf.studies import directory as directory_lib
-from swe_tf.studies import launcher
-from swe_tf.studies import progress as progress_lib
-from swe_tf.studies import status as status_lib
+from swe_tf.studies import execution
+from swe_tf.studies import executors
+from swe_tf.studies import experiments
+from swe_tf.studies import hparams
+from swe_tf.studies import study_file
+from swe_tf.studies import worker
+
+TRAIN = "swe_tf.studies.jobs:train"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
-  """A run of a sweep.
+def leave_gpus_to_runs() -> None:
+  """Keeps this process, which only checks the runs, off the GPUs' memory."""
+  with contextlib.suppress(RuntimeError):  # TensorFlow is in use already.
+    tf.config.set_visible_devices([], "GPU")
 
-  Attributes:
-    name: The name of its directory.
-    function: What trains it, `module:function`; see `worker`.
-    arguments: The function's arguments.
-    config: What must not change when it is resumed; kept in its directory.
-    about: What else is known about it, for its `run.json`.
-    cost: Its cost in any unit, to estimate the time left.
+
+def make_runs(
+  study: study_file.Study,
+  configs: experiments.Configs,
+  output_dir: files.PathLike,
+  function: str = TRAIN,
+) -> list[execution.Run]:
+  """Returns the runs of a study in their directories; writes nothing.
+
+  Args:
+    study: The study.
+    configs: The experiments of its runs, by name.
+    output_dir: The directory of the study. It may hold runs with the same
+      configs.
+    function: What trains a run; see `worker.Call`.
+
+  Raises:
+    UsageError: If a run in the directory has another config.
   """
-
-  name: str
-  function: str
-  arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  config: Mapping[str, Any] | None = None
-  about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  cost: float = 1.0
-
-
-def parse_shard(text: str) -> tuple[int, int]:
-  """Returns i and n of `i/n`; '' is a single shard with all runs."""
-  match = re.fullmatch(r"(\d+)/(\d+)", text or "0/1")
-  if not match or int(match[1]) >= int(match[2]):
-    raise errors.UsageError(
-      f"--shard={text}: it must be i/n with 0 <= i < n, such as 0/4."
-    )
-  return int(match[1]), int(match[2])
-
-
-class Sweep:
-  """Runs and their directory."""
-
-  def __init__(
-    self,
-    runs: Sequence[Run],
-    output_dir: files.PathLike,
-    shard: tuple[int, int] = (0, 1),
-    read_config: Callable[[files.PathLike], Any] = yaml_files.read,
-  ):
-    """Initializes the sweep; writes nothing.
-
-    Args:
-      runs: The runs, in order.
-      output_dir: The directory. It may hold runs with the same configs.
-      shard: Execute run k only if k % n = i, for (i, n).
-      read_config: Reads the config that a run in the directory was made from.
-
-    Raises:
-      UsageError: If a run in the directory has another config.
-    """
-    self.runs = runs
-    self._directories = {
-      run.name: directory_lib.RunDirectory(os.path.join(output_dir, run.name))
-      for run in runs
+  if not files.is_url(output_dir):  # A cluster has other working directories.
+    output_dir = os.path.abspath(output_dir)
+  made = []
+  for run in study.runs:
+    config = configs[run.name]
+    path = files.as_path(output_dir) / run.name
+    directory = directory_lib.RunDirectory(path)
+    if directory.config_file.exists():
+      earlier = experiments.read_config(study.experiment, directory.config_file)
+      directory_lib.refuse_other(path, earlier.as_dict(), config.as_dict())
+    about = {
+      "name": run.name,
+      "experiment": study.experiment,
+      "method": experiments.method_of(config),
+      "axes": dict(run.point),
+      "metrics": list(study.metrics),
     }
-    self._results_file = os.path.join(output_dir, "results.json")
-    index, count = shard
-    self._mine = runs[index::count]
-    for run in runs:
-      path = self.directory(run.name).config_file
-      if run.config is not None and path.exists():
-        directory_lib.refuse_other(path.parent, read_config(path), run.config)
+    runtime = config.runtime
+    call = worker.Call(
+      function=function,
+      directory=str(path),
+      num_gpus=runtime.num_gpus,
+      uses_tpu=runtime.distribution_strategy == "tpu",
+    )
+    made.append(
+      execution.Run(
+        name=run.name,
+        directory=directory,
+        config=config,
+        about=about,
+        call=call,
+        cost=_cost(config),
+      )
+    )
+  return made
 
-  def directory(self, name: str) -> directory_lib.RunDirectory:
-    """Returns the directory of a run."""
-    return self._directories[name]
 
-  def results(self) -> dict[str, dict[str, Any]]:
-    """Returns the results of the finished runs of all shards, by name."""
-    found = ((name, d.read_result()) for name, d in self._directories.items())
-    return {name: result for name, result in found if result}
+def _cost(config: cfg.ExperimentConfig) -> float:
+  """Returns the FLOPs of a run; 1 where there is no formula, as for GLUE."""
+  if isinstance(config, experiment_lib.SharingExperimentConfig):
+    with contextlib.suppress(errors.UsageError):
+      return float(cost.training_flops(config))
+  return 1.0
 
-  def write_results(self, failures: Container[str] = ()) -> None:
-    """Writes `results.json`, unless runs of other shards are missing.
 
-    Args:
-      failures: The names of runs that will not have a result.
-    """
-    results = self.results()
-    if all(r.name in results or r.name in failures for r in self.runs):
-      content = [
-        {"name": run.name, **run.about, **results[run.name]}
-        for run in self.runs
-        if run.name in results
-      ]
-      files.write_json(self._results_file, content)
+def losses_of(
+  runs: Sequence[execution.Run], metric: str, failures: Container[str] = ()
+) -> dict[str, float]:
+  """Returns the final losses so far by run; infinity for a failed run."""
+  losses = {run.name: math.inf for run in runs if run.name in failures}
+  for name, result in execution.results_of(runs).items():
+    loss = result["metrics"][metric]
+    losses[name] = loss if math.isfinite(loss) else math.inf
+  return losses
 
-  def progress(
-    self, console, summarize: Callable[[progress_lib.Result], str]
-  ) -> progress_lib.Progress:
-    """Returns a display for `execute`; see `Progress`."""
-    costs = {run.name: run.cost for run in self._mine}
-    return progress_lib.Progress(console, costs, summarize)
 
-  def execute(
-    self, workers: Sequence[launcher.Worker], progress: progress_lib.Progress
-  ) -> dict[str, Exception]:
-    """Executes the runs that are not finished.
+def write_study(
+  study: study_file.Study, output_dir: files.PathLike, **more: Any
+) -> None:
+  """Writes `study.json`, and the axes of all runs so far for TensorBoard."""
+  content = {
+    "experiment": study.experiment,
+    "metrics": list(study.metrics),
+    "runs": {run.name: dict(run.point) for run in study.runs},
+  }
+  path = files.as_path(output_dir) / "study.json"
+  files.write_json(path, content | more)
+  hparams.write_study(output_dir, study)
 
-    Args:
-      workers: They execute the runs, each one at a time.
-      progress: Shows the progress of the runs.
 
-    Returns:
-      The errors of the runs that failed, by name.
-    """
-    results = self.results()
-    for run in self._mine:
-      if run.name in results:
-        progress.skip(run.name, results[run.name])
-    waiting = [run for run in self._mine if run.name not in results]
-    running: dict[launcher.Worker, Run] = {}
-    failures: dict[str, Exception] = {}
-    try:
-      while waiting or running:
-        for worker in workers:
-          if waiting and worker not in running:
-            running[worker] = waiting.pop(0)
-            self._start(running[worker], worker, progress)
-        for worker in select.select(list(running), [], [])[0]:
-          run = running[worker]
-          for message in worker.receive():
-            if message["event"] == "progress":
-              del message["event"]
-              progress.step(run.name, status_lib.Status(**message))
-              continue
-            del running[worker]
-            try:
-              progress.finish(run.name, launcher.value_of(message))
-            except (errors.UsageError, launcher.JobFailed) as error:
-              failures[run.name] = error
-              log = self.directory(run.name).log_file
-              progress.fail(run.name, f"{error}; see {log}")
-    except KeyboardInterrupt:
-      progress.say("interrupted; run the same command again to resume")
-      raise
-    return failures
+def summarize(result: Mapping[str, Any]) -> str:
+  """Summarizes the result of a run of pre-training."""
+  return ", ".join(
+    f"{name} {value:.4f}" for name, value in result["metrics"].items()
+  )
 
-  def _start(self, run: Run, worker: launcher.Worker, progress) -> None:
-    directory = self.directory(run.name)
-    directory.begin({"name": run.name, **run.about}, run.config)
-    earlier = directory.read_progress()
-    progress.start(run.name, earlier["step"], earlier["steps"])
-    worker.start(run.function, run.arguments, directory.path)
+
+def run_study(
+  study: study_file.Study,
+  configs: experiments.Configs,
+  output_dir: files.PathLike,
+  executor: executors.Executor,
+  console: rich_console.Console,
+  params_override: str = "",
+  function: str = TRAIN,
+) -> tuple[list[execution.Run], dict[str, str]]:
+  """Executes a study's unfinished runs, and those that a tuning adds.
+
+  Args:
+    study: The study.
+    configs: The experiments of its runs so far, by name.
+    output_dir: The directory for the runs.
+    executor: Where they are executed.
+    console: Where progress and results are shown.
+    params_override: Overrides for every run that is added.
+    function: What trains a run; see `worker.Call`.
+
+  Returns:
+    All runs, and why some failed, by name.
+  """
+  runs = make_runs(study, configs, output_dir, function)
+  entropy = experiments.unigram_entropy(runs[0].config)
+  if entropy is not None:
+    console.print(f"entropy of single tokens: {entropy:.4f} nats")
+  failures: dict[str, str] = {}
+  new = runs
+  while new:
+    write_study(study, output_dir, unigram_entropy=entropy)
+    failures |= execution.execute(new, executor, console, summarize)
+    losses = losses_of(runs, study.metrics[0], failures)
+    more = study.with_next_runs(losses)
+    if more is None:
+      break
+    added = more.without_runs({run.name for run in runs})
+    study, configs = more, experiments.make_configs(added, params_override)
+    new = make_runs(added, configs, output_dir, function)
+    runs = [*runs, *new]
+  return runs, failures

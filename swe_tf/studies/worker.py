@@ -1,30 +1,18 @@
-"""The process that runs jobs, one after another.
+"""The process of a run: calls its function, keeps its log, time and progress.
 
-    python -m swe_tf.studies.worker FD
-
-A job is a JSON line on stdin:
-
-    {"function": "module:function", "arguments": {...}, "directory": DIR,
-     "cores": [0, 1]}
-
-The function is called with a `Job` and the arguments. Unless `directory` is
-null, the process holds its lock, and all output goes to its log. Without cores
-it may use all of them. Messages go as JSON lines to the file descriptor FD:
-`event` is `progress` (with the fields of `status.Status`) any number of times,
-then once `done` (`value`), `usage_error` or `failed` (`text`).
-
-A separate process keeps a crash away from the sweep. `launcher` starts it.
+`executors` start it, on this machine or on another. All that it tells is in the
+run's directory, so whoever sees that directory can show or resume the run.
+Imports no TensorFlow: the function does.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 import contextlib
 import dataclasses
 import importlib
-import json
+import math
 import os
-import queue
 import sys
-import threading
+import tempfile
 import time
 import traceback
 from typing import Any
@@ -33,62 +21,76 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import plugins
 from swe_tf.studies import directory as directory_lib
-from swe_tf.studies import logs
 from swe_tf.studies import status as status_lib
 
-# The time between saves, which is lost if the process is killed; writing to a
-# store takes longer.
-_SAVE_SECONDS, _SAVE_SECONDS_URL = 2.0, 20.0
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Call:
+  """What a process is to do.
+
+  Attributes:
+    function: `module:function`; it is called with a `Job` and the arguments.
+    directory: The run's directory.
+    arguments: The other arguments.
+    num_gpus: How many GPUs it takes.
+    uses_tpu: Whether it takes the TPU of a machine.
+  """
+
+  function: str
+  directory: str
+  arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  num_gpus: int = 0
+  uses_tpu: bool = False
 
 
 class Job:
-  """What a job's function gets: a directory, and a way to report progress."""
+  """What a run's function gets: a directory, and a way to report progress."""
 
-  def __init__(
-    self,
-    directory: directory_lib.RunDirectory | None = None,
-    send: Callable[..., Any] = lambda **message: None,
-  ):
-    """Initializes the job; its time counts from now.
-
-    Args:
-      directory: The run's directory; None for a job that has none.
-      send: Called with the fields of every message.
-    """
-    self.directory = directory
-    self._send = send
-    self._progress = directory.read_progress() if directory else {}
-    self._start = _clock()
+  def __init__(self, path: files.PathLike):
+    """Initializes the job; its time counts from now."""
+    self.directory = directory_lib.RunDirectory(files.as_path(path))
+    self._earlier = self.directory.read_progress()
+    self._status: dict[str, Any] = {
+      name: self._earlier[name] for name in ("step", "steps")
+    }
+    self._start, self._saved = _clock(), 0.0
+    # Writing to a store takes longer.
+    self._interval = 20.0 if files.is_url(self.path) else 2.0
+    # Where the output goes before it is uploaded; for a run at a URL.
+    self.local_log: str | None = None
 
   @property
   def path(self) -> str:
     """The path of the directory as a string, which Model Garden expects."""
-    assert self.directory is not None
     return str(self.directory.path)
 
   def report(self, status: status_lib.Status) -> None:
-    """Reports how far the run is and what is going on."""
-    self._progress |= {"step": status.step, "steps": status.steps}
-    self._send(event="progress", **dataclasses.asdict(status))
+    """Notes how far the run is and what is going on."""
+    self._status = dataclasses.asdict(status)
+    if not math.isfinite(status.loss or 0.0):
+      self._status["loss"] = None  # JSON has no NaN.
+    if time.monotonic() > self._saved + self._interval:
+      self.save()
 
   def save(self) -> None:
-    """Writes `progress.json`."""
-    if self.directory:
-      self.directory.write_progress(self._progress | self._spent())
+    """Writes `progress.json`, and the log of a run at a URL."""
+    self._saved = time.monotonic()
+    content = self._status | self._spent() | {"process": os.getpid()}
+    files.write_json(self.directory.path / "progress.json", content)
+    if self.local_log:
+      log = files.read_bytes(self.local_log)
+      files.write_bytes(self.directory.log_file, log)
 
   def finish(self, result: Mapping[str, Any]) -> dict[str, Any]:
     """Writes and returns `result.json`, with the time of all attempts."""
-    assert self.directory is not None
-    self.save()
     content = dict(result) | self._spent()
-    self.directory.write_result(content)
+    files.write_json(self.directory.path / "result.json", content)
     return content
 
   def _spent(self) -> dict[str, float]:
-    now = _clock()
     return {
-      name: round(self._progress[name] + now[name] - start, 1)
-      for name, start in self._start.items()
+      name: round(self._earlier[name] + now - self._start[name], 1)
+      for name, now in _clock().items()
     }
 
 
@@ -97,104 +99,53 @@ def _clock() -> dict[str, float]:
   return {"seconds": time.monotonic(), "cpu_seconds": sum(os.times()[:4])}
 
 
-def _jobs_until_stdin_closes() -> "queue.Queue[dict[str, Any]]":
-  """Returns a queue of jobs; the process ends when the launcher is gone."""
-  jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+def work(call: Call) -> str:
+  """Does a call, with all output of this process in the run's log.
 
-  def read():
-    for line in sys.stdin:
-      jobs.put(json.loads(line))
-    # Nobody is left to report to, and the next sweep may want to resume this
-    # very run. Checkpoints are complete or absent at any time.
-    os._exit(0)
+  Returns:
+    Why it failed, in one line; empty if it did not.
+  """
+  # Before TensorFlow is imported, which reads it.
+  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  directory = directory_lib.RunDirectory(files.as_path(call.directory))
+  try:
+    with directory.lock():
+      job = Job(call.directory)
+      with _log(job):
+        error = _call(call, job)
+        job.save()
+  except errors.UsageError as locked:  # Nothing here is ours to write.
+    return str(locked)
+  return error
 
-  threading.Thread(target=read, daemon=True).start()
-  return jobs
+
+def _call(call: Call, job: Job) -> str:
+  job.save()  # Shows that it has started.
+  try:
+    plugins.load()
+    module, name = call.function.split(":")
+    getattr(importlib.import_module(module), name)(job, **call.arguments)
+    return ""
+  except Exception as error:  # A run may raise anything.
+    traceback.print_exc()
+    if isinstance(error, errors.UsageError):
+      return " ".join(str(error).split())  # Some have several lines.
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"
 
 
 @contextlib.contextmanager
-def _at_work(job: Job, is_alone: bool) -> Iterator[None]:
-  """Holds the lock, keeps the log, and saves the progress.
-
-  Args:
-    job: The job.
-    is_alone: Whether all output of the process belongs to the job.
-  """
-  if job.directory is None:
+def _log(job: Job) -> Iterator[None]:
+  """Appends everything that the process prints to the log of a run."""
+  path = job.directory.log_file
+  with tempfile.TemporaryDirectory() as folder:
+    if files.is_url(path):
+      job.local_log = os.path.join(folder, "log.txt")
+      if path.exists():
+        files.write_bytes(job.local_log, files.read_bytes(path))
+    with open(job.local_log or path, "ab") as log:
+      for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+        os.dup2(log.fileno(), stream.fileno())
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     yield
-    return
-  ended = threading.Event()
-  log_file = job.directory.log_file
-  is_url = files.is_url(log_file)
-
-  def save():
-    while not ended.wait(_SAVE_SECONDS_URL if is_url else _SAVE_SECONDS):
-      job.save()
-      save_log()
-
-  saver = threading.Thread(target=save, daemon=True)
-  nowhere = contextlib.nullcontext(lambda: None)
-  with (
-    job.directory.lock(),
-    logs.capture(log_file) if is_alone else nowhere as save_log,
-  ):
-    saver.start()
-    try:
-      yield
-    except Exception:
-      if is_alone:
-        traceback.print_exc()
-      else:
-        logs.append(log_file, traceback.format_exc())
-      raise
-    finally:
-      ended.set()
-      saver.join()
-      job.save()
-
-
-def _do(
-  send: Callable[..., Any],
-  function: str,
-  arguments: Mapping[str, Any],
-  directory: str | None,
-  cores: Sequence[int] = (),
-  is_alone: bool = True,
-) -> Any:
-  """Runs a job and returns what its function returns."""
-  if cores:  # Before TensorFlow counts them.
-    os.sched_setaffinity(0, cores)
-  job = Job(directory_lib.RunDirectory(directory) if directory else None, send)
-  with _at_work(job, is_alone):
-    plugins.load()
-    module, name = function.split(":")
-    return getattr(importlib.import_module(module), name)(job, **arguments)
-
-
-def perform(send: Callable[..., Any], job: Mapping[str, Any]) -> None:
-  """Runs a job and sends its last message."""
-  try:
-    send(event="done", value=_do(send, **job))
-  except errors.UsageError as error:
-    # Some list differences on separate lines.
-    send(event="usage_error", text=" ".join(str(error).split()))
-  except Exception as error:  # A job may raise anything.
-    lines = str(error).splitlines() or [""]
-    send(event="failed", text=f"{type(error).__name__}: {lines[0]}")
-
-
-def main() -> None:
-  """Runs jobs until there are no more."""
-  messages = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
-
-  def send(**message):
-    messages.write(json.dumps(message) + "\n")
-    messages.flush()
-
-  jobs = _jobs_until_stdin_closes()
-  while True:
-    perform(send, jobs.get())
-
-
-if __name__ == "__main__":
-  main()

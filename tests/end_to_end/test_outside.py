@@ -64,8 +64,8 @@ def test_swept_trained_and_reported(folder):
   }
   log = (runs / "halfway" / "log.txt").read_text()
   assert f"untied 1x{tiny.LAYERS} after step {tiny.STEPS // 2}" in log
-  results = json.loads((runs / "results.json").read_text())
-  losses = [result["metrics"]["validation_loss"] for result in results]
+  results = map(pathlib.Path.read_text, runs.glob("*/result.json"))
+  losses = [json.loads(r)["metrics"]["validation_loss"] for r in results]
   assert len(set(losses)) == 2
 
   status, output = _swe("report", f"--runs={runs}", f"--output_dir={report}")

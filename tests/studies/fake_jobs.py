@@ -1,4 +1,4 @@
-"""Jobs without TensorFlow: they count steps, save them, end in many ways."""
+"""Runs without TensorFlow: they count steps, save them, end in many ways."""
 
 import os
 import signal
@@ -17,8 +17,10 @@ def train(job, steps=3, sleep=0.0, end=""):
     sleep: How long one of them takes.
     end: How it ends, instead of with a result.
   """
-  with open(job.directory.path / "calls.txt", "a") as file:
-    file.write(f"{os.getpid()}\n")
+  calls = job.directory.path / "calls.txt"
+  earlier = calls.read_text() if calls.exists() else ""
+  cores = sorted(os.sched_getaffinity(0))
+  calls.write_text(f"{earlier}{os.getpid()} {cores}\n")
   checkpoint = job.directory.path / "checkpoint"
   step = int(checkpoint.read_text()) if checkpoint.exists() else 0
   print(f"starting at step {step}")
@@ -33,27 +35,3 @@ def train(job, steps=3, sleep=0.0, end=""):
   if end:
     os.kill(os.getpid(), getattr(signal, end))
   return job.finish({"loss": 1 / steps})
-
-
-def burn(job, seconds):
-  """Uses the processor for a while."""
-  deadline = time.process_time() + seconds
-  while time.process_time() < deadline:
-    pass
-  return job.finish({})
-
-
-def cores(job):
-  return sorted(os.sched_getaffinity(0))
-
-
-def process(job):
-  return os.getpid()
-
-
-def hold(job, seconds=0.0):
-  """Prints, says so, and waits: works at a URL too."""
-  print(f"held by {os.getpid()}")
-  job.report(status.Status(step=1, steps=1, text="holding"))
-  time.sleep(seconds)
-  return job.finish({})

@@ -68,6 +68,22 @@ def test_an_axis_of_ones_own():
   assert run.own == (staged,)
 
 
+def test_runs_that_differ_have_names_that_differ():
+  rates = [0.1234567, 0.1234568]
+  assert len(set(_names({"learning_rate": rates}))) == 2
+  assert _names({"seed": [20240101, 20240102]}) == [
+    "seed20240101",
+    "seed20240102",
+  ]
+  assert _names({"method": ["swe"], "tau": [0.25, "25%"]}) == ["swe-tau25"]
+  with pytest.raises(errors.UsageError, match="both be the run a_b; rename"):
+    _names({"path": {"a/b": {}, "a b": {}}})
+  study = study_file.Study("swe/x", (), {}, ("loss",), ())
+  arms = {"arms": {"a/b": {}, "a b": {}}, "seeds": [0]}
+  with pytest.raises(errors.UsageError, match="both be the run a_b-lr"):
+    study_file.tuned(study, arms | {"learning_rates": [1, 2, 3]})
+
+
 @pytest.mark.parametrize(
   "table, says",
   [

@@ -1,26 +1,24 @@
-"""`swe sweep` with real runs: planned, run, killed, called again."""
+"""The runs of a study: their configs, their files, one run by function call."""
 
+import dataclasses
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
+import tf_keras
 import yaml
 
 from swe_tf import errors
 from swe_tf.analysis import scalars as curves
 from swe_tf.configs import cost
 from swe_tf.studies import experiments
+from swe_tf.studies import jobs
+from swe_tf.studies import outcome
 from swe_tf.studies import study_file
-from swe_tf.studies import sweep as sweep_lib
+from swe_tf.studies import sweep
+from swe_tf.studies import worker
 from tests import tiny
 from tests.studies import hparams_view
-
-_PATIENCE = 300
 
 
 @pytest.fixture(scope="module", name="study")
@@ -44,29 +42,6 @@ def _study(tmp_path_factory):
   return path
 
 
-def _sweep(study, output_dir, *arguments):
-  return subprocess.Popen(
-    [
-      sys.executable,
-      "-m",
-      "swe_tf.cli",
-      "sweep",
-      str(study),
-      f"--output_dir={output_dir}",
-      *arguments,
-    ],
-    stdout=subprocess.PIPE,
-    stderr=subprocess.STDOUT,
-    text=True,
-    env=dict(os.environ, COLUMNS="120"),
-  )
-
-
-def _finish(process):
-  output, _ = process.communicate(timeout=_PATIENCE)
-  return process.returncode, output
-
-
 def test_configs_follow_the_axes(study):
   configs = experiments.make_configs(study_file.read_study(str(study)))
   baseline, swe = configs.values()
@@ -82,6 +57,9 @@ def test_configs_that_cannot_be_run_are_refused(study):
   (run,) = study_file.plan_runs({"method": ["swe"], "units": ["2x12"]})
   with pytest.raises(errors.UsageError, match="are 24 layers, but .* has 2"):
     experiments.make_config(known, run)
+  other = dataclasses.replace(known, experiment="swe/bert_pretrainin")
+  with pytest.raises(errors.UsageError, match="did you mean swe/bert_pretrain"):
+    experiments.make_config(other, run)
   (run,) = study_file.plan_runs({"seed": [0]})
   with pytest.raises(errors.UsageError, match="run seed0: .*no_such"):
     experiments.make_config(known, run, "task.no_such=1")
@@ -95,97 +73,81 @@ def test_entropy_is_that_of_the_masked_tokens(study):
   assert np.log(45) - 0.6 < measured < np.log(45)
 
 
-def test_parameters_that_are_newer_than_a_run_do_not_make_it_another(
-  study, tmp_path
-):
+def test_a_run_of_another_configuration_is_refused(study, tmp_path):
   known = study_file.read_study(str(study))
-  runs = experiments.make_runs(known, experiments.make_configs(known))
-  earlier = json.loads(json.dumps(runs[0].config))
-  del earlier["task"]["sharing"]["unit_size"]
-  path = tmp_path / runs[0].name / "overrides.yaml"
-  path.parent.mkdir()
-
-  def check():
-    path.write_text(yaml.safe_dump(earlier))
-    sweep_lib.Sweep(
-      runs,
-      tmp_path,
-      read_config=lambda path: experiments.read_config(
-        known.experiment, path
-      ).as_dict(),
-    )
-
-  check()
-  earlier["trainer"]["train_steps"] = 99
+  configs = experiments.make_configs(known)
+  run = sweep.make_runs(known, configs, tmp_path)[0]
+  run.begin()
+  sweep.make_runs(known, configs, tmp_path)
+  more = experiments.make_configs(known, "task.train_data.global_batch_size=4")
   with pytest.raises(
-    errors.UsageError, match="trainer.train_steps 99, but now it is 12"
+    errors.UsageError, match="global_batch_size 8, but now it is 4"
   ):
-    check()
+    sweep.make_runs(known, more, tmp_path)
+  earlier = yaml.safe_load(run.directory.config_file.read_text())
+  del earlier["task"]["sharing"]["unit_size"]  # A parameter newer than the run.
+  run.directory.config_file.write_text(yaml.safe_dump(earlier))
+  sweep.make_runs(known, configs, tmp_path)
 
 
-def test_a_study_runs_and_its_results_are_those_of_the_event_files(
-  study, tmp_path
+@pytest.mark.parametrize(
+  "override, says",
+  [
+    ("task.validation_data.input_path=''", "validation_data.input_path is not"),
+    ("trainer.validation_steps=0", "nothing is evaluated"),
+    ("task.train_data.input_path=no_such_file", "no_such_file"),
+    ("task.init_checkpoint=no_such_file", "init_checkpoint"),
+  ],
+)
+def test_data_that_is_missing_is_told_before_the_first_run(
+  study, override, says
 ):
-  status, output = _finish(_sweep(study, tmp_path / "runs", "--dry_run"))
-  assert status == 0, output
-  assert "baseline-seed1" in output and "time unknown" in output
-  assert not (tmp_path / "runs").exists()
-  status, output = _finish(_sweep(study, tmp_path / "runs", "--jobs=2"))
-  assert status == 0, output
-  for name in ("baseline-seed1", "swe-seed1"):
-    folder = tmp_path / "runs" / name
-    result = json.loads((folder / "result.json").read_text())
-    events = curves.read_scalars(str(folder / "validation"))
-    assert result["steps"] == tiny.STEPS
-    assert result["cpu_seconds"] > 1
-    for metric, value in result["metrics"].items():
-      assert events[metric][-1] == (tiny.STEPS, value)
-    assert f"{result['metrics']['validation_loss']:.4f}" in output
-  together = json.loads((tmp_path / "runs" / "results.json").read_text())
-  assert [run["name"] for run in together] == ["baseline-seed1", "swe-seed1"]
-  assert together[1]["metrics"] == result["metrics"]
-  config = yaml.unsafe_load(
-    (tmp_path / "runs" / "swe-seed1" / "params.yaml").read_text()
-  )
-  assert config["task"]["sharing"]["untie_step"] == tiny.TAU
-  _, groups = hparams_view.read(tmp_path / "runs")
-  shown = {
-    hparams_view.value_of(group.hparams["method"]): {
-      metric.name.tag: metric.value for metric in group.metric_values
-    }
-    for group in groups
-  }
-  assert shown == {
-    run["axes"]["method"]: pytest.approx(run["metrics"]) for run in together
-  }
-  status, output = _finish(_sweep(study, tmp_path / "runs", "--dry_run"))
-  assert output.count("finished") >= 2 and "left: 0.00e+00 FLOPs" in output
+  with pytest.raises(errors.UsageError, match=says):
+    experiments.make_configs(study_file.read_study(str(study)), override)
 
 
-@pytest.mark.slow
-def test_a_killed_sweep_goes_on(study, tmp_path):
-  runs = tmp_path / "runs"
-  first = _sweep(study, runs)
-  deadline = time.time() + _PATIENCE
-  finished = runs / "baseline-seed1" / "result.json"
-  at_work = runs / "swe-seed1" / "checkpoint"
-  while not at_work.exists():
-    assert first.poll() is None and time.time() < deadline
-    time.sleep(0.01)
-  worker = int((runs / "swe-seed1" / "run.lock").read_text())
-  os.kill(worker, signal.SIGSTOP)  # Or it may be done too soon.
-  first.send_signal(signal.SIGKILL)
-  first.wait()
-  stamp = finished.stat().st_mtime_ns
-  status, output = _finish(_sweep(study, runs))
-  assert status == 1 and "another process is working on this run" in output
-  os.kill(worker, signal.SIGKILL)
-  status, output = _finish(_sweep(study, runs))
-  assert status == 0, output
-  assert "finished before" in output
-  assert finished.stat().st_mtime_ns == stamp
-  assert (
-    "restored from checkpoint" in (runs / "swe-seed1" / "log.txt").read_text()
-  )
-  assert (runs / "swe-seed1" / "result.json").exists()
-  assert (runs / "results.json").exists()
+def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
+  known = study_file.read_study(str(study))
+  known = known.without_runs({"baseline-seed1"})
+  configs = experiments.make_configs(known)
+  (run,) = sweep.make_runs(known, configs, tmp_path)
+  sweep.write_study(known, tmp_path, unigram_entropy=None)
+  run.begin()
+  job = worker.Job(run.directory.path)
+  result = jobs.train(job)
+  assert result == run.directory.read_result()
+  events = curves.read_scalars(str(run.directory.path / "validation"))
+  value = result["metrics"]["validation_loss"]
+  assert events["validation_loss"][-1] == (tiny.STEPS, value)
+  about = json.loads((run.directory.path / "run.json").read_text())
+  assert about == {
+    "name": "swe-seed1",
+    "experiment": "swe/bert_pretraining",
+    "method": "swe",
+    "axes": {"method": "swe", "seed": 1},
+    "metrics": ["validation_loss", "masked_lm_accuracy"],
+  }
+  config = experiments.read_config(known.experiment, run.directory.config_file)
+  assert config.task.sharing.untie_step == tiny.TAU
+  _, (group,) = hparams_view.read(tmp_path)
+  assert hparams_view.value_of(group.hparams["method"]) == "swe"
+  with pytest.raises(errors.Failed, match="validation has no 'masked_lm_acc"):
+    jobs.last_metrics(job, {"validation_loss": events["validation_loss"]})
+  assert outcome.read_records(tmp_path) == []  # It is not a run of an arm.
+
+
+def test_a_run_at_a_url_is_what_it_is_on_a_disk(study, tmp_path):
+  known = study_file.read_study(str(study)).without_runs({"swe-seed1"})
+  configs = experiments.make_configs(known)
+  results = []
+  for place in (tmp_path, "ram://study"):
+    tf_keras.backend.clear_session()
+    (run,) = sweep.make_runs(known, configs, place)
+    run.begin()
+    job = worker.Job(run.directory.path)
+    jobs.train(job)
+    job.save()
+    results.append(run.directory.read_result())
+    assert run.directory.read_progress()["step"] == tiny.STEPS
+    sweep.make_runs(known, configs, place)  # It is the same run.
+  assert results[0]["metrics"] == results[1]["metrics"]

@@ -6,13 +6,19 @@ of the installed packages. The second run is the same without sharing.
 
 from typing import Any
 
+from official.core import exp_factory
 from swe_tf import files
+from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.configs import parsing
 from swe_tf.data.text import docstrings
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry as encoders
+from swe_tf.studies import study_file
 
-_EXPERIMENT = "swe/bert_pretraining_text"
-ENCODER = {
+# docs/finetuning.md starts from the checkpoint in the directory MODEL.
+MODEL, BASELINE = "model", "baseline"
+EXPERIMENT = "swe/bert_pretraining_text"
+ENCODER: dict[str, Any] = {
   "hidden_size": 64,
   "num_layers": 12,
   "num_attention_heads": 4,
@@ -25,13 +31,13 @@ ENCODER = {
   "dropout_rate": 0.0,
   "attention_dropout_rate": 0.0,
 }
-DATA = {
+DATA: dict[str, Any] = {
   "tokenizer": "character",
   "seq_length": 32,
   "masking_rate": 0.32,
   "global_batch_size": 64,
 }
-OVERRIDES = {
+OVERRIDES: dict[str, Any] = {
   "task": {"model": {"mlm_initializer_range": 0.12}},
   "runtime": {"distribution_strategy": "off"},
   "trainer": {
@@ -48,69 +54,45 @@ OVERRIDES = {
     },
   },
 }
-# Makes the second run the baseline, whatever else is overridden.
-_BASELINE = {
+_SHARES_NOTHING = {
   "task": {"sharing": {"mode": catalog.NONE, "recipe": "", "loops": []}}
 }
 
 
-def make_config(
-  corpus: docstrings.CorpusPaths | None,
-  params_override: str | None,
-  is_baseline: bool = False,
-):
-  """Returns the locked experiment config of one of the runs.
+def make_study(
+  corpus: docstrings.CorpusPaths | None, params_override: str | None
+) -> study_file.Study:
+  """Returns the demo as a study of two arms, or of one if it shares nothing.
 
   Args:
-    corpus: The text; None to check the overrides before there is one.
+    corpus: The text; None before there is any, to check `params_override`.
     params_override: As for `swe train`; may be empty.
-    is_baseline: Whether to share nothing, whatever `params_override` says.
 
   Raises:
-    UsageError: If the run is impossible with these overrides.
+    UsageError: If `params_override` does not fit.
   """
-  from official.core import exp_factory
-  from swe_tf import registry  # noqa: F401 (registers)
-  from swe_tf.configs import parsing
-
-  config = exp_factory.get_exp_config(_EXPERIMENT)
+  config = exp_factory.get_exp_config(EXPERIMENT)
   encoder = encoders.encoder_of(config.task.as_dict())
   assert encoder is not None
-  layers = [
-    OVERRIDES,
-    {"task": encoder.overrides(**ENCODER)},
-    {"task": {"train_data": DATA, "validation_data": DATA}},
-  ]
+  size, task = dict(ENCODER), {"train_data": DATA, "validation_data": DATA}
   if corpus is not None:
-    vocab_size = len(files.read_text(corpus.vocab).splitlines())
-    layers.append({"task": encoder.overrides(vocab_size=vocab_size)})
-    for name, path in (
-      ("train_data", corpus.train),
-      ("validation_data", corpus.validation),
-    ):
-      data = {"input_path": path, "vocab_file_path": corpus.vocab}
-      layers.append({"task": {name: data}})
-  for overrides in layers:
+    size["vocab_size"] = len(files.read_text(corpus.vocab).splitlines())
+    vocab = {"vocab_file_path": corpus.vocab}
+    task = {
+      "train_data": DATA | vocab | {"input_path": corpus.train},
+      "validation_data": DATA | vocab | {"input_path": corpus.validation},
+    }
+  for overrides in (OVERRIDES, {"task": {**encoder.overrides(**size), **task}}):
     config.override(overrides, is_strict=True)
+  # Before the arms: the baseline shares nothing, whatever is overridden.
   config = parsing.apply_overrides(config, params_override)
-  if is_baseline:
-    config.override(_BASELINE, is_strict=True)
-  config.validate()
-  config.lock()
-  return config
-
-
-def check(params_override: str | None) -> dict[str, Any]:
-  """Checks the overrides of both runs before anything is written.
-
-  Args:
-    params_override: As for `swe train`; may be empty.
-
-  Returns:
-    The experiment as nested tables.
-
-  Raises:
-    UsageError: If either run is impossible with these overrides.
-  """
-  make_config(None, params_override, is_baseline=True)
-  return make_config(None, params_override).as_dict()
+  arms = {MODEL: {}, BASELINE: _SHARES_NOTHING}
+  if config.task.sharing.mode == catalog.NONE:
+    del arms[BASELINE]
+  return study_file.Study(
+    experiment=EXPERIMENT,
+    config_files=(),
+    overrides=config.as_dict(),
+    metrics=("validation_loss", "masked_lm_accuracy"),
+    runs=study_file.plan_runs({"arm": arms}),
+  )

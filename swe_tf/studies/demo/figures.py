@@ -1,5 +1,6 @@
 """The figures of the demo's page, each narrow enough for a phone."""
 
+import base64
 import io
 from typing import Any, NamedTuple
 
@@ -21,6 +22,10 @@ class Figure(NamedTuple):
   svg: bytes
   caption: str
 
+  @property
+  def base64(self) -> str:
+    return base64.b64encode(self.svg).decode("ascii")
+
 
 def draw_losses(story: story_lib.Story) -> Figure:
   """Draws the training and validation losses of both runs (Figure 3)."""
@@ -30,11 +35,10 @@ def draw_losses(story: story_lib.Story) -> Figure:
     axes.plot(*zip(*losses), label=name, linewidth=2, color=colour)
     training = arm.train["training_loss"]
     axes.plot(*zip(*training), linewidth=0.8, alpha=0.45, color=colour)
-  entropy = story.model.result["entropy_of_single_characters"]
   label = "entropy of single characters"
-  axes.axhline(entropy, color="gray", linestyle=":", label=label)
+  axes.axhline(story.entropy, color="gray", linestyle=":", label=label)
   _mark_untying(axes, story)
-  _finish(axes, "loss (nats a token)")
+  _finish(axes, "loss (nats per token)")
   return _save(
     drawing,
     "Validation loss (thick) and training loss (thin). A model above the "

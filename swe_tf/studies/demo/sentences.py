@@ -51,6 +51,37 @@ class Sentence:
     masked = tuple(place for place in self.masked if place < length)
     return Sentence(self.text[:length], masked)
 
+  @property
+  def hidden(self) -> str:
+    """The text with an underscore for each masked character."""
+    return "".join(
+      "_" if place in self.masked else character
+      for place, character in enumerate(self.text)
+    )
+
+  def marked(self, filled: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns the characters, each with `right`, `wrong` or '' if not masked.
+
+    Args:
+      filled: What was filled in for the masked characters; a space is shown as
+        an open box.
+    """
+    tokens = dict(zip(self.masked, filled))
+    return [
+      (tokens[place].replace(" ", "␣"), _kind(tokens[place], character))
+      if place in tokens
+      else (character, "")
+      for place, character in enumerate(self.text)
+    ]
+
+  def count_right(self, filled: Sequence[str]) -> int:
+    """Returns how many of the masked characters were filled in right."""
+    return sum(kind == "right" for _, kind in self.marked(filled))
+
+
+def _kind(token: str, character: str) -> str:
+  return "right" if token == character else "wrong"
+
 
 def all_sentences(seq_length: int) -> list[Sentence]:
   """Returns the sentences, cut to fit into `seq_length` tokens."""

@@ -7,10 +7,10 @@ TensorFlow.
 from collections.abc import Mapping
 import dataclasses
 import math
-import os
 from typing import Any
 
 from swe_tf.analysis import scalars
+from swe_tf.studies import execution
 
 # Seeds of such models scatter by 0.03 to 0.08 nats (docs/map.md), so one run
 # each cannot resolve a smaller difference.
@@ -25,33 +25,48 @@ class Arm:
     result: Its `result.json`.
     train: Training curves by tag.
     validation: Validation curves by tag.
+    flops: The FLOPs of the run.
+    seq_length: Tokens per sequence.
+    tokens_per_step: Tokens per step.
   """
 
   result: Mapping[str, Any]
   train: Mapping[str, scalars.Curve]
   validation: Mapping[str, scalars.Curve]
+  flops: float
+  seq_length: int
+  tokens_per_step: int
 
   @classmethod
-  def read(cls, directory: str, result: Mapping[str, Any]) -> "Arm":
-    """Reads the curves of a finished run."""
+  def read(cls, run: execution.Run) -> "Arm":
+    """Reads the result and the curves of a finished run."""
     train, validation = (
-      scalars.read_scalars(os.path.join(directory, part))
+      scalars.read_scalars(str(run.directory.path / part))
       for part in ("train", "validation")
     )
-    return cls(result=result, train=train, validation=validation)
+    data = run.config.task.train_data
+    return cls(
+      result=run.directory.read_result() or {},
+      train=train,
+      validation=validation,
+      flops=run.cost,
+      seq_length=data.seq_length,
+      tokens_per_step=data.global_batch_size * data.seq_length,
+    )
 
   @property
   def loss(self) -> float:
     """The final validation loss."""
-    return self.result["validation_loss"]
+    return self.result["metrics"]["validation_loss"]
 
   @property
   def steps(self) -> int:
-    return self.result["train_steps"]
+    return self.result["steps"]
 
   @property
   def untie_step(self) -> int | None:
-    return self.result.get("untie_step")
+    tau = self.train.get("sharing/untie_step")
+    return int(tau[-1][1]) if tau else None  # A run that never shares.
 
   @property
   def drift(self) -> scalars.Curve:
@@ -82,10 +97,12 @@ class Story:
   Attributes:
     model: The run that shares, or the only run.
     baseline: The run that does not; None if the model does not share either.
+    entropy: The entropy of single characters in nats.
   """
 
   model: Arm
   baseline: Arm | None
+  entropy: float
 
   def arms(self) -> dict[str, Arm]:
     """Returns the runs by name, for figures and tables."""
@@ -105,12 +122,12 @@ class Story:
     if baseline is None:
       return (
         f"Nothing was shared, so there is nothing to compare: after "
-        f"{model.steps:,} steps the model ended at {model.loss:.3f} nats a "
+        f"{model.steps:,} steps the model ended at {model.loss:.3f} nats per "
         "token."
       )
     ended = (
       f"After the same {model.steps:,} steps the shared model ended at "
-      f"{model.loss:.3f} nats a token and the baseline at {baseline.loss:.3f}"
+      f"{model.loss:.3f} nats per token and the baseline at {baseline.loss:.3f}"
     )
     difference = model.loss - baseline.loss
     if not math.isfinite(difference):
@@ -152,7 +169,7 @@ class Story:
   def flops_text(self) -> str:
     """Returns a sentence that compares the FLOPs of both runs."""
     assert self.baseline is not None
-    ratio = self.model.result["flops"] / self.baseline.result["flops"]
+    ratio = self.model.flops / self.baseline.flops
     if abs(ratio - 1) < 0.005:
       return "Both runs read the same tokens and spent the same FLOPs."
     return (

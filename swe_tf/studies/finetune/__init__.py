@@ -1,5 +1,6 @@
 """`swe finetune`: a checkpoint to the numbers of the paper's tables.
 
-Read `protocol` for what is run, `execution` for how, `jobs` for a single run,
-`table` for the outcome. `docs/finetuning.md` shows how to use it.
+A study over learning rates and seeds. Read `protocol` for what is run, `task`
+for the study of a task, `jobs` for a single run, `table` for the outcome.
+`docs/finetuning.md` shows how to use it.
 """

@@ -10,6 +10,7 @@ import dataclasses
 from swe_tf import errors
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
+from swe_tf.studies import study_file
 
 LEARNING_RATES = (1e-5, 1.5e-5, 2e-5, 3e-5, 4e-5, 5e-5, 7.5e-5, 10e-5, 12e-5)
 SQUAD_SEEDS = 5
@@ -17,27 +18,9 @@ SQUAD_SEEDS = 5
 CHECKPOINT, RANDOM = INITS = ("checkpoint", "random")
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-  """One run of a sweep.
-
-  Attributes:
-    learning_rate: The peak learning rate.
-    seed: Seeds the head, dropout and the order of the data.
-  """
-
-  learning_rate: float
-  seed: int
-
-  @property
-  def name(self) -> str:
-    """The name of its directory."""
-    return f"lr_{self.learning_rate:g}_seed_{self.seed}"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-  """What the runs of a sweep have in common.
+  """What the runs of a task have in common.
 
   Attributes:
     data_dir: The output directory of `swe prepare`.
@@ -56,12 +39,31 @@ class Settings:
   params_override: str = ""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+  """The fine-tuning of one task.
+
+  Attributes:
+    settings: What the runs have in common.
+    runs: The runs, in order of execution.
+    output_dir: The directory. It may hold runs with the same settings.
+    data: What is in `settings.data_dir`.
+    ax_data_dir: The data of AX, for MNLI; may be empty.
+  """
+
+  settings: Settings
+  runs: Sequence[study_file.Run]
+  output_dir: str
+  data: prepared_data.PreparedData
+  ax_data_dir: str = ""
+
+
 def plan_runs(
   data: prepared_data.PreparedData,
   learning_rates: Sequence[float] = (),
   seeds: int | None = None,
-) -> list[Run]:
-  """Returns the runs of a sweep, in order of execution.
+) -> Sequence[study_file.Run]:
+  """Returns the runs of a task, in order of execution.
 
   Args:
     data: The data to fine-tune on.
@@ -71,16 +73,18 @@ def plan_runs(
   Raises:
     UsageError: If a rate is not positive or occurs twice.
   """
-  rates = tuple(learning_rates) or LEARNING_RATES
+  rates = list(learning_rates or LEARNING_RATES)
   if min(rates) <= 0 or len(set(rates)) < len(rates):
     raise errors.UsageError(
-      f"--learning_rates={','.join(map(str, rates))}: they must be positive "
+      f"learning_rates={','.join(map(str, rates))}: they must be positive "
       "and distinct."
     )
   count = seeds or (SQUAD_SEEDS if data.is_squad else 1)
-  # All rates once, then all rates again: a sweep that is stopped early has
+  # All rates once, then all rates again: fine-tuning that is stopped early has
   # seen every rate.
-  return [Run(rate, seed) for seed in range(count) for rate in rates]
+  return study_file.plan_runs(
+    {"seed": list(range(count)), "learning_rate": rates}
+  )
 
 
 def check_task(name: str, data: prepared_data.PreparedData) -> None:
@@ -91,12 +95,12 @@ def check_task(name: str, data: prepared_data.PreparedData) -> None:
     wanted = glue_tasks.find_task(name).name
   if wanted == "AX":
     raise errors.UsageError(
-      "AX has no training data and is answered by the MNLI model: use "
-      "--task=MNLI with --ax_data_dir."
+      "AX has no training data and is answered by the MNLI model: fine-tune on "
+      "MNLI with ax_data_dir."
     )
   if wanted != data.task:
     raise errors.UsageError(
-      f"--task={name}, but {data.directory} was prepared for {data.task}."
+      f"the task is {name}, but {data.directory} was prepared for {data.task}."
     )
   if not data.train:
     raise errors.UsageError(
@@ -112,7 +116,7 @@ def check_ax(data: prepared_data.PreparedData, ax_data_dir: str) -> None:
   for task, holder in (("MNLI", data), ("AX", ax_data)):
     if holder.task != task:
       raise errors.UsageError(
-        f"--ax_data_dir is for MNLI and AX, but {holder.directory} was "
+        f"ax_data_dir is for MNLI and AX, but {holder.directory} was "
         f"prepared for {holder.task}."
       )
   for key in ("vocab_sha256", "max_seq_length", "do_lower_case"):

@@ -23,13 +23,8 @@ def _arm(loss, untie_step=None, flops=1e12):
   # A line from 3 at step 0 down to the loss.
   curve = [(s, 3.0 - (3.0 - loss) * s / 700) for s in range(100, 701, 100)]
   result = {
-    "train_steps": 700,
-    "seq_length": 32,
-    "tokens_per_step": 2048,
-    "flops": flops,
-    "validation_loss": loss,
-    "masked_lm_accuracy": 0.4,
-    "entropy_of_single_characters": 2.9,
+    "steps": 700,
+    "metrics": {"validation_loss": loss, "masked_lm_accuracy": 0.4},
     "filled": _ANSWERS,
     "layer_cosines": [[1.0, 0.5], [0.5, 1.0]],
     "seconds": 100.0,
@@ -37,17 +32,22 @@ def _arm(loss, untie_step=None, flops=1e12):
   }
   train = {"training_loss": curve}
   if untie_step:
-    wrong = [["<", *row[1:]] for row in _ANSWERS]
-    result |= {"untie_step": untie_step, "filled_at_untying": wrong}
+    result["filled_at_untying"] = [["<", *row[1:]] for row in _ANSWERS]
+    train["sharing/untie_step"] = [(untie_step, untie_step)]
     train["sharing/gradient_cosine"] = [(10, 0.9), (20, 0.8)]
     train["sharing/distance_from_mean"] = [(80, 0.1), (90, 0.2)]
   return story_lib.Arm(
-    result=result, train=train, validation={"validation_loss": curve}
+    result=result,
+    train=train,
+    validation={"validation_loss": curve},
+    flops=flops,
+    seq_length=32,
+    tokens_per_step=2048,
   )
 
 
 def _story(model, baseline, **fields):
-  return story_lib.Story(_arm(model, 70, **fields), _arm(baseline))
+  return story_lib.Story(_arm(model, 70, **fields), _arm(baseline), 2.9)
 
 
 class _Page(parser.HTMLParser):
@@ -125,6 +125,11 @@ def test_fewer_flops_are_not_hidden():
   text = page_lib.make(_story(2.0, 2.2, flops=5e11), "runs/demo", None)
   assert "0.50 of the baseline" in text
   assert "same FLOPs" in page_lib.make(_story(2.0, 2.2), "runs/demo", None)
+
+
+def test_a_model_that_shares_nothing_has_nothing_to_compare_with():
+  text = page_lib.make(story_lib.Story(_arm(2.0), None, 2.9), "demo", None)
+  assert "nothing to compare" in text and "untied" not in text
 
 
 def test_cosines_are_those_of_all_kernels_of_a_layer(monkeypatch):

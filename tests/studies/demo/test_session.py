@@ -2,18 +2,21 @@
 
 import json
 import random
+import re
 
 import pytest
 
 from swe_tf import errors
 from swe_tf.data.text import docstrings
 from swe_tf.modeling import registry
-from swe_tf.studies import directory as directory_lib
+from swe_tf.studies import experiments
+from swe_tf.studies import sweep
 from swe_tf.studies import worker
 from swe_tf.studies.demo import experiment
 from swe_tf.studies.demo import jobs
 from swe_tf.studies.demo import sentences
 from swe_tf.studies.demo import session
+from swe_tf.studies.demo import story as story_lib
 
 _STEPS, _TAU = 6, 3
 _TINY = {
@@ -70,9 +73,19 @@ def fixture_tiny(monkeypatch):
   )
 
 
-def _train(path, corpus, override="", send=lambda **message: None, **arguments):
-  job = worker.Job(directory_lib.RunDirectory(path), send)
-  return jobs.train(job, list(corpus), override, **arguments)
+class _Interrupted(worker.Job):
+  """Keeps what is reported, and is interrupted at the second report."""
+
+  def __init__(self, path, told):
+    super().__init__(path)
+    self._told = told
+
+  def report(self, status):
+    super().report(status)
+    self._told.append((status.step, status.phase))
+    assert status.untie_step == _TAU
+    if len(self._told) == 2:
+      raise KeyboardInterrupt
 
 
 def test_sharing_is_untied_and_an_interrupted_run_goes_on(
@@ -86,23 +99,21 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
     return fill(model, *arguments)
 
   monkeypatch.setattr(sentences, "fill", watched_fill)
+  study = experiment.make_study(corpus, "")
+  configs = experiments.make_configs(study)
+  run = sweep.make_runs(study, configs, tmp_path)[0]
+  run.begin()
   told = []
-
-  def interrupt(step, phase, untie_step, **unused_message):
-    told.append((step, phase))
-    assert untie_step == _TAU
-    if len(told) == 2:
-      raise KeyboardInterrupt
-
   with pytest.raises(KeyboardInterrupt):
-    _train(tmp_path, corpus, send=interrupt)
-  at_untying = json.loads((tmp_path / "filled_at_untying.json").read_text())
-  result = _train(tmp_path, corpus, send=interrupt)
+    jobs.train(_Interrupted(run.directory.path, told))
+  path = run.directory.path / "filled_at_untying.json"
+  at_untying = json.loads(path.read_text())
+  result = jobs.train(_Interrupted(run.directory.path, told))
   # Orbit saves after the actions: step 4 was not saved.
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
-  assert result["untie_step"] == _TAU and result["train_steps"] == _STEPS
-  assert result == json.loads((tmp_path / "result.json").read_text())
+  assert result["steps"] == _STEPS and result == run.directory.read_result()
+  assert story_lib.Arm.read(run).untie_step == _TAU
   # Filled in after the last shared update, before the first unshared one.
   assert at_untying["step"] == _TAU
   assert apart[0] == 0.0 and apart[-1] > 0.0 and len(apart) == 2
@@ -111,58 +122,44 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
 
 
 def test_the_baseline_is_the_run_without_sharing_whatever_was_asked(corpus):
-  configs = [
-    experiment.make_config(corpus, override, is_baseline).as_dict()
-    for override, is_baseline in (
-      ("task.sharing.mode=none", False),
-      ("", True),
-      ("task.sharing.recipe=one_loop", True),
-      ("task.sharing.loops=[{loops: 1}]", True),
-    )
-  ]
-  for config in configs:
-    assert config == configs[0]
-  experiment.check("task.sharing.recipe=one_loop")
+  nothing = "task.sharing.mode=none"
+  expected = experiments.make_configs(experiment.make_study(corpus, nothing))
+  assert list(expected) == ["model"]
+  for override in (
+    "",
+    "task.sharing.recipe=one_loop",
+    "task.sharing.loops=[{loops: 1}]",
+  ):
+    configs = experiments.make_configs(experiment.make_study(corpus, override))
+    assert configs["baseline"].as_dict() == expected["model"].as_dict()
 
 
-def test_bad_overrides_are_one_line(corpus, tmp_path):
+def test_bad_overrides_are_one_line_before_anything_is_written(tmp_path):
   with pytest.raises(errors.UsageError, match="no_such"):
-    _train(tmp_path, corpus, "task.no_such=1")
+    session.run(str(tmp_path / "demo"), "task.no_such=1")
+  assert not (tmp_path / "demo").exists()
 
 
 @pytest.mark.slow
-def test_the_command_without_sharing(corpus, tmp_path, monkeypatch, capsys):
-  monkeypatch.setattr(docstrings, "write_corpus", lambda folder: corpus)
-  override = f"{_OVERRIDE},task.sharing.mode=none"
-  session.run(str(tmp_path), override)
-  output = capsys.readouterr().out
-  assert "nothing to compare" in output and "\x1b" not in output
-  assert not (tmp_path / "baseline").exists()
-  page = (tmp_path / "index.html").read_text()
-  assert "nothing to compare" in page and "untied" not in page
-  session.run(str(tmp_path), override)
-  assert "finished before" in capsys.readouterr().out
-  with pytest.raises(errors.UsageError, match="params_override"):
-    session.run(str(tmp_path))
-
-
-@pytest.mark.slow
-def test_the_command_trains_both_and_tells_the_time_of_each_part(
+def test_the_command_trains_both_and_tells_their_times(
   corpus, tmp_path, monkeypatch, capsys
 ):
   monkeypatch.setattr(docstrings, "write_corpus", lambda folder: corpus)
   session.run(str(tmp_path), f"{_OVERRIDE},task.sharing.untie_step={_TAU}")
   output = capsys.readouterr().out
-  for part in ("text", "training", "page", "together"):
-    assert f"\n{part} " in output
+  for name in ("model", "baseline"):
+    assert re.search(rf"\n{name}: \d+ s, \d+ s of CPU time", output)
   results = {
     name: json.loads((tmp_path / name / "result.json").read_text())
     for name in ("model", "baseline")
   }
-  assert results["model"]["untie_step"] == _TAU
-  assert "untie_step" not in results["baseline"]
   page = (tmp_path / "index.html").read_text()
   assert f"at untying (step {_TAU})" in page and "baseline, at the end" in page
   assert all(
-    f"{each['validation_loss']:.3f}" in page for each in results.values()
+    f"{each['metrics']['validation_loss']:.3f}" in page
+    for each in results.values()
   )
+  session.run(str(tmp_path), f"{_OVERRIDE},task.sharing.untie_step={_TAU}")
+  assert capsys.readouterr().out.count("finished before") == 2
+  with pytest.raises(errors.UsageError, match="but now it is"):
+    session.run(str(tmp_path), "task.seed=7")

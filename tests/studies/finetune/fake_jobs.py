@@ -1,14 +1,15 @@
-"""The jobs of `swe finetune` without TensorFlow: rates stand for what happens.
+"""Fine-tuning runs without TensorFlow: rates stand for what happens.
 
-A learning rate of 2 fails, 3 dies, 4 diverges, 5 is bad input, 6 has no score;
-others end with scores of 50 + seed.
+A learning rate of 2 fails, 3 dies, 4 diverges, 6 has no score; others end with
+scores of 50 + seed.
 """
 
 import os
 import pathlib
 import signal
 
-from swe_tf import errors
+from swe_tf import files
+from swe_tf import yaml_files
 
 # What a task is scored by.
 SCORES = {
@@ -20,23 +21,19 @@ SCORES = {
 }
 
 
-def check(job, settings, run):
-  if run["learning_rate"] == 5:
-    raise errors.UsageError("the input is bad")
-  return "/somewhere/ckpt-7"
-
-
-def train(job, settings, run):
+def train(job):
   """Notes the call and ends as the learning rate says."""
+  config = yaml_files.read(job.directory.config_file)["task"]
   with open(job.directory.path / "calls.txt", "a") as file:
-    file.write(settings["checkpoint"] + "\n")
-  rate = run["learning_rate"]
+    file.write(config["init_checkpoint"] + "\n")
+  point = files.read_json(job.directory.path / "run.json")["axes"]
+  rate = point["learning_rate"]
   if rate == 2:
     raise ValueError("no luck")
   if rate == 3:
     os.kill(os.getpid(), signal.SIGKILL)
-  score = None if rate == 6 else 50.0 + run["seed"]
-  task = pathlib.Path(settings["data_dir"]).name
+  score = None if rate == 6 else 50.0 + point["seed"]
+  task = pathlib.Path(config["data_dir"]).name
   result = {
     "status": "finished",
     "task": task,
@@ -50,8 +47,10 @@ def train(job, settings, run):
   return job.finish(result)
 
 
-def predict(job, settings, run, ax_data_dir):
+def predict(job, ax_data_dir):
   (job.directory.path / "predictions.tsv").write_text("index\tprediction\n")
+  scores = {"test": {"accuracy": 12.5}}
   if ax_data_dir:
-    return {"diagnostic": {"matthews_corrcoef": 20.0}}
-  return {"test": {"accuracy": 12.5}}
+    scores = {"diagnostic": {"matthews_corrcoef": 20.0}}
+  content = {"ax_data_dir": ax_data_dir, "scores": scores}
+  files.write_json(job.directory.path / "test_result.json", content)

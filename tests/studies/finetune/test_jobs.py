@@ -1,146 +1,155 @@
 """One run: resuming, diverging, and the files that it leaves."""
 
-import dataclasses
 import json
+import pathlib
 
 import numpy as np
 import pytest
+import tf_keras
 
+from swe_tf import errors
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
 from swe_tf.scoring import glue_predictions
 from swe_tf.scoring import submission
-from swe_tf.studies import directory as directory_lib
+from swe_tf.studies import jobs as study_jobs
 from swe_tf.studies import worker
 from swe_tf.studies.finetune import jobs
 from swe_tf.studies.finetune import predictions
 from swe_tf.studies.finetune import protocol
+from tests.studies.finetune import runs
 from tests.studies.finetune import samples
 
 pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
 
-_RUN = protocol.Run(1e-3, 1)
 _SMALL = dict(
   hidden_size=16, num_layers=1, num_attention_heads=2, intermediate_size=16
 )
 
 
-def _settings(directory, name, override="", epochs=3.0, count=32):
+class _WatchedJob(worker.Job):
+  """Keeps what is reported."""
+
+  def __init__(self, path):
+    super().__init__(path)
+    self.reports = []
+
+  def report(self, status):
+    super().report(status)
+    self.reports.append(status)
+
+
+def _inputs(directory, name):
   data_dir = samples.write_data(
-    name, directory, count=count, real=False, max_seq_length=64
+    name, directory, count=32, real=False, max_seq_length=64
   )
-  encoder = samples.write_encoder(directory / "encoder", data_dir, **_SMALL)
-  return protocol.Settings(
-    data_dir=data_dir,
-    checkpoint=encoder,
+  return data_dir, samples.write_encoder(
+    directory / "encoder", data_dir, **_SMALL
+  )
+
+
+def _run(output_dir, inputs, learning_rate=1e-3, epochs=3.0, **settings):
+  """Returns a run of 4 steps per epoch."""
+  return runs.make_run(
+    output_dir,
+    *inputs,
+    learning_rate=learning_rate,
     epochs=epochs,
-    params_override=",".join(
-      filter(None, ["task.train_data.global_batch_size=8", override])
-    ),
+    params_override="task.train_data.global_batch_size=8",
+    **settings,
   )
 
 
-def _job(directory, **arguments):
-  return worker.Job(directory_lib.RunDirectory(directory), **arguments)
-
-
-def _fields(settings, run=_RUN):
-  return {
-    "settings": dataclasses.asdict(settings),
-    "run": dataclasses.asdict(run),
-  }
-
-
-def _train_in_parts(settings, directory, stops):
+def _train_in_parts(run, stops):
   """Trains up to each stop with a new runner; returns the final variables."""
-  config = jobs.build_config(settings, _RUN)
   for stop in stops:
-    runner = jobs.make_runner(config, _job(directory))
+    tf_keras.backend.clear_session()  # As in a process of its own.
+    job = worker.Job(run.directory.path)
+    config = study_jobs.read_config(job)
+    runner = study_jobs.make_runner(job, config, mode="train")
     with runner.strategy.scope():
       runner.controller.train(stop)
   return [variable.numpy() for variable in runner.trainer.model.variables]
 
 
 def test_resumed_equals_straight_with_dropout(tmp_path):
-  # 12 steps of 8, 4 an epoch: stops within an epoch and between two.
-  settings = _settings(tmp_path, "SST-2")
-  straight = _train_in_parts(settings, tmp_path / "straight", [12])
-  resumed = _train_in_parts(settings, tmp_path / "resumed", [5, 8, 12])
+  # 12 steps of 8, 4 per epoch: stops within an epoch and between two.
+  inputs = _inputs(tmp_path, "SST-2")
+  straight, resumed = (
+    _train_in_parts(_run(tmp_path / name, inputs), stops)
+    for name, stops in (("straight", [12]), ("resumed", [5, 8, 12]))
+  )
   for ours, theirs in zip(resumed, straight, strict=True):
     np.testing.assert_array_equal(ours, theirs)
 
 
 def test_diverged_run_is_a_result(tmp_path):
-  settings = _settings(tmp_path, "SST-2")
-  result = jobs.train(
-    _job(tmp_path / "run"), **_fields(settings, protocol.Run(1e30, 0))
-  )
+  run = _run(tmp_path / "out", _inputs(tmp_path, "SST-2"), learning_rate=1e30)
+  result = jobs.train(worker.Job(run.directory.path))
   assert result["status"] == "diverged" and "at step" in result["reason"]
-  written = json.loads((tmp_path / "run" / "result.json").read_text())
-  assert written == result
+  assert run.directory.read_result() == result
 
 
 def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
-  settings = _settings(tmp_path, "SST-2", epochs=1.0)
-  directory = tmp_path / "runs" / "SST-2" / _RUN.name
-  told = []
-  job = _job(directory, send=lambda **message: told.append(message))
-  result = jobs.train(job, **_fields(settings))
-  assert [each["step"] for each in told] == [1, 2, 3, 4, 4]
-  assert told[-1]["text"] == "evaluating"
+  inputs = _inputs(tmp_path, "SST-2")
+  run = _run(tmp_path / "runs" / "SST-2", inputs, epochs=1.0)
+  directory = run.directory.path
+  job = _WatchedJob(directory)
+  result = jobs.train(job)
+  assert [each.step for each in job.reports] == [1, 2, 3, 4, 4]
+  assert job.reports[-1].text == "evaluating"
   task = glue_tasks.find_task("SST-2")
   predicted = glue_predictions.read_predictions(directory / "dev.tsv", task)
   assert sorted(predicted) == list(range(32))
   right = sum(predicted[row] == row % 2 for row in predicted)
   assert result["scores"] == {"dev": {"accuracy": 100 * right / 32}}
 
-  scores = jobs.predict(_job(directory), **_fields(settings), ax_data_dir="")
-  assert scores == {}  # The test set has no labels.
+  content = jobs.predict(worker.Job(directory), ax_data_dir="")
+  assert content["scores"] == {}  # The test set has no labels.
   (directory.parent / "selection.json").write_text(
-    json.dumps({"best": _RUN.name})
+    json.dumps({"best": run.name})
   )
   found = submission.find_predictions(tmp_path / "runs", "SST-2")
   # The same examples and the same weights as the dev set.
   assert found.read_text() == (directory / "dev.tsv").read_text()
 
 
-@pytest.mark.slow
 def test_mnli_model_answers_both_parts_and_ax(tmp_path):
-  settings = _settings(tmp_path, "MNLI", epochs=1.0)
+  run = _run(tmp_path / "runs", _inputs(tmp_path, "MNLI"), epochs=1.0)
   ax_data_dir = samples.write_data(
     "AX", tmp_path, count=32, real=False, max_seq_length=64
   )
-  directory = tmp_path / "runs" / "MNLI"
-  result = jobs.train(_job(directory), **_fields(settings))
+  job = worker.Job(run.directory.path)
+  result = jobs.train(job)
   assert list(result["scores"]) == ["dev_matched", "dev_mismatched"]
-  scores = jobs.predict(
-    _job(directory), **_fields(settings), ax_data_dir=ax_data_dir
-  )
+  scores = jobs.predict(job, ax_data_dir=ax_data_dir)["scores"]
   assert list(scores) == ["diagnostic"]
   assert list(scores["diagnostic"]) == ["matthews_corrcoef"]
   for name in ("MNLI-m", "MNLI-mm", "AX"):
-    path = submission.find_predictions(tmp_path / "runs", name)
-    assert path == directory / f"{name}.tsv"
+    path = run.directory.path / f"{name}.tsv"
     task = glue_tasks.find_task(name)
     assert len(glue_predictions.read_predictions(path, task)) == 32
 
 
 def test_random_weights_are_the_same_model_untrained(tmp_path):
-  settings = _settings(tmp_path, "SST-2")
-  config = jobs.build_config(settings, _RUN)
-  fields = {
-    field: getattr(settings, field)
-    for field in ("data_dir", "checkpoint", "params_override")
-  }
-  random = jobs.build_config(
-    protocol.Settings(init=protocol.RANDOM, **fields), _RUN
-  )
-  assert config.task.init_checkpoint and not random.task.init_checkpoint
+  inputs = _inputs(tmp_path, "SST-2")
+  config = _run(tmp_path / "pretrained", inputs).config
+  random = _run(tmp_path / "random", inputs, init=protocol.RANDOM).config
+  assert config.task.init_checkpoint.endswith("encoder/ckpt-1")
+  assert not random.task.init_checkpoint
   assert (
     random.task.model.encoder.as_dict() == config.task.model.encoder.as_dict()
   )
-  checkpoint = jobs.check(worker.Job(), **_fields(settings))
-  assert checkpoint.endswith("encoder/ckpt-1")
+
+
+def test_a_checkpoint_that_does_not_fit_is_one_line(tmp_path):
+  data_dir, encoder = _inputs(tmp_path, "SST-2")
+  config = pathlib.Path(encoder) / "encoder.yaml"
+  text = config.read_text()
+  config.write_text(text.replace("hidden_size: 16", "hidden_size: 32"))
+  with pytest.raises(errors.UsageError, match="different architecture"):
+    _run(tmp_path / "out", (data_dir, encoder))
+  assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ Proof that labels, spans, masks and scores are wired right. The examples are
 real ones where the real data is. The not-slow half has one task of each kind.
 """
 
-import dataclasses
 import pathlib
 
 import pytest
@@ -12,10 +11,10 @@ import pytest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.scoring import squad as squad_scores
-from swe_tf.studies import directory as directory_lib
 from swe_tf.studies import worker
 from swe_tf.studies.finetune import jobs
 from swe_tf.studies.finetune import protocol
+from tests.studies.finetune import runs
 from tests.studies.finetune import samples
 
 _EPOCHS = {"squad_v1.1": 60, "squad_v2.0": 40, "STS-B": 60}
@@ -48,22 +47,20 @@ def test_learns_64_examples_by_heart(name, tmp_path):
   encoder = samples.write_encoder(
     tmp_path / "encoder", data_dir, dropout_rate=0.0, attention_dropout_rate=0.0
   )
-  settings = protocol.Settings(
-    data_dir=data_dir,
-    checkpoint=encoder,
+  run = runs.make_run(
+    tmp_path / "run",
+    data_dir,
+    encoder,
+    learning_rate=1e-3,
     epochs=_EPOCHS.get(name, 30),
     params_override="task.train_data.global_batch_size=16",
   )
-  result = jobs.train(
-    worker.Job(directory_lib.RunDirectory(tmp_path / "run")),
-    settings=dataclasses.asdict(settings),
-    run={"learning_rate": 1e-3, "seed": 0},
-  )
+  result = jobs.train(worker.Job(run.directory.path))
   metric = protocol.selecting_metric(prepared_data.read_prepared_data(data_dir))
   scores = next(iter(result["scores"].values()))
   assert scores[metric] >= 95.0, result
   if name.startswith("squad"):
-    _check_files(name[-3:], pathlib.Path(data_dir), tmp_path / "run", scores)
+    _check_files(name[-3:], pathlib.Path(data_dir), run.directory.path, scores)
 
 
 def _check_files(version, data_dir, run, scores):

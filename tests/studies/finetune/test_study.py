@@ -1,4 +1,4 @@
-"""`swe finetune --tasks`: a column of the paper, printed, kept, reported."""
+"""`swe finetune` with runs that only pretend: selected, kept, a column."""
 
 import json
 
@@ -9,7 +9,8 @@ from swe_tf.commands import finetune
 from swe_tf.commands import report
 from swe_tf.scoring import averages
 from swe_tf.scoring import column
-from swe_tf.studies.finetune import execution
+from swe_tf.studies.finetune import protocol
+from swe_tf.studies.finetune import task as task_lib
 from tests.studies.finetune import samples
 
 _TASKS = ("squad_v1.1", "squad_v2.0", "MNLI", "QNLI", "QQP", "SST-2", "AX")
@@ -20,29 +21,101 @@ def fixture_root(tmp_path_factory):
   folder = tmp_path_factory.mktemp("column")
   for task in _TASKS:
     samples.write_data(task, folder, count=4, real=False)
+  samples.write_encoder(
+    folder / "encoder",
+    str(folder / "data" / "SST-2"),
+    **dict(hidden_size=16, num_layers=1, intermediate_size=16),
+    num_attention_heads=2,
+  )
   return folder / "data"
 
 
 @pytest.fixture(name="command")
 def fixture_command(root, tmp_path, monkeypatch, capsys):
-  monkeypatch.setattr(execution, "JOBS", "tests.studies.finetune.fake_jobs")
-  # There is no such checkpoint.
-  monkeypatch.setattr(finetune.early, "check_finetuning", lambda *a: None)
+  """Runs the command in `tmp_path/out`; returns its status and output."""
+  monkeypatch.setattr(task_lib, "JOBS", "tests.studies.finetune.fake_jobs")
+  # Each task has a vocabulary of its own here.
+  monkeypatch.setattr(
+    task_lib.encoder_source, "check_vocabulary", lambda *a: None
+  )
   monkeypatch.setenv("COLUMNS", "200")
 
-  def run(*rates, tasks=("paper",), data_dir=root):
+  def run(*rates, params_override="", data_dir=root, **flags):
+    small = ["task.train_data.global_batch_size=2"]
+    override = ",".join([*small, *filter(None, [params_override])])
+    flags = flags or {"tasks": ("paper",)}
     status = finetune.run(
       finetune.Options(
-        tasks=tasks,
-        checkpoint="pretrained",
+        checkpoint=str(root.parent / "encoder"),
         data_dir=str(data_dir),
         output_dir=str(tmp_path / "out"),
         learning_rates=rates,
+        params_override=override,
+        jobs=2,
+        **flags,
       )
     )
     return status, capsys.readouterr().out
 
   return run
+
+
+@pytest.fixture(name="sst2")
+def fixture_sst2(command, root):
+  def run(*rates, **flags):
+    return command(*rates, data_dir=root / "SST-2", task="SST-2", **flags)
+
+  return run
+
+
+def _selected(tmp_path):
+  return json.loads((tmp_path / "out" / "selection.json").read_text())["best"]
+
+
+def test_a_bad_run_does_not_stop_the_others_and_results_are_kept(
+  sst2, tmp_path, monkeypatch
+):
+  status, output = sst2(2, 3, 4, 1)
+  assert status == 1 and _selected(tmp_path) == "lr1-seed0"
+  for text in ("ValueError: no luck", "SIGKILL", "diverged: loss nan"):
+    assert output.count(text) == 2  # When it happens, and in the table.
+  assert "test accuracy 12.5" in output
+  table = (tmp_path / "out" / "table.txt").read_text()
+  predicted = tmp_path / "out" / "lr1-seed0" / "predictions.tsv"
+  predicted.unlink()
+
+  _, output = sst2(2, 3, 4, 1)
+  assert (tmp_path / "out" / "table.txt").read_text() == table
+  calls = [
+    (tmp_path / "out" / f"lr{rate}-seed0" / "calls.txt").read_text()
+    for rate in (2, 4, 1)
+  ]
+  # A failure may be the machine's; a result and a divergence are for good.
+  assert [text.count("\n") for text in calls] == [2, 1, 1]
+  assert output.count("finished before") == 2
+  # The checkpoint is the one that the first call found.
+  assert len(set("".join(calls).split())) == 1
+  assert "test accuracy 12.5" in output and not predicted.exists()
+  monkeypatch.setattr(protocol, "check_ax", lambda data, ax_data_dir: None)
+  sst2(1, ax_data_dir="data/AX")
+  assert predicted.exists()
+  with pytest.raises(errors.UsageError, match="epochs 3.0, but now it is 1.0"):
+    sst2(1, epochs=1.0)
+
+
+def test_scores_that_do_not_exist_are_never_selected(sst2, tmp_path):
+  _, output = sst2(6, 1)
+  assert _selected(tmp_path) == "lr1-seed0" and " - " in output
+  with pytest.raises(errors.Failed, match="has a score"):
+    sst2(6)
+
+
+@pytest.mark.parametrize("content", ["{}", "[]"])
+def test_a_study_of_somebody_else_is_one_line(sst2, tmp_path, content):
+  (tmp_path / "out").mkdir()
+  (tmp_path / "out" / "study.json").write_text(content)
+  with pytest.raises(errors.UsageError, match="study.json was not written by"):
+    sst2(1)
 
 
 def test_one_command_gives_the_column_of_the_paper(command, tmp_path):
@@ -56,7 +129,7 @@ def test_one_command_gives_the_column_of_the_paper(command, tmp_path):
   wanted |= {"SQuAD average": 52.0, "GLUE average": (20.0 + 5 * 50.0) / 6}
   assert content["scores"] == pytest.approx(wanted)
   assert content["tasks"] == list(column.TASKS)
-  assert content["checkpoint"] == "/somewhere/ckpt-7"
+  assert content["checkpoint"].endswith("encoder/ckpt-1")
   shown = (folder / "column.txt").read_text()
   places = [shown.index(f" {row} ") for row in column.ROWS]
   assert places == sorted(places)
@@ -71,7 +144,6 @@ def test_one_command_gives_the_column_of_the_paper(command, tmp_path):
 
 
 def test_a_task_that_fails_leaves_the_others_and_a_dash(command, tmp_path):
-  command(1, tasks=("SST-2",))
   with pytest.raises(errors.Failed, match="no run of QNLI, SST-2 has a"):
     command(6, tasks=("QNLI", "SST-2"))
   content = json.loads((tmp_path / "out" / "column.json").read_text())
@@ -107,8 +179,8 @@ def test_paper_needs_ax_and_every_fault_comes_before_any_work(
   (data / "AX").symlink_to(root / "SST-2")
   with pytest.raises(errors.UsageError, match="prepared for SST-2"):
     command(1, data_dir=data)
-  with pytest.raises(errors.UsageError, match="the input is bad"):
-    command(5)
+  with pytest.raises(errors.UsageError, match="no_such"):
+    command(1, params_override="task.no_such=1")
   assert not (tmp_path / "out").exists()
 
 

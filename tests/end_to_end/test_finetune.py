@@ -1,4 +1,4 @@
-"""`swe finetune` as a user runs it: killed, called again, given bad input."""
+"""`swe finetune` as a user runs it: killed, and called again."""
 
 import pathlib
 import signal
@@ -71,61 +71,20 @@ def test_killed_sweep_ends_in_the_same_table(tmp_path, inputs):
   output, _ = process.communicate()
   assert process.returncode == 0, output
 
-  second = killed / "lr_0.01_seed_0"
+  second = killed / "lr0.01-seed0"
   process = _start(killed, *inputs, *flags)
   _wait_for(second / "ckpt-1?.index", process)
   process.send_signal(signal.SIGKILL)
   process.communicate()
   assert not (second / "result.json").exists(), "killed too late"
-  first = killed / "lr_0.001_seed_0" / "result.json"
+  first = killed / "lr0.001-seed0" / "result.json"
   finished_at = first.stat().st_mtime_ns
   process = _start(killed, *inputs, *flags)
   output, _ = process.communicate()
   assert process.returncode == 0, output
 
   assert first.stat().st_mtime_ns == finished_at
-  assert "lr_0.001_seed_0: accuracy" in output and "finished before" in output
+  assert "lr0.001-seed0: accuracy" in output and "finished before" in output
   assert "restored from checkpoint" in (second / "log.txt").read_text()
-  for name in ("table.txt", "selection.json", "lr_0.01_seed_0/dev.tsv"):
+  for name in ("table.txt", "selection.json", "lr0.01-seed0/dev.tsv"):
     assert (killed / name).read_text() == (straight / name).read_text()
-
-
-def test_bad_checkpoint_is_one_line_before_training(tmp_path, inputs):
-  data_dir, encoder = inputs
-  copy = tmp_path / "encoder"
-  copy.mkdir()
-  for path in pathlib.Path(encoder).iterdir():
-    (copy / path.name).write_bytes(path.read_bytes())
-  config = copy / "encoder.yaml"
-  config.write_text(
-    config.read_text().replace("hidden_size: 16", "hidden_size: 32")
-  )
-  output_dir = tmp_path / "out"
-  process = _start(output_dir, data_dir, copy)
-  output, _ = process.communicate()
-  assert process.returncode == 2
-  errors = [line for line in output.splitlines() if "error: " in line]
-  assert len(errors) == 1 and "different architecture" in errors[0], output
-  assert "Traceback" not in output
-  assert not output_dir.exists()
-
-
-def test_wrong_task_is_told_at_once(tmp_path, inputs):
-  process = _start(tmp_path / "out", *inputs, "--task=RTE")
-  output, _ = process.communicate()
-  assert process.returncode == 2
-  assert "was prepared for SST-2" in output and output.count("\n") == 1
-  # TensorFlow is for the worker: a fault in the flags does not wait for it.
-  modules = subprocess.run(
-    [
-      sys.executable,
-      "-c",
-      "import sys, swe_tf.commands.finetune\n"
-      "print('tensorflow' in sys.modules)",
-    ],
-    cwd=_ROOT,
-    capture_output=True,
-    text=True,
-    check=True,
-  )
-  assert modules.stdout == "False\n"
