@@ -13,7 +13,7 @@ from swe_tf.analysis import scalars as curves
 from swe_tf.configs import cost
 from swe_tf.studies import experiments
 from swe_tf.studies import jobs
-from swe_tf.studies import outcome
+from swe_tf.studies import records
 from swe_tf.studies import study_file
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
@@ -133,7 +133,7 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
   assert hparams_view.value_of(group.hparams["method"]) == "swe"
   with pytest.raises(errors.Failed, match="validation has no 'masked_lm_acc"):
     jobs.last_metrics(job, {"validation_loss": events["validation_loss"]})
-  assert outcome.read_records(tmp_path) == []  # It is not a run of an arm.
+  assert records.read_records(tmp_path) == []  # It is not a run of an arm.
 
 
 def test_a_run_at_a_url_is_what_it_is_on_a_disk(study, tmp_path):
