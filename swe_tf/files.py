@@ -209,9 +209,12 @@ def _scratch(path: Path, is_dir: bool) -> Iterator[pathlib.Path]:
       parent, f"{path.name}.{uuid.uuid4().hex[:8]}.partial"
     )
     scratch.mkdir() if is_dir else scratch.touch()
+    mode = scratch.stat().st_mode
   try:
     yield scratch
     with _one_line(*faults):
+      # A writer such as safetensors may have put a private file in its place.
+      scratch.chmod(mode)
       if is_url(path):
         _upload(scratch, path)
       else:

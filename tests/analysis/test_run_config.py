@@ -23,8 +23,8 @@ def fixture_plug_in():
       catalog.register(
         catalog.Method(
           name=name,
-          task={"sharing": {"mode": f"{name}_mode"}},
-          build="plug_in:build",
+          mode=f"{name}_mode",
+          build=print,
           ignores=frozenset(ignores),
         )
       )
