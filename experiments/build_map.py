@@ -57,7 +57,10 @@ REGIMES = {
     smaller="half",
   ),
   "long": Regime(
-    "long runs, first horizon", "map/long", ("long",), smaller="half"
+    "long runs, first horizon",
+    "map/long",
+    ("long", "long_own"),
+    smaller="half",
   ),
   "text": Regime(
     "characters, 1,024 tokens per step",
@@ -121,6 +124,10 @@ LABELS = {
   "noise": "one layer for 30%, copies with noise",
   "redraw": "one layer for 30%, half of each copy redrawn",
   "identity": "one layer for 30%, new layers start as the identity",
+  "own_1x12": "SWE 10%, own initial weights",
+  "own_2x6": "SWE 10%, units of 2, own initial weights",
+  "own_1x12_30": "SWE 30%, own initial weights",
+  "own_few_loops": "a quarter of the layers for 30%, own initial weights",
   "adaptive": "tied until gradients disagree",
   "tied": "always tied",
 }
@@ -133,7 +140,10 @@ _COSINES = ("<!-- cosines: begin -->\n", "<!-- cosines: end -->\n")
 _GAIN_BEGIN, _GAIN_END = "<!-- gain: begin -->\n", "<!-- gain: end -->\n"
 # The arms whose results a method's card shows.
 CARDS = {
-  "swe": ("swe10", "swe_1x12", "swe10_2x", "swe_2x6"),
+  "swe": (
+    *("swe10", "swe_1x12", "swe10_2x", "swe_2x6"),
+    *("own_1x12", "own_2x6", "own_1x12_30"),
+  ),
   "few_loops": (
     *("one_loop_5", "one_loop_10", "loops1", "one_loop_30"),
     *("loops1_50", "one_loop_50", "loops1_70", "loops3", "few_loops"),

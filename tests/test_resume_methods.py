@@ -44,6 +44,8 @@ _METHODS = {
   "none": (_sharing(mode="none"), ()),
   "swe": (_sharing(untie_step=4), (4,)),
   "loops": (_sharing(untie_step=4, loops=[{"loops": 1}]), (4,)),
+  "own_init": (_sharing(untie_step=4, own_init=True), (4,)),
+  "redraw": (_sharing(untie_step=4, untied_as="redraw"), (4,)),
   "equal_init": (_sharing(mode="equal_init"), ()),
   "albert": (_sharing(untie_step=None, untie_fraction=1.0), (_STEPS,)),
   "reparameterize": (_sharing(mode="reparameterize"), ()),
