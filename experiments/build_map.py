@@ -190,11 +190,15 @@ def _read(name: str) -> Records:
 
 def read_regimes() -> dict[str, Records]:
   """Returns all runs of the regimes that have any."""
-  regimes = {
-    name: [record for file in regime.files for record in _read(file)]
-    for name, regime in REGIMES.items()
-  }
-  return {name: records for name, records in regimes.items() if records}
+  regimes = {}
+  for name, regime in REGIMES.items():
+    found: dict[Any, outcome_lib.Record] = {}
+    for file in regime.files:
+      for record in _read(file):
+        found.setdefault(_key(record), record)  # Some repeat the baseline.
+    if found:
+      regimes[name] = list(found.values())
+  return regimes
 
 
 def tuning_seed(regime: str) -> int:
