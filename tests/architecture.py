@@ -2,8 +2,10 @@
 
     python -m tests.architecture   # brings docs/architecture.md up to date
 
-A room is a folder or a file of swe_tf. `test_architecture.py` holds the imports
-against `ORDER`; the page draws them. Nothing is imported in order to look.
+A room is a folder of swe_tf; files that stand alone are gathered in two rooms,
+and `registry.py`, which only imports, belongs to `configs/`.
+`test_architecture.py` holds the imports against `ORDER`; the page draws them.
+Nothing is imported in order to look.
 """
 
 import ast
@@ -18,10 +20,9 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 # Rooms import only from the lines above theirs, and rooms of one line do not
 # import each other.
+BASE, ENTRY = "base", "entry"
 ORDER = (
-  ("errors",),
-  ("files", "plugins", "library", "fields"),
-  ("yaml_files",),
+  (BASE,),
   ("modeling",),
   ("data",),
   ("scoring",),
@@ -32,14 +33,22 @@ ORDER = (
   ("tasks",),
   ("configs",),
   ("convert",),
-  # Registers all experiments by being imported: for whoever looks one up.
-  ("registry",),
   ("analysis",),
   ("studies", "doctor"),
   ("commands",),
-  ("cli",),
-  ("train", "__init__"),
+  (ENTRY,),
 )
+# The rooms of files that stand alone, and what each is for.
+_ROOM_OF = {
+  **dict.fromkeys(("errors", "files", "yaml_files", "fields"), BASE),
+  **dict.fromkeys(("plugins", "library"), BASE),
+  **dict.fromkeys(("cli", "train", "__init__"), ENTRY),
+  "registry": "configs",
+}
+_ABOUT = {
+  BASE: "Errors for people, files and URLs, YAML, fields of configs, plug-ins.",
+  ENTRY: "`swe`, `python -m swe_tf.train`, and the names of `import swe_tf`.",
+}
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
 _BEGIN, _END = "<!-- rooms: begin -->\n", "<!-- rooms: end -->\n"
@@ -90,12 +99,16 @@ def _module(name: str, path: pathlib.Path, known: set[str]) -> Module:
   matches = (_NAMED.fullmatch(s) for s in strings if isinstance(s, str))
   return Module(
     name=name,
-    room=(name.split(".") + ["__init__"])[1],
+    room=_room_of((name.split(".") + ["__init__"])[1]),
     about=docstring.partition("\n")[0],
     lines=source.count("\n"),
     imports=frozenset(i for n in nodes for i in _imports(n, known)),
     named=frozenset(m[1] for m in matches if m and m[1] in known - {name}),
   )
+
+
+def _room_of(top: str) -> str:
+  return _ROOM_OF.get(top, top)
 
 
 def _imports(node: ast.AST, known: set[str]) -> Iterator[str]:
@@ -171,11 +184,14 @@ def _table(modules: Modules, imports: dict[str, list[str]]) -> Iterator[str]:
   yield "|---|---|---|---|---|"
   for room in LEVEL:
     inside = [m for m in modules.values() if m.room == room]
-    package = inside[0].name
-    is_folder = len(inside) > 1
+    about = _ABOUT.get(room) or modules[f"swe_tf.{room}"].about
+    shown = f"`{room}/`"
+    if room in _ABOUT:
+      files = sorted(name for name, of in _ROOM_OF.items() if of == room)
+      shown = ", ".join(f"`{name}.py`" for name in files)
     lines = float(f"{sum(m.lines for m in inside):.2g}")
     yield (
-      f"| `{room}{'/' if is_folder else '.py'}` | {modules[package].about} | "
+      f"| {shown} | {about} | "
       f"{', '.join(imports[room]) or '-'} | {len(inside)} | {lines:,.0f} |"
     )
 

@@ -14,10 +14,11 @@ _LIGHT_MODULES = {
   "swe_tf.modeling.sizes",
 }
 _LIGHT_ROOMS = {
-  *("errors", "files", "yaml_files", "plugins", "library", "scoring"),
-  *("studies", "analysis", "commands", "cli", "__init__"),
+  *(architecture.BASE, "scoring", "studies", "analysis", "commands"),
+  architecture.ENTRY,
 }
 _HEAVY_MODULES = {
+  "swe_tf.fields",  # Of Model Garden's configs.
   "swe_tf.studies.experiments",  # Builds experiments.
   "swe_tf.studies.sweep",
   "swe_tf.studies.finetune.task",
