@@ -59,7 +59,7 @@ REGIMES = {
   "long": Regime(
     "long runs, first horizon",
     "map/long",
-    ("long", "long_own"),
+    ("long", "long_own", "long_knobs"),
     smaller="half",
   ),
   "text": Regime(
@@ -128,6 +128,11 @@ LABELS = {
   "own_2x6": "SWE 10%, units of 2, own initial weights",
   "own_1x12_30": "SWE 30%, own initial weights",
   "own_few_loops": "a quarter of the layers for 30%, own initial weights",
+  "own_layers": "SWE 10%, first and last layer never tied",
+  "kernels": "SWE 10%, only kernels tied",
+  "shared_scale": "SWE 10%, shared steps of 0.29",
+  "warm_up": "SWE 10%, warm-up after untying",
+  "own_moments": "SWE 10%, own second moments",
   "adaptive": "tied until gradients disagree",
   "tied": "always tied",
 }
