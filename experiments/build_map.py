@@ -2,9 +2,12 @@
 
     python -m experiments.build_map collect FILE RUNS...   # also while it runs
     python -m experiments.build_map                        # rebuilds the rest
+    python -m experiments.build_map restore FILE RUNS PARAMS_OVERRIDE
 
 `collect` adds the finished runs of sweeps, with their curves, to
-docs/results/map/FILE.json. Without arguments, docs/results/map.json (one row
+docs/results/map/FILE.json. On a machine without the runs' directories,
+`restore` makes them, as far as `swe sweep experiments/map/FILE.yaml` needs them
+to go on with what is missing. Without arguments, docs/results/map.json (one row
 per run), the figure and the tables of docs/map.md are rebuilt from these files.
 Intervals and words are those of `swe_tf.analysis`; seed 0 chose the rates and
 never counts.
@@ -175,6 +178,35 @@ def collect(name: str, *sources: str) -> None:
   lines = [json.dumps(_rounded(found[key].as_table())) for key in sorted(found)]
   path = RESULTS / "map" / f"{name}.json"
   path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def restore(name: str, output_dir: str, params_override: str = "") -> None:
+  """Makes the directories of collected runs, which a sweep then skips."""
+  from swe_tf.studies import experiments
+  from swe_tf.studies import study_file
+  from swe_tf.studies import sweep
+  from swe_tf.studies import tuning
+
+  found = {_key(record): record for record in _read(name)}
+  path = ROOT / "experiments" / "map" / f"{name}.yaml"
+  study = study_file.read_study(str(path))
+  if study.tuning is not None:
+    study = study.with_points([tuning.Point(*key) for key in found])
+  configs = experiments.make_configs(study, params_override)
+  for run in sweep.make_runs(study, configs, output_dir):
+    axes = run.about["axes"]
+    key = axes["arm"], axes["learning_rate"], axes["seed"]
+    if key in found and run.directory.read_result() is None:
+      record = found[key]
+      run.begin()
+      result = {
+        "status": "finished",
+        "steps": record.steps,
+        "metrics": dict.fromkeys(study.metrics, record.final_loss),
+        "seconds": record.seconds,
+        "cpu_seconds": record.seconds,
+      }
+      files.write_json(run.directory.path / "result.json", result)
 
 
 def _key(record: outcome_lib.Record) -> tuple[str, float, int]:
@@ -500,7 +532,7 @@ def _between(page: str, begin: str, end: str, text: str) -> str:
 
 
 if __name__ == "__main__":
-  if len(sys.argv) > 3 and sys.argv[1] == "collect":
-    collect(*sys.argv[2:])
+  if len(sys.argv) > 3 and sys.argv[1] in ("collect", "restore"):
+    {"collect": collect, "restore": restore}[sys.argv[1]](*sys.argv[2:])
   else:
     build()

@@ -34,6 +34,8 @@ def read_records(output_dir: files.PathLike) -> list[outcome_lib.Record]:
     metric = study["metrics"][0]
     loss = result["metrics"][metric]
     curves = scalars.read_scalars(str(run.path / "validation"))
+    if metric not in curves:  # Its directory was made anew, without them.
+      continue
     trained = scalars.read_scalars(str(run.path / "train"))
     records.append(
       outcome_lib.Record(
