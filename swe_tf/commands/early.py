@@ -14,8 +14,8 @@ from swe_tf import files
 from swe_tf import library
 from swe_tf import yaml_files
 from swe_tf.commands import stock_options
+from swe_tf.configs import sameness
 from swe_tf.modeling import checkpoint_files
-from swe_tf.modeling import registry
 
 _TRAIN, _VALIDATION = "train_data", "validation_data"
 
@@ -103,21 +103,10 @@ def _check_same_model(values: Mapping[str, Any], model_dir: str) -> None:
     return  # Every start rewrites it, and nothing else reads it.
   if not isinstance(before, dict) or "data_dir" in values["task"]:
     return  # Fine-tuning takes its encoder from the checkpoint.
-  then = registry.encoder_of(before.get("task") or {})
-  now = registry.encoder_of(values["task"])
-  if then is None or now is None:
-    return
-  for name in registry.SIZES:
-    old, new = then.params.get(name), now.params.get(name)
-    if old and new and old != new:
-      raise errors.UsageError(
-        f"--model_dir={model_dir} has a run whose encoder has {name}={old}, "
-        f"but now it is {new}; choose another model_dir, or the configuration "
-        "of that run."
-      )
-
-
-def check_finetuning(checkpoint: str, output_dir: str) -> None:
-  """Raises unless there is an encoder to fine-tune. Needs no TensorFlow."""
-  files.check_output_dir(output_dir, "output_dir")
-  checkpoint_files.find_with_config(checkpoint)
+  for field, then, now in sameness.difference(
+    before, values, lambda field: field.startswith("task.model.")
+  ):
+    raise errors.UsageError(
+      f"--model_dir={model_dir} has a run with {field}={then}, but now it is "
+      f"{now}; choose another model_dir, or the configuration of that run."
+    )

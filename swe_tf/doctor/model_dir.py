@@ -3,11 +3,10 @@
 `swe train` prints the same findings as warnings and continues.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 import os
 import pathlib
 import shutil
-from typing import Any
 
 import tensorflow as tf
 
@@ -16,29 +15,10 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import yaml_files
 from swe_tf.configs import cost as cost_lib
+from swe_tf.configs import sameness
 from swe_tf.doctor import findings
 
 _SHOWN = 3
-# Fields that may change when a run is resumed: they do not affect the updates.
-_HOW_ONLY = (
-  "runtime.",
-  "task.init_checkpoint",
-  "task.micro_batches",
-  "task.skip_bad_shards",
-  "task.validation_data.",
-  "trainer.best_checkpoint",
-  "trainer.checkpoint_interval",
-  "trainer.continuous_eval_timeout",
-  "trainer.eval_tf",
-  "trainer.loss_upper_bound",
-  "trainer.max_to_keep",
-  "trainer.preemption",
-  "trainer.recovery",
-  "trainer.steps_per_loop",
-  "trainer.summary_interval",
-  "trainer.train_tf",
-  "trainer.validation",
-)
 
 
 def check_model_dir(config: cfg.ExperimentConfig, directory: str | None) -> str:
@@ -66,20 +46,11 @@ def differences(config: cfg.ExperimentConfig, directory: str) -> Iterator[str]:
   """Yields the differences from the `params.yaml` in the directory."""
   path = files.as_path(directory) / "params.yaml"
   before = yaml_files.read(path) if path.exists() else None
-  if not isinstance(before, dict):
-    return
-  then, now = (dict(_flat(each)) for each in (before, config.as_dict()))
-  for name, value in now.items():
-    if then.get(name) != value and not name.startswith(_HOW_ONLY):
-      yield f"{name} was {then.get(name)!r} and is {value!r}"
-
-
-def _flat(table: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-  if isinstance(table, Mapping):
-    for key, value in table.items():
-      yield from _flat(value, f"{prefix}.{key}".lstrip("."))
-  else:
-    yield prefix, list(table) if isinstance(table, tuple) else table
+  if isinstance(before, dict):
+    for field, then, now in sameness.difference(
+      before, config.as_dict(), sameness.defines_training
+    ):
+      yield f"{field} was {then!r} and is {now!r}"
 
 
 def check_room(config: cfg.ExperimentConfig, directory: str | None) -> str:

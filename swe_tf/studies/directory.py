@@ -21,6 +21,7 @@ import yaml
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.configs import sameness
 
 # A worker whose sweep was killed ends at once; a lock that is held longer
 # belongs to somebody else.
@@ -100,25 +101,12 @@ class RunDirectory:
       lock.release()
 
 
-def refuse_other(path: files.PathLike, earlier: Any, now: Any) -> None:
+def refuse_other(
+  path: files.PathLike, earlier: Mapping[str, Any], now: Mapping[str, Any]
+) -> None:
   """Raises `UsageError` if what is at `path` comes from another config."""
-  difference = first_difference(earlier, now)
-  if difference:
+  for field, then, value in sameness.difference(earlier, now):
     raise errors.UsageError(
-      f"{path}: the run here has {difference}; choose another output_dir."
+      f"{path}: the run here has {field} {then!r}, but now it is {value!r}; "
+      "choose another output_dir."
     )
-
-
-def first_difference(earlier: Any, now: Any, path: str = "") -> str:
-  """Describes the first difference of two nested tables; '' if none."""
-  if isinstance(earlier, Mapping) and isinstance(now, Mapping):
-    for key in dict.fromkeys((*earlier, *now)):
-      found = first_difference(
-        earlier.get(key), now.get(key), f"{path}.{key}".lstrip(".")
-      )
-      if found:
-        return found
-    return ""
-  if isinstance(earlier, (list, tuple)) and isinstance(now, (list, tuple)):
-    earlier, now = list(earlier), list(now)  # Files have no tuples.
-  return "" if earlier == now else f"{path} {earlier!r}, but now it is {now!r}"
