@@ -43,7 +43,7 @@ class UntieCallback(tf_keras.callbacks.Callback):
       return
     step = int(optimizer.iterations.numpy())
     if step == 0:
-      optimizer.plan.tie_weights()
+      optimizer.begin()
     stride = int(self.model._steps_per_execution.numpy())  # pylint: disable=protected-access
     if (self._untie_step - step) % stride:
       raise errors.UsageError(

@@ -106,6 +106,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     self._groups = _state(plan.groups, "groups")
     self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
     self._own_init = own_init
+    self._copy_when_built = self._no_dependency([])
     self._shared_scale = shared_learning_rate_scale
     self._warmup_steps = untie_warmup_steps
     self._cosines_decide = cosines_decide
@@ -217,15 +218,26 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       for stem, *rest in self.plan.ties
       for v in rest
     }
-    pairs = [(stem_of.get(plan_lib.variable_key(v)), v) for v in variables]
-    slots.copy_slots(
-      self.inner_optimizer,
-      [(stem, v) for stem, v in pairs if stem is not None],
-    )
+    found = [(stem_of.get(plan_lib.variable_key(v)), v) for v in variables]
+    pairs = [(stem, v) for stem, v in found if stem is not None]
+    if slots.can_have_slots(self.inner_optimizer):
+      slots.copy_slots(self.inner_optimizer, pairs)
+    else:
+      # A new optimizer that was restored gets its slots only when it is built.
+      self._copy_when_built.extend(pairs)
+
+  def build(self, var_list) -> None:
+    """See base class; copies the slots that were not there at untying."""
+    super().build(var_list)
+    slots.copy_slots(self.inner_optimizer, self._copy_when_built)
+    self._copy_when_built.clear()
 
   def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update: Algorithm 1, lines 4 to 6. See the base class."""
     if self.phase == UNSHARED:
+      if self._copy_when_built:
+        with tf.init_scope():
+          self.build([v for _, v in grads_and_vars])
       if self.is_warming_up:
         return self._make_warmup_update(grads_and_vars, name, aggregate)
       return super().make_update(grads_and_vars, name, aggregate)

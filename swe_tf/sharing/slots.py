@@ -134,6 +134,11 @@ def has_slots(optimizer, variable: tf.Variable) -> bool:
   return optimizer._var_key(variable) in made  # pylint: disable=protected-access
 
 
+def can_have_slots(optimizer) -> bool:
+  """Whether slots are there or can be made; a new optimizer must be built."""
+  return is_legacy(optimizer) or bool(getattr(optimizer, "_built", False))
+
+
 def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
   """Makes the slots of `variables` where they are missing."""
   if is_legacy(optimizer):
@@ -154,8 +159,6 @@ def copy_slots(
   pairs = list(pairs)
   if is_legacy(optimizer):
     create_slots(optimizer, [v for pair in pairs for v in pair])
-  elif not getattr(optimizer, "_built", False):
-    return  # Nothing has been applied yet, so there are no slots to copy.
   for source, target in pairs:
     targets = slots_of(optimizer, target)
     for name, slot in slots_of(optimizer, source).items():

@@ -371,6 +371,40 @@ class SlotsTest(tf.test.TestCase):
       slots.slots_of(inner, model.trainable_variables[0])
 
 
+class RestoredTest(tf.test.TestCase, parameterized.TestCase):
+  @parameterized.parameters("momentum", "adam_global_clipnorm", "adamw_clip")
+  def test_untied_before_the_first_update_after_a_restore(self, optimizer):
+    """The slots of a new optimizer are restored only when it is built."""
+    make = toy.OPTIMIZERS[optimizer]
+    path = os.path.join(self.get_temp_dir(), "ckpt")
+    data = toy.batches()
+
+    def make_both():
+      model = toy.make_stack()
+      plan = swe_tf.SharingPlan.from_layers(model.blocks, 1)
+      sharing = swe_tf.SharedWeightsOptimizer(make(), plan)
+      checkpoint = tf.train.Checkpoint(model=model, optimizer=sharing)
+
+      def step(x, y):
+        grads = toy.gradients_of(model, x, y)
+        sharing.apply_gradients(list(zip(grads, model.trainable_variables)))
+
+      return model, sharing, checkpoint, step
+
+    _, sharing, checkpoint, step = make_both()
+    sharing.begin()
+    strategy = toy.strategy_of(1)
+    toy.run_steps(strategy, step, data[: toy.TAU])
+    path = checkpoint.write(path)
+    model, sharing, checkpoint, step = make_both()
+    checkpoint.read(path)
+    sharing.untie()
+    toy.run_steps(strategy, tf.function(step), data[toy.TAU :])
+    oracle = toy.run_algorithm_1(make, 1, 1)
+    ours = toy.state_of(model, sharing.inner_optimizer)
+    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
+
+
 class OwnInitTest(tf.test.TestCase, parameterized.TestCase):
   """Layers that keep their own initial weights: each makes the mean's step."""
 
