@@ -55,6 +55,8 @@ def check_experiment(
   modes = {_TRAIN: "train", _VALIDATION: "eval"}
   mode = options.mode or ""
   needed = [name for name, word in modes.items() if word in mode]
+  if not options.experiment.startswith("swe/"):
+    needed = []  # The data of a plug-in's experiment may not be in files.
   model_dir = options.model_dir or ""
   resumes = (
     bool(model_dir) and (files.as_path(model_dir) / "checkpoint").exists()

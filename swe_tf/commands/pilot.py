@@ -188,13 +188,11 @@ def run(options: Options) -> int:
   from swe_tf.studies import tuning as tuning_lib
 
   config = doctor.read_config(options)
-  needed = () if options.dry_run else ("train_data", "validation_data")
-  early.check_data(config.as_dict(), *needed)
   if options.steps is not None:
     budget.check_steps(options.steps, config.trainer.train_steps)
   steps = _steps(options, config, console)
   study = pilot.make_study(options.experiment, config, steps, options.seeds)
-  configs = dict(experiments.make_configs(study))
+  configs = dict(experiments.make_configs(study, has_data=not options.dry_run))
   assert study.tuning is not None
   first, most = len(study.runs), pilot.most_runs(study)
   console.print(
