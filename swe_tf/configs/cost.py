@@ -159,7 +159,7 @@ def _parameter_count(encoder: registry.Encoder, size: sizes.Size) -> int:
     size,
     encoder.vocab_size or 0,
     encoder.positions or 0,
-    encoder.params["type_vocab_size"],
+    encoder.params.get("type_vocab_size", 0),
   )
 
 
