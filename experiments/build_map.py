@@ -62,7 +62,7 @@ REGIMES = {
   "long": Regime(
     "long runs, first horizon",
     "map/long",
-    ("long", "long_own", "long_knobs"),
+    ("long", "long_own", "long_warmup", "long_knobs"),
     smaller="half",
   ),
   "text": Regime(
@@ -129,6 +129,8 @@ LABELS = {
   "identity": "one layer for 30%, new layers start as the identity",
   "own_1x12": "SWE 10%, own initial weights",
   "own_2x6": "SWE 10%, units of 2, own initial weights",
+  "warm_10": "baseline, warm-up of 10%",
+  "own_warm_10": "SWE 10%, own initial weights, warm-up of 10%",
   "own_1x12_30": "SWE 30%, own initial weights",
   "own_few_loops": "a quarter of the layers for 30%, own initial weights",
   "own_layers": "SWE 10%, first and last layer never tied",
