@@ -9,6 +9,8 @@ them), 0 is ZAS. Exact, not an approximation: a test compares with
 `deep_linear`. Not for targets that are not symmetric.
 """
 
+import functools
+
 import numpy as np
 from scipy import integrate
 
@@ -28,43 +30,30 @@ def gradient(u, w, num_layers, target):
 def time_to_train(
   target, start: float, num_layers: int, fraction: float = FRACTION
 ) -> float:
-  """The time at which gradient flow first has R <= fraction * R(0).
-
-  Args:
-    target: the eigenvalues of Phi.
-    start: `SHARING` or `ZAS`.
-    num_layers: L.
-    fraction: of the initial loss.
-  """
+  """The time at which gradient flow first has R <= fraction * R(0)."""
   target = np.asarray(target, float)
 
   def velocity(_, state):
     u, w = np.split(state, 2)
     return -np.concatenate(gradient(u, w, num_layers, target)[1:])
 
-  def log_loss(state):
+  def reached(_, state, goal=0.0):
     u, w = np.split(state, 2)
-    return np.log(np.sum(gradient(u, w, num_layers, target)[0] ** 2))
+    error, *_ = gradient(u, w, num_layers, target)
+    return np.log(np.sum(error**2)) - goal
 
   state = np.concatenate([np.ones_like(target), np.full_like(target, start)])
-  goal = log_loss(state) + np.log(fraction)
-
-  def reached(_, state):
-    return log_loss(state) - goal
-
-  reached.terminal = True  # type: ignore[attr-defined]  # For scipy.
+  goal = reached(0, state) + np.log(fraction)
+  event = functools.partial(reached, goal=goal)
+  event.terminal = True  # type: ignore[attr-defined]  # For scipy.
   # The bounds of Theorem 1 and Fact 1 say how long this can take.
   slowest = num_layers * min(1.0, np.min(np.abs(target))) ** 2
   horizon = -np.log(fraction) * max(1.0, 1 / slowest)
+  # An error of u counts L times.
+  settings = dict(events=event, rtol=1e-12, atol=1e-14)
   solution = integrate.solve_ivp(
-    velocity,
-    (0, horizon),
-    state,
-    events=reached,
-    method="LSODA",
-    rtol=1e-12,
-    atol=1e-14,
-  )  # An error of u counts L times.
+    velocity, (0, horizon), state, "LSODA", **settings
+  )
   return float(solution.t_events[0][0])
 
 
@@ -76,19 +65,10 @@ def times_to_train(target, start: float, depths) -> np.ndarray:
 def steps_to_train(
   target, start: float, num_layers, step_size, limit: int, fraction=FRACTION
 ) -> np.ndarray:
-  """The number of gradient descent steps after which R <= fraction * R(0).
+  """The number of steps after which R stays <= fraction * R(0).
 
-  Args:
-    target: the eigenvalues of Phi.
-    start: `SHARING` or `ZAS`.
-    num_layers: L, an array broadcast against `step_size`.
-    step_size: constant over the steps, an array.
-    limit: the maximum number of steps to run.
-    fraction: of the initial loss.
-
-  Returns:
-    The number of steps after which the loss stays below, in the shape of
-    `step_size`; infinity where it is not below after the last step.
+  `num_layers` and `step_size` are arrays, broadcast against each other; the
+  number is infinity where R is not below after `limit` steps.
   """
   num_layers, step_size = np.broadcast_arrays(num_layers, step_size)
   depth, step = num_layers[..., None], step_size[..., None]

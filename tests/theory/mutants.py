@@ -14,7 +14,6 @@ import numpy as np
 
 from swe_tf.theory import claims as claims_lib
 from swe_tf.theory import control
-from swe_tf.theory import decomposition
 from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
 from swe_tf.theory import experiment
@@ -25,9 +24,7 @@ from swe_tf.theory import proposition1
 from swe_tf.theory import regression
 from swe_tf.theory import theorem1
 from swe_tf.theory import theorem2
-from swe_tf.theory import theorem2_proof
 from swe_tf.theory import theorem3
-from swe_tf.theory import theorem3_proof
 
 Run = Callable[[experiment.Options], Sequence[claims_lib.Claim]]
 # What to replace: module, attribute, replacement.
@@ -85,7 +82,9 @@ _FEW_TARGETS = (theorem2, "TARGETS", 2)
 
 FIGURE2 = part(figure2.run, (figure2, "SEEDS", 6), (figure2, "RATIO_SEEDS", 40))
 PROPOSITION1 = part(proposition1.run, (proposition1, "SEEDS", 200))
-DECOMPOSITION = part(decomposition.run, (decomposition, "SEEDS", 24))
+DECOMPOSITION = part(
+  proposition1.run_decomposition, (proposition1, "TRACKED_SEEDS", 24)
+)
 THEOREM1 = part(theorem1.run, (theorem1, "DEPTHS", (2, 4)))
 THEOREM2 = part(theorem2.run, _FEW_TARGETS)
 # Long enough for what is said of the shared phase, up to a few digits.
@@ -95,7 +94,7 @@ THEOREM2_SHORT = part(
   (theorem2, "NUM_STEPS", 250),
   (theorem2, "UNTIE_STEP", 200),
 )
-THEOREM2_PROOF = part(theorem2_proof.run, _FEW_TARGETS)
+THEOREM2_PROOF = part(theorem2.run_proof, _FEW_TARGETS)
 LEMMA = part(lambda options: theorem3.lemma(options.rng(5), options, _panel()))
 THEOREM3 = part(
   lambda options: theorem3.theorem3(options.rng(5), options, _panel()),
@@ -109,7 +108,7 @@ THEOREM3_SLIPS = part(
   *_SHORT_FACT3,
   (theorem3, "DEPTHS", (2,)),
 )
-THEOREM3_PROOF = part(theorem3_proof.run)
+THEOREM3_PROOF = part(theorem3.run_proof)
 CONTINUOUS = part(lambda options: depth.continuous(_panel()))
 PRESCRIBED = part(
   lambda options: depth.prescribed(options.step_scale, _panel())

@@ -7,7 +7,6 @@ from swe_tf.theory import deep_linear
 from swe_tf.theory import optimizer_check
 from swe_tf.theory import spectral
 from swe_tf.theory import theorem3
-from swe_tf.theory import theorem3_proof
 from tests.theory import mutants
 
 _PROOF = "proof of Theorem 3: "
@@ -60,7 +59,7 @@ MUTATIONS = {
   "theorem3_proof_beyond_the_grid": mutants.Mutation(
     mutants.THEOREM3_PROOF,
     (_PROOF + "((x+y)^L - x^L) /", _PROOF + "((x+y)^L - x^L - L x^(L-1) y)"),
-    ((theorem3_proof, "GRID_SHARES", np.geomspace(1, 1e4, 20)),),
+    ((theorem3, "GRID_SHARES", np.geomspace(1, 1e4, 20)),),
   ),
   "theorem3_proof_slow_sharing": mutants.Mutation(
     mutants.THEOREM3_PROOF,
@@ -70,7 +69,7 @@ MUTATIONS = {
   "theorem3_proof_inner_product": mutants.Mutation(
     mutants.THEOREM3_PROOF,
     (_PROOF + "I₁ = -ηL",),
-    (mutants.wrong_factor(theorem3_proof, "inner", 1.5),),
+    (mutants.wrong_factor(theorem3, "inner", 1.5),),
   ),
   "depth_two_layers_flow": mutants.Mutation(
     mutants.CONTINUOUS,

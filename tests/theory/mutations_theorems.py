@@ -1,11 +1,9 @@
 """What turns the claims of Figure 2 to Theorem 2 red: name, mutation."""
 
-from swe_tf.theory import decomposition
 from swe_tf.theory import figure2
 from swe_tf.theory import proposition1
 from swe_tf.theory import regression
 from swe_tf.theory import theorem2
-from swe_tf.theory import theorem2_proof
 from tests.theory import mutants
 
 _PROOF = "proof of Theorem 2: "
@@ -52,7 +50,7 @@ MUTATIONS = {
   "decomposition_half_projection": mutants.Mutation(
     mutants.DECOMPOSITION,
     ("section 3.1: ‖ŵ − w*‖² =", "section 3.1: while shared"),
-    ((decomposition, "project", mutants.half_projection),),
+    ((proposition1, "project", mutants.half_projection),),
   ),
   "decomposition_sum_projection": mutants.Mutation(
     mutants.DECOMPOSITION,
@@ -60,7 +58,7 @@ MUTATIONS = {
       "after Proposition 1: ‖w̄*‖ is Θ(√L)",
       "after Proposition 1: it needs a common component",
     ),
-    ((decomposition, "project", mutants.sum_projection),),
+    ((proposition1, "project", mutants.sum_projection),),
   ),
   "decomposition_one_shared_step": mutants.Mutation(
     mutants.DECOMPOSITION,
@@ -135,11 +133,11 @@ MUTATIONS = {
       _PROOF + "untied gradient descent then reaches",
       _PROOF + "Γ trained ends at",
     ),
-    ((theorem2_proof, "STAGE_STEPS", 5),),
+    ((theorem2, "STAGE_STEPS", 5),),
   ),
   "theorem2_proof_half_gradient": mutants.Mutation(
     mutants.THEOREM2_PROOF,
     (_PROOF + "with W_i = W₀/√L",),
-    (mutants.wrong_factor(theorem2_proof, "gamma_gradient", 0.5),),
+    (mutants.wrong_factor(theorem2, "gamma_gradient", 0.5),),
   ),
 }
