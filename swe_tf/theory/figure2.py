@@ -7,6 +7,7 @@ Beyond the paper: the ratio of the two test errors in closed form, against n.
 """
 
 import dataclasses
+from typing import Any
 
 from matplotlib import axes
 import numpy as np
@@ -78,7 +79,7 @@ def ratio_sweep(rng: np.random.Generator, panel: axes.Axes) -> float:
       errors.append(2 * error)
       gap = abs(ratio - predicted_ratio(num_layers, num_samples))
       deviations.append(gap / error)
-    look = dict(color=colour, fmt="o", markersize=4)
+    look: dict[str, Any] = dict(color=colour, fmt="o", markersize=4)
     label = f"measured, L = {num_layers}"
     panel.errorbar(counts, ratios, errors, label=label, **look)
     grid = np.linspace(counts[0], counts[-1], 200)

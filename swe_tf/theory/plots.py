@@ -45,12 +45,10 @@ def power_law(panel, x, y, colour, label, fitted=slice(None), markersize=4):
 
 
 def decay(panel: axes.Axes, x, losses, colour, label: str) -> None:
-  """Draws R(t) / R(0)."""
   panel.semilogy(x, losses / losses[0], color=colour, label=label)
 
 
 def decay_bound(panel: axes.Axes, rate: float, x: np.ndarray) -> None:
-  """Draws exp(-rate x), and nothing below 1e-9."""
   panel.semilogy(x, np.exp(-rate * x), **PREDICTED, label="bound")
   panel.set_ylim(1e-9, 2)
 

@@ -4,7 +4,6 @@ import pathlib
 import pkgutil
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -64,7 +63,3 @@ class ExperimentsTest(parameterized.TestCase):
     )
     self.assertLess(reached.max(), 1e-6)
     self.assertGreater(missed.min(), 1e-2)
-
-
-if __name__ == "__main__":
-  absltest.main()
