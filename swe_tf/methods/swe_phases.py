@@ -7,10 +7,9 @@ import tf_keras
 
 from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import untied_as as untied_as_lib
-from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
-from swe_tf.sharing import slots
+from swe_tf.sharing import untie_step as untie_step_lib
 from swe_tf.training import layer_curves
 from swe_tf.training import phases
 
@@ -22,7 +21,7 @@ class SharingPhases(phases.Phases):
     self,
     optimizer: optimizer_lib.SharedWeightsOptimizer,
     rule: schedule.UntieRule,
-    loops: loops_lib.LoopSchedule,
+    loops: untie_step_lib.LoopSchedule,
     views: Mapping[int, tf_keras.Model],
     second_moments: second_moments_lib.SecondMoments | None = None,
     untied_as: tuple[str, int] = (untied_as_lib.COPIES, 0),
@@ -74,31 +73,11 @@ class SharingPhases(phases.Phases):
     return min((s for s in steps if s is not None), default=None)
 
   def change_if_due(self, step: int) -> str | None:
-    done = None
-    if self.is_shared:
-      if self._loops.loops_at(step) != self._loops.loops_at(step - 1):
-        self._copy_own_roles(step)
-      done = self._regroup_if_due(step)
+    done = self._regroup_if_due(step) if self.is_shared else None
     before, self._name_before = self._name_before, self.name
     if done or before in (None, self.name):
       return done
     return f"{before} became {self.name} after step {step}"
-
-  def _copy_own_roles(self, step: int) -> None:
-    """Sets the unshared weights of units that are applied from now on.
-
-    A unit's own biases and norms are not trained while it is not applied, so
-    they start as copies of an applied unit's, with their slots.
-    """
-    before, now = self._loops.loops_at(step - 1), self._loops.loops_at(step)
-    pairs = [
-      (role[unit % before], role[unit])
-      for role in self.optimizer.plan.own
-      for unit in range(before, now)
-    ]
-    for source, target in pairs:
-      target.assign(source.read_value())
-    slots.copy_slots(self.optimizer.inner_optimizer, pairs)
 
   def _regroup_if_due(self, step: int) -> str | None:
     before = self.optimizer.plan

@@ -10,9 +10,7 @@ shared, on each replica (Algorithm 1, lines 4 to 6):
 Once unshared, calls go to the inner optimizer unchanged. The phase is fixed
 when a step is traced: `phase` is never a tensor, so there is no `cond` in
 either program, and whatever compiles steps (`training.trainer`, `callback`)
-must recompile after `untie()`.
-
-Not for: deciding when to untie (`schedule.py`).
+must recompile after `untie()`. When to untie is up to `schedule.py`.
 """
 
 import tensorflow as tf
@@ -20,10 +18,10 @@ import tensorflow as tf
 from swe_tf import errors
 from swe_tf.sharing import cosines
 from swe_tf.sharing import gradients
-from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
+from swe_tf.sharing import untie_step as untie_step_lib
 from swe_tf.sharing import wrapper
 
 SHARED = "shared"
@@ -56,9 +54,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     *,
     cosine_interval: int | None = None,
     cosines_decide: bool = False,
-    loops: loops_lib.LoopSchedule | None = None,
+    loops: untie_step_lib.LoopSchedule | None = None,
     own_init: bool = False,
-    shared_learning_rate_scale: float = 1.0,
     untie_warmup_steps: int = 0,
     name: str = "SharedWeightsOptimizer",
   ):
@@ -81,18 +78,11 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       own_init: Whether each layer keeps its own initial weights. The variables
         of a tie are then not equal while shared: all make the step of their
         stem. Algorithm 1 starts them equal (line 2).
-      shared_learning_rate_scale: Multiplies the steps of tied variables while
-        shared.
       untie_warmup_steps: The number N of updates after `untie()` over which the
         steps of the variables that were tied grow from 1/N to full size. The
         step has to be recompiled when `is_warming_up` ends.
       name: The name of the optimizer.
     """
-    if shared_learning_rate_scale <= 0.0:
-      raise errors.UsageError(
-        f"shared_learning_rate_scale ({shared_learning_rate_scale}) must be "
-        "above 0."
-      )
     if min(untie_step or 0, untie_warmup_steps) < 0:
       raise errors.UsageError(
         f"untie_step ({untie_step}) and untie_warmup_steps "
@@ -104,10 +94,9 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     # The phase is data: a resumed run finds it in the checkpoint.
     self._untied_at = _state(0 if untie_step == 0 else _NOT_YET, "untied_at")
     self._groups = _state(plan.groups, "groups")
-    self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
+    self._loops = loops or untie_step_lib.LoopSchedule(plan.num_units)
     self._own_init = own_init
     self._copy_when_built = self._no_dependency([])
-    self._shared_scale = shared_learning_rate_scale
     self._warmup_steps = untie_warmup_steps
     self._cosines_decide = cosines_decide
     self._cosines = None
@@ -117,8 +106,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def plan(self) -> plan_lib.SharingPlan:
     """The ties, with the groups into which they are currently split."""
-    with tf.init_scope():  # A restore may have changed the variable.
-      groups = tuple(self._groups.numpy().tolist())
+    groups = tuple(_read(self._groups).tolist())
     if groups != self._plan.groups:
       # Not `_plan.split`: an earlier checkpoint has larger groups.
       self._plan = self._no_dependency(self._whole_plan.split(groups))
@@ -127,8 +115,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def untied_at(self) -> int | None:
     """The number of updates made when the weights were untied, or None."""
-    with tf.init_scope():  # A restore may have changed the variable.
-      step = int(self._untied_at.numpy())
+    step = int(_read(self._untied_at))
     return None if step == _NOT_YET else step
 
   @property
@@ -148,18 +135,14 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def is_warming_up(self) -> bool:
     """Whether a step traced now belongs to the warm-up after untying."""
     end = self.warmup_end
-    if end is None:
-      return False
-    with tf.init_scope():
-      return int(self.iterations.numpy()) < end
+    return end is not None and int(_read(self.iterations)) < end
 
   @property
   def loops(self) -> int:
     """How many units are applied in the next update."""
     if self.phase == UNSHARED:
       return self.plan.num_units
-    with tf.init_scope():
-      return self._loops.loops_at(int(self.iterations.numpy()))
+    return self._loops.loops_at(int(_read(self.iterations)))
 
   @property
   def gradient_cosine(self) -> float:
@@ -175,74 +158,23 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     return self._cosines.read()
 
   def begin(self) -> None:
-    """Prepares the weights for the first update. Runs eagerly.
-
-    While shared, branches start as copies of their stems, unless each layer
-    keeps its own initial weights.
-    """
+    """Starts branches as copies of their stems, unless they have their own."""
     if self.phase == SHARED and not self._own_init:
       self.plan.tie_weights()
 
-  def split(self, groups: plan_lib.Groups) -> None:
-    """Splits the ties into smaller groups: copies slots to the new stems.
-
-    Runs eagerly in the cross-replica context. Steps compiled before this still
-    share as they did: compile them again.
-
-    Args:
-      groups: For each unit, the first unit of its group; `schedule.UNTIED` ends
-        the shared phase.
-    """
-    if groups == schedule.UNTIED:
-      self.untie()
-      return
-    stems = [tie[0] for tie in self.plan.split(groups).ties]
-    self._copy_slots_to(stems)
-    self._groups.assign(groups)
-
-  def untie(self) -> None:
-    """Ends the shared phase: copies the stems' slots, flips the phase.
-
-    Runs eagerly in the cross-replica context. Steps compiled before this still
-    share: compile them again.
-    """
-    if self.phase == UNSHARED:
-      return
-    self._copy_slots_to(v for _, *rest in self.plan.ties for v in rest)
-    self._untied_at.assign(tf.cast(self.iterations, tf.int64))
-
-  def _copy_slots_to(self, variables) -> None:
-    """Gives each of `variables` the slots of its stem."""
-    stem_of = {
-      plan_lib.variable_key(v): stem
-      for stem, *rest in self.plan.ties
-      for v in rest
-    }
-    found = [(stem_of.get(plan_lib.variable_key(v)), v) for v in variables]
-    pairs = [(stem, v) for stem, v in found if stem is not None]
-    if slots.can_have_slots(self.inner_optimizer):
-      slots.copy_slots(self.inner_optimizer, pairs)
-    else:
-      # A new optimizer that was restored gets its slots only when it is built.
-      self._copy_when_built.extend(pairs)
-
-  def build(self, var_list) -> None:
-    """See base class; copies the slots that were not there at untying."""
-    super().build(var_list)
-    slots.copy_slots(self.inner_optimizer, self._copy_when_built)
-    self._copy_when_built.clear()
-
   def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update: Algorithm 1, lines 4 to 6. See the base class."""
+    variables = [v for _, v in grads_and_vars]
     if self.phase == UNSHARED:
       if self._copy_when_built:
         with tf.init_scope():
-          self.build([v for _, v in grads_and_vars])
+          self.build(variables)
       if self.is_warming_up:
         return self._make_warmup_update(grads_and_vars, name, aggregate)
       return super().make_update(grads_and_vars, name, aggregate)
     with tf.init_scope():  # The inner optimizer will not see the branches.
-      self.build([v for _, v in grads_and_vars])
+      self.build(variables)
+
     if aggregate:
       grads_and_vars = self.aggregate_gradients(grads_and_vars)
     else:  # They are means already, unless the caller did not use ours.
@@ -259,12 +191,10 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       )
 
     ties = [tie for tie in self.plan.ties if len(tie) > 1]
-    needs_steps = self._own_init or self._shared_scale != 1.0
-    before = [tie[0].read_value() for tie in ties] if needs_steps else []
+    before = [tie[0].read_value() for tie in ties] if self._own_init else []
     result = super().make_update(grads_and_vars, name, aggregate=False)
-    if self._shared_scale != 1.0:
-      _scale_steps([tie[0] for tie in ties], before, self._shared_scale)
 
+    # Both are updated where the stem is.
     if self._own_init:
       moved = [(tie[0], value, tie[1:]) for tie, value in zip(ties, before)]
       wrapper.update_on_replicas(_move_with_stem, moved)
@@ -322,6 +252,54 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """How many variables the gradient of a stem stands for, by key."""
     return {plan_lib.variable_key(t[0]): len(t) for t in self._applied.ties}
 
+  def split(self, groups: plan_lib.Groups) -> None:
+    """Splits the ties into smaller groups: copies slots to the new stems.
+
+    Runs eagerly in the cross-replica context. Steps compiled before this still
+    share as they did: compile them again.
+
+    Args:
+      groups: For each unit, the first unit of its group; `schedule.UNTIED` ends
+        the shared phase.
+    """
+    if groups == schedule.UNTIED:
+      self.untie()
+      return
+    self._copy_slots_to(self.plan.split(groups).stems)
+    self._groups.assign(groups)
+
+  def untie(self) -> None:
+    """Ends the shared phase: copies the stems' slots, flips the phase.
+
+    Runs eagerly in the cross-replica context. Steps compiled before this still
+    share: compile them again.
+    """
+    if self.phase == UNSHARED:
+      return
+    self._copy_slots_to(v for _, *rest in self.plan.ties for v in rest)
+    self._untied_at.assign(tf.cast(self.iterations, tf.int64))
+
+  def _copy_slots_to(self, variables) -> None:
+    """Gives each of `variables` the slots of its stem."""
+    stem_of = {
+      plan_lib.variable_key(v): stem
+      for stem, *rest in self.plan.ties
+      for v in rest
+    }
+    found = [(stem_of.get(plan_lib.variable_key(v)), v) for v in variables]
+    pairs = [(stem, v) for stem, v in found if stem is not None]
+    if slots.can_have_slots(self.inner_optimizer):
+      slots.copy_slots(self.inner_optimizer, pairs)
+    else:
+      # A new optimizer that was restored gets its slots only when it is built.
+      self._copy_when_built.extend(pairs)
+
+  def build(self, var_list) -> None:
+    """See base class; copies the slots that were not there at untying."""
+    super().build(var_list)
+    slots.copy_slots(self.inner_optimizer, self._copy_when_built)
+    self._copy_when_built.clear()
+
   @property
   def variables(self):
     return [*super().variables, self._untied_at, self._groups]
@@ -339,8 +317,13 @@ def _state(value, name: str) -> tf.Variable:
     )
 
 
+def _read(variable: tf.Variable):
+  """Returns the value now, also while tracing: a restore may change it."""
+  with tf.init_scope():
+    return variable.numpy()
+
+
 def _assign_stem(stem: tf.Variable, branches: list[tf.Variable]) -> None:
-  """Assigns a stem to its branches: both are updated where the stem is."""
   value = stem.read_value()
   for branch in branches:
     branch.assign(value)
@@ -358,18 +341,12 @@ def _scale_steps(variables, before, factor: tf.Tensor | float) -> None:
 
   For AdamW, LAMB and SGD this amounts to another learning rate for these
   variables alone; slots are not changed.
-
-  Args:
-    variables: The variables that were updated.
-    before: The value of each before the update.
-    factor: A scalar.
   """
 
   def rescale(variable, value, factor):
     step = variable.read_value() - value
     variable.assign(value + tf.cast(factor, step.dtype) * step)
 
-  if variables:
-    wrapper.update_on_replicas(
-      rescale, [(v, value, factor) for v, value in zip(variables, before)]
-    )
+  rows = [(v, value, factor) for v, value in zip(variables, before)]
+  if rows:
+    wrapper.update_on_replicas(rescale, rows)

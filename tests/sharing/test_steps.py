@@ -14,7 +14,7 @@ import swe_tf
 from swe_tf import errors
 from tests.sharing import toy
 
-_SCALE, _WARMUP, _STEPS = 0.25, 3, 8
+_WARMUP, _STEPS = 3, 8
 _RATE = 0.02
 _OPTIMIZERS = {
   "sgd": lambda: tf_keras.optimizers.legacy.SGD(_RATE),
@@ -29,7 +29,7 @@ _OPTIMIZERS = {
 def _rate_of_tied(step):
   """Returns by what the rate of tied variables is multiplied in an update."""
   if step < toy.TAU:
-    return _SCALE
+    return 1.0
   return min(1.0, (step - toy.TAU + 1) / _WARMUP)
 
 
@@ -76,7 +76,6 @@ class StepsTest(tf.test.TestCase, parameterized.TestCase):
         _OPTIMIZERS[name](),
         plan,
         untie_step=toy.TAU,
-        shared_learning_rate_scale=_SCALE,
         untie_warmup_steps=_WARMUP,
       )
 
@@ -104,13 +103,7 @@ class StepsTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_wrong_values_are_refused(self):
     plan = swe_tf.SharingPlan.from_layers(toy.make_stack().blocks)
-    for wrong, message in (
-      (dict(shared_learning_rate_scale=0.0), "must be above 0"),
-      (dict(untie_warmup_steps=-1), "must not be < 0"),
-    ):
-      with self.assertRaisesRegex(errors.UsageError, message):
-        swe_tf.SharedWeightsOptimizer(_OPTIMIZERS["sgd"](), plan, **wrong)
-
-
-if __name__ == "__main__":
-  tf.test.main()
+    with self.assertRaisesRegex(errors.UsageError, "must not be < 0"):
+      swe_tf.SharedWeightsOptimizer(
+        _OPTIMIZERS["sgd"](), plan, untie_warmup_steps=-1
+      )
