@@ -65,9 +65,6 @@ class SharingConfig(base_config.Config):
       a shared step cheaper. Empty applies all units, as Algorithm 1 does.
     own_init: Whether each layer keeps its own initial weights; while shared,
       all make the same step. Algorithm 1 starts them equal.
-    untie_warmup_steps: The number N of updates after untying over which the
-      steps of the weights that were tied grow from 1/N of the schedule's to all
-      of it.
     second_moments: At the switch, `copy` gives each layer the second moments
       of the stem, which are those of the mean gradient; `own` measures each
       layer's.
@@ -93,7 +90,6 @@ class SharingConfig(base_config.Config):
   patience: int = 3
   loops: list[LoopsConfig] = dataclasses.field(default_factory=list)
   own_init: bool = False
-  untie_warmup_steps: int = 0
   second_moments: str = "copy"
   second_moment_passes: int = 50
   untied_as: str = "copies"
@@ -124,7 +120,6 @@ class GrowthConfig(base_config.Config):
 # What `fields.check` holds an experiment against. `check_interval`, `rho` and
 # `patience` matter to some rules only, which check them.
 LIMITS = {
-  "task.sharing.untie_warmup_steps": fields.Limit(least=0),
   "task.sharing.second_moments": fields.Limit(choices=("copy", "own")),
   "task.sharing.second_moment_passes": fields.Limit(least=1),
   "task.sharing.untied_as": fields.Limit(

@@ -8,7 +8,7 @@ Use: `task.sharing.mode=swe`, `untie_fraction` (or `untie_step`) and
 `unit_size`; `rule` for a rule other than a fixed step. With `loops` the unit is
 applied fewer times while it is shared; the whole stack is untied from it. The
 other departures from Algorithm 1 are off unless they are set: `own_init`,
-`untied_as`, `untie_warmup_steps`, `second_moments`.
+`untied_as`, `second_moments`.
 
 Cost: as many FLOPs as the baseline, fewer with `loops` (`swe doctor cost`); a
 smaller all-reduce and fewer slots while shared, one more compile at each
@@ -54,7 +54,6 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     cosines_decide=rule.reads_cosines,
     loops=loops,
     own_init=sharing.own_init,
-    untie_warmup_steps=sharing.untie_warmup_steps,
   )
   own_moments = None
   if sharing.second_moments == "own":

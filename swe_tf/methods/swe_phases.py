@@ -53,8 +53,7 @@ class SharingPhases(phases.Phases):
   @property
   def name(self) -> str:
     if not self.is_shared:
-      warm_up = ", warm-up" if self.optimizer.is_warming_up else ""
-      return f"{optimizer_lib.UNSHARED}{warm_up}"
+      return optimizer_lib.UNSHARED
     name = f"{optimizer_lib.SHARED} {self.optimizer.plan}"
     loops = self.optimizer.loops
     return f"{name}, {loops} loops" if loops in self._views else name
@@ -68,7 +67,7 @@ class SharingPhases(phases.Phases):
 
   def next_decision(self, step: int) -> int | None:
     if not self.is_shared:
-      return self.optimizer.warmup_end if self.optimizer.is_warming_up else None
+      return None
     steps = self.rule.next_decision(step), self._loops.next_change(step)
     return min((s for s in steps if s is not None), default=None)
 

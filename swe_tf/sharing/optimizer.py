@@ -56,7 +56,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     cosines_decide: bool = False,
     loops: untie_step_lib.LoopSchedule | None = None,
     own_init: bool = False,
-    untie_warmup_steps: int = 0,
     name: str = "SharedWeightsOptimizer",
   ):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
@@ -78,16 +77,10 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       own_init: Whether each layer keeps its own initial weights. The variables
         of a tie are then not equal while shared: all make the step of their
         stem. Algorithm 1 starts them equal (line 2).
-      untie_warmup_steps: The number N of updates after `untie()` over which the
-        steps of the variables that were tied grow from 1/N to full size. The
-        step has to be recompiled when `is_warming_up` ends.
       name: The name of the optimizer.
     """
-    if min(untie_step or 0, untie_warmup_steps) < 0:
-      raise errors.UsageError(
-        f"untie_step ({untie_step}) and untie_warmup_steps "
-        f"({untie_warmup_steps}) must not be < 0."
-      )
+    if untie_step is not None and untie_step < 0:
+      raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
     super().__init__(inner_optimizer, name=name)
     self._whole_plan = self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
@@ -97,7 +90,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     self._loops = loops or untie_step_lib.LoopSchedule(plan.num_units)
     self._own_init = own_init
     self._copy_when_built = self._no_dependency([])
-    self._warmup_steps = untie_warmup_steps
     self._cosines_decide = cosines_decide
     self._cosines = None
     if cosine_interval and plan.num_units > 1:
@@ -122,20 +114,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def phase(self) -> str:
     """`"shared"` or `"unshared"`: what a step traced now will do."""
     return SHARED if self.untied_at is None else UNSHARED
-
-  @property
-  def warmup_end(self) -> int | None:
-    """The number of updates after which steps are full-size; None if shared."""
-    untied_at = self.untied_at
-    if untied_at is None or untied_at == 0:  # At 0 it was never tied.
-      return untied_at
-    return untied_at + self._warmup_steps
-
-  @property
-  def is_warming_up(self) -> bool:
-    """Whether a step traced now belongs to the warm-up after untying."""
-    end = self.warmup_end
-    return end is not None and int(_read(self.iterations)) < end
 
   @property
   def loops(self) -> int:
@@ -169,8 +147,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       if self._copy_when_built:
         with tf.init_scope():
           self.build(variables)
-      if self.is_warming_up:
-        return self._make_warmup_update(grads_and_vars, name, aggregate)
       return super().make_update(grads_and_vars, name, aggregate)
     with tf.init_scope():  # The inner optimizer will not see the branches.
       self.build(variables)
@@ -224,16 +200,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     means = gradients.mean_over_ties(grads_and_vars, self._applied)
     self._measure_cosines(grads_and_vars, means, index)
     return means
-
-  def _make_warmup_update(self, grads_and_vars, name, aggregate: bool):
-    """Makes one update of the warm-up, each longer than the one before."""
-    done = tf.cast(self.iterations, tf.int64) - self._untied_at
-    factor = tf.cast(done + 1, tf.float32) / self._warmup_steps
-    variables = [v for tie in self.plan.whole_ties for v in tie]
-    before = [variable.read_value() for variable in variables]
-    result = super().make_update(grads_and_vars, name, aggregate)
-    _scale_steps(variables, before, factor)
-    return result
 
   def _measure_cosines(self, grads_and_vars, means, index=None) -> None:
     # Units that are not applied have no gradients to compare.
@@ -334,19 +300,3 @@ def _move_with_stem(stem: tf.Variable, before, branches) -> None:
   step = stem.read_value() - before
   for branch in branches:
     branch.assign_add(step)
-
-
-def _scale_steps(variables, before, factor: tf.Tensor | float) -> None:
-  """Multiplies the last step of each variable by `factor`, on each replica.
-
-  For AdamW, LAMB and SGD this amounts to another learning rate for these
-  variables alone; slots are not changed.
-  """
-
-  def rescale(variable, value, factor):
-    step = variable.read_value() - value
-    variable.assign(value + tf.cast(factor, step.dtype) * step)
-
-  rows = [(v, value, factor) for v, value in zip(variables, before)]
-  if rows:
-    wrapper.update_on_replicas(rescale, rows)

@@ -219,9 +219,7 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
 
   @pytest.mark.slow
   def test_resumed_equals_straight_with_all_knobs(self):
-    self._check_resumed(
-      untie_warmup_steps=2, second_moments="own", second_moment_passes=2
-    )
+    self._check_resumed(second_moments="own", second_moment_passes=2)
 
   def _check_resumed(self, **sharing):
     override = _override(
@@ -283,7 +281,7 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(
     {},
-    dict(untie_warmup_steps=2, second_moments="own", second_moment_passes=2),
+    dict(second_moments="own", second_moment_passes=2),
   )
   def test_on_two_replicas(self, **sharing):
     override = _override(dict(loops=2), sharing=sharing)
@@ -322,7 +320,6 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     ([dict(loops=2)], {"mode": "none"}, "'baseline', which ties no layers"),
     ([], {"second_moments": "none"}, "must be one of copy, own"),
     ([], {"second_moment_passes": 0}, "must be at least 1"),
-    ([], {"untie_warmup_steps": -1}, "must be at least 0"),
     ([], {"recipe": "magic"}, "must be one of few_loops"),
     ([dict(loops=2)], {"recipe": "few_loops"}, "sets loops to .* was set to"),
   )

@@ -266,6 +266,8 @@ class PhaseTest(tf.test.TestCase):
     wrap = swe_tf.SharedWeightsOptimizer
     with self.assertRaisesRegex(TypeError, "Keras 3.*tf_keras"):
       wrap(keras.optimizers.SGD(), plan)
+    with self.assertRaisesRegex(errors.UsageError, r"\(-1\) must not be < 0"):
+      wrap(tf_keras.optimizers.SGD(), plan, untie_step=-1)
     with self.assertRaisesRegex(TypeError, "the other way round"):
       wrap(
         tf_keras.mixed_precision.LossScaleOptimizer(tf_keras.optimizers.SGD()),
