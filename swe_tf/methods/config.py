@@ -65,11 +65,6 @@ class SharingConfig(base_config.Config):
       a shared step cheaper. Empty applies all units, as Algorithm 1 does.
     own_init: Whether each layer keeps its own initial weights; while shared,
       all make the same step. Algorithm 1 starts them equal.
-    second_moments: At the switch, `copy` gives each layer the second moments
-      of the stem, which are those of the mean gradient; `own` measures each
-      layer's.
-    second_moment_passes: For `own`, the number of batches to measure on. They
-      are the next batches of the run, and no weight changes meanwhile.
     untied_as: What the layers are right after untying: `copies` of their stem,
       as in Algorithm 1; or copies with `noise`; with half of their entries
       redrawn (`redraw`); or new layers that start as the `identity`.
@@ -90,8 +85,6 @@ class SharingConfig(base_config.Config):
   patience: int = 3
   loops: list[LoopsConfig] = dataclasses.field(default_factory=list)
   own_init: bool = False
-  second_moments: str = "copy"
-  second_moment_passes: int = 50
   untied_as: str = "copies"
   recipe: str = ""
   bindings: list[str] = dataclasses.field(default_factory=list)
@@ -120,8 +113,6 @@ class GrowthConfig(base_config.Config):
 # What `fields.check` holds an experiment against. `check_interval`, `rho` and
 # `patience` matter to some rules only, which check them.
 LIMITS = {
-  "task.sharing.second_moments": fields.Limit(choices=("copy", "own")),
-  "task.sharing.second_moment_passes": fields.Limit(least=1),
   "task.sharing.untied_as": fields.Limit(
     choices=("copies", "noise", "redraw", "identity")
   ),

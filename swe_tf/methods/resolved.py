@@ -14,7 +14,6 @@ from swe_tf.sharing import untie_step as untie_step_lib
 # printed; with their defaults.
 KNOBS = {
   "own_init": False,
-  "second_moments": "copy",
   "untied_as": "copies",
 }
 

@@ -8,7 +8,7 @@ Use: `task.sharing.mode=swe`, `untie_fraction` (or `untie_step`) and
 `unit_size`; `rule` for a rule other than a fixed step. With `loops` the unit is
 applied fewer times while it is shared; the whole stack is untied from it. The
 other departures from Algorithm 1 are off unless they are set: `own_init`,
-`untied_as`, `second_moments`.
+`untied_as`.
 
 Cost: as many FLOPs as the baseline, fewer with `loops` (`swe doctor cost`); a
 smaller all-reduce and fewer slots while shared, one more compile at each
@@ -27,7 +27,6 @@ from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.methods import rules
-from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import swe_phases
 from swe_tf.methods import views as views_lib
 from swe_tf.modeling import registry
@@ -55,11 +54,6 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     loops=loops,
     own_init=sharing.own_init,
   )
-  own_moments = None
-  if sharing.second_moments == "own":
-    own_moments = second_moments_lib.SecondMoments(
-      ingredients, plan, sharing.second_moment_passes
-    )
   views = {}
   if sharing.loops:
     # Keras's new optimizers order their slots as they first see the variables.
@@ -72,7 +66,6 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
       rule,
       loops,
       views,
-      own_moments,
       (sharing.untied_as, getattr(config.task, "seed", 0)),
     ),
   )
@@ -129,14 +122,6 @@ def phases_of(
 def check(config: cfg.ExperimentConfig, resolved: catalog.Resolved) -> None:
   """Raises unless an experiment can share as configured."""
   sharing = resolved.sharing
-  if (
-    sharing.second_moments == "own"
-    and config.runtime.mixed_precision_dtype == "float16"
-  ):
-    raise errors.UsageError(
-      "task.sharing.second_moments=own needs float32 or bfloat16: under "
-      "float16, a gradient-only pass would need its own loss scaling."
-    )
   if not sharing.loops:
     return
   if sharing.rule != catalog.FIXED:

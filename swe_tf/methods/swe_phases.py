@@ -5,7 +5,6 @@ from typing import Any
 
 import tf_keras
 
-from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import untied_as as untied_as_lib
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
@@ -23,7 +22,6 @@ class SharingPhases(phases.Phases):
     rule: schedule.UntieRule,
     loops: untie_step_lib.LoopSchedule,
     views: Mapping[int, tf_keras.Model],
-    second_moments: second_moments_lib.SecondMoments | None = None,
     untied_as: tuple[str, int] = (untied_as_lib.COPIES, 0),
   ):
     """Initializes the phases.
@@ -34,15 +32,12 @@ class SharingPhases(phases.Phases):
       loops: How often the unit is applied while shared.
       views: By number of loops, the model that applies the unit that often;
         none for the whole stack.
-      second_moments: Measures each layer's second moments at untying; if None,
-        each layer keeps those of the stem.
       untied_as: What the layers are right after untying, and the seed of it.
     """
     self.optimizer = optimizer
     self.rule = rule
     self._loops = loops
     self._views = views
-    self._second_moments = second_moments
     self._untied_as = untied_as
     self._name_before: str | None = None
 
@@ -88,8 +83,6 @@ class SharingPhases(phases.Phases):
     self.optimizer.split(groups)
     if not self.is_shared:
       untied_as_lib.break_symmetry(self.optimizer.plan, *self._untied_as)
-      if self._second_moments is not None:
-        self._second_moments.measure(step)
       return f"untied {before} after step {step}"
     return f"split {before} into {self.optimizer.plan} after step {step}"
 

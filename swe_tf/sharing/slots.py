@@ -103,34 +103,6 @@ def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
   return lists
 
 
-_SECOND_MOMENTS = ("v", "_velocities")  # Legacy and new, of Adam and its kin.
-
-
-def second_moment_of(optimizer, variable: tf.Variable) -> tf.Variable:
-  """Returns the slot with the mean of the squared gradient. It must exist."""
-  found = slots_of(optimizer, variable)
-  return found[next(name for name in _SECOND_MOMENTS if name in found)]
-
-
-def check_second_moments(optimizer) -> None:
-  """Raises unless the optimizer keeps the mean of the squared gradients."""
-  hyper = getattr(optimizer, "_hyper", None) or vars(optimizer)
-  if "beta_2" not in hyper:
-    raise errors.UsageError(
-      f"{type(optimizer).__name__} keeps no second moments of its own for "
-      "each weight; use AdamW, Adam or LAMB, or second_moments=copy."
-    )
-
-
-def second_moment_decay(optimizer) -> float:
-  """Returns beta_2. Runs eagerly."""
-  if _is_legacy(optimizer):
-    value = optimizer._get_hyper("beta_2")  # pylint: disable=protected-access
-  else:
-    value = optimizer.beta_2
-  return float(tf.convert_to_tensor(value).numpy())
-
-
 def has_slots(optimizer, variable: tf.Variable) -> bool:
   """Returns whether the optimizer has made the slots of `variable`."""
   if _is_legacy(optimizer):

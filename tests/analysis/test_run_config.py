@@ -126,8 +126,6 @@ def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
 def test_what_departs_from_algorithm_1_is_named():
   off = {
     "own_init": False,
-    "second_moments": "copy",
-    "second_moment_passes": 50,
     "recipe": "",
   }
   plain = run_config.describe(config(sharing=swe()))
@@ -135,7 +133,6 @@ def test_what_departs_from_algorithm_1_is_named():
   assert same["label"] == "swe" and same["variant"] == plain["variant"]
   for knob, label in (
     ({"own_init": True}, "swe own_init=True"),
-    ({"second_moments": "own"}, "swe second_moments=own"),
     (
       {"loops": [{"loops": 3}], "untied_as": "noise"},
       "swe 3 loops untied_as=noise",

@@ -1,8 +1,7 @@
-"""Few loops and the other knobs of `task.sharing`, against the slow way.
+"""Few loops against the slow way.
 
 The slow way is Algorithm 1, run literally on a BERT with as many layers as are
-applied, then a deep BERT made of copies of its unit, weights and slots. Second
-moments of each layer are computed from gradients of the next batches.
+applied, then a deep BERT made of copies of its unit, weights and slots.
 """
 
 import os
@@ -94,10 +93,6 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       its_optimizer = train_utils.create_optimizer(task, config)
       self._copy(model, optimizer, fresh, its_optimizer, sharing["unit_size"])
       model, optimizer = fresh, its_optimizer
-      if step == _TAU and sharing.get("second_moments") == "own":
-        data = task.build_inputs(config.task.train_data, start_step=_TAU)
-        passes = data.take(sharing["second_moment_passes"])
-        self._measure_second_moments(task, model, optimizer, passes)
       while step < until:
         unit = sharing["unit_size"] if step < _TAU else None
         self._algorithm_1(task, model, optimizer, next(batches), unit)
@@ -136,23 +131,6 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       loss = task.build_losses(batch, outputs, task.build_metrics())
     return dict(zip(map(id, variables), tape.gradient(loss, variables)))
 
-  def _measure_second_moments(self, task, model, optimizer, batches):
-    blocks = model.encoder_network.transformer_layers
-    variables = [v for block in blocks for v in block.trainable_variables]
-    sums, count = {id(v): 0.0 for v in variables}, 0
-    for batch in batches:
-      grads = self._gradients(task, model, batch)
-      grads = {k: g for k, g in grads.items() if g is not None}
-      clipped, _ = tf.clip_by_global_norm(list(grads.values()), 1.0)
-      grads = dict(zip(grads, clipped))
-      for key in sums:
-        sums[key] += grads[key] ** 2
-      count += 1
-    for variable in variables:
-      mean = sums[id(variable)] / count
-      slot = slots.slots_of(optimizer, variable)["v"]
-      slot.assign((1 - 0.999**_TAU) * mean)
-
   def _algorithm_1(self, task, model, optimizer, batch, unit):
     """Makes one update, shared in units of this size if there is one."""
     variables = model.trainable_variables
@@ -173,13 +151,6 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       [(1, 1), (3, 2), (_TAU, 4)],
     ),
     ("units_of_two", [dict(loops=1)], 2, [(_TAU, 2)]),
-    (
-      "all_of_it",
-      [dict(loops=1)],
-      1,
-      [(_TAU, 1)],
-      dict(second_moments="own", second_moment_passes=2),
-    ),
   )
   def test_equals_the_slow_way(self, *arguments):
     self._check_the_slow_way(*arguments)
@@ -202,30 +173,14 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
     ("until_tau", [dict(loops=2)], 1, [(_TAU, 2)]),
     ("once", [dict(loops=1)], 1, [(_TAU, 1)]),
-    (
-      "own_second_moments",
-      [],
-      1,
-      [(_TAU, 4)],
-      dict(second_moments="own", second_moment_passes=3),
-    ),
   )
   @pytest.mark.slow
   def test_one_by_one_too(self, *arguments):
     self._check_the_slow_way(*arguments)
 
   def test_resumed_equals_straight_and_layers_are_equal_while_shared(self):
-    self._check_resumed()
-
-  @pytest.mark.slow
-  def test_resumed_equals_straight_with_all_knobs(self):
-    self._check_resumed(second_moments="own", second_moment_passes=2)
-
-  def _check_resumed(self, **sharing):
     override = _override(
-      dict(loops=1, until_step=2),
-      dict(loops=2, until_step=3),
-      sharing=sharing,
+      dict(loops=1, until_step=2), dict(loops=2, until_step=3)
     )
     straight = self._runner(override)
     straight.controller.train(_STEPS)
@@ -279,12 +234,8 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(trainer._phases.eval_logs(), {"sharing/loops": _LAYERS})  # pylint: disable=protected-access
     self.assertEqual(logs["sharing/phase"], 1.0)
 
-  @parameterized.parameters(
-    {},
-    dict(second_moments="own", second_moment_passes=2),
-  )
-  def test_on_two_replicas(self, **sharing):
-    override = _override(dict(loops=2), sharing=sharing)
+  def test_on_two_replicas(self):
+    override = _override(dict(loops=2))
     override["task"]["scale_loss"] = True
     clip = {"adamw": {"gradient_clip_norm": 0.0, "epsilon": 1e-3}}
     override["trainer"]["optimizer_config"] = {"optimizer": clip}
@@ -318,8 +269,6 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     ([dict(loops=2, until_step=5)], {}, "end at step 5"),
     ([dict(loops=2)], {"rule": "adaptive"}, "loops need 'fixed'"),
     ([dict(loops=2)], {"mode": "none"}, "'baseline', which ties no layers"),
-    ([], {"second_moments": "none"}, "must be one of copy, own"),
-    ([], {"second_moment_passes": 0}, "must be at least 1"),
     ([], {"recipe": "magic"}, "must be one of few_loops"),
     ([dict(loops=2)], {"recipe": "few_loops"}, "sets loops to .* was set to"),
   )

@@ -55,9 +55,6 @@ _METHODS = {
   "equal_init": {"sharing": {"mode": "equal_init"}},
   "reparameterize": {"sharing": {"mode": "reparameterize"}},
   "loops": {"sharing": {"loops": [{"loops": 1}]}},
-  "own_moments": {
-    "sharing": {"second_moments": "own", "second_moment_passes": 1}
-  },
   "adaptive": {
     "sharing": {
       "rule": "adaptive",
