@@ -28,15 +28,37 @@ import numpy as np
 import tensorflow as tf
 
 from swe_tf import files
-from swe_tf.methods import second_moments
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import slots
+from swe_tf.sharing import wrapper
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
 from swe_tf.studies import tuning
 from swe_tf.training import runner
 
 _BATCHES = 24
+
+
+class _Probe(wrapper.WrappedOptimizer):
+  """Keeps the gradients of a step, clipped, instead of applying them."""
+
+  def make_update(self, grads_and_vars, name, aggregate):
+    del name, aggregate
+    variables = [v for g, v in grads_and_vars if g is not None]
+    reduced = self.aggregate_gradients(grads_and_vars)
+    # A legacy optimizer returns only the gradients.
+    grads = [each[0] if isinstance(each, tuple) else each for each in reduced]
+    self._taken = self._no_dependency(
+      {
+        plan_lib.variable_key(v): tf.convert_to_tensor(g)
+        for g, v in zip(grads, variables)
+      }
+    )
+    return tf.no_op()
+
+  def take(self) -> dict[str, tf.Tensor]:
+    """Returns the gradients of the step that was just traced."""
+    return self._taken
 
 
 def _flat(values) -> np.ndarray:
@@ -50,7 +72,7 @@ def _layers(model) -> list[list[tf.Variable]]:
 
 def _gradients(trainer, optimizer, layers, batches) -> np.ndarray:
   """Returns the gradients of each layer for each batch: `[batch, layer, n]`."""
-  probe = second_moments.GradientProbe(optimizer)
+  probe = _Probe(optimizer)
   metrics = trainer.task.build_metrics(training=True)
 
   @tf.function
@@ -87,12 +109,12 @@ def _mean_cosine(vectors: np.ndarray) -> float | None:
 
 
 def _kept_squares(optimizer, layers, step: int) -> list[float | None]:
-  correction = 1.0 - slots.second_moment_decay(optimizer) ** max(step, 1)
+  # The map's optimizer is Model Garden's AdamW, a legacy one.
+  decay = float(optimizer._get_hyper("beta_2"))  # pylint: disable=protected-access
+  correction = 1.0 - decay ** max(step, 1)
   return [
     float(
-      np.mean(
-        _flat(slots.second_moment_of(optimizer, v).numpy() for v in layer)
-      )
+      np.mean(_flat(slots.slots_of(optimizer, v)["v"].numpy() for v in layer))
       / correction
     )
     if all(slots.has_slots(optimizer, v) for v in layer)

@@ -49,7 +49,6 @@ _METHODS = {
   "equal_init": (_sharing(mode="equal_init"), ()),
   "albert": (_sharing(untie_step=None, untie_fraction=1.0), (_STEPS,)),
   "reparameterize": (_sharing(mode="reparameterize"), ()),
-  "stem_branch": (_sharing(mode="stem_branch"), ()),
   "staged": (
     _sharing(
       4,
@@ -60,12 +59,11 @@ _METHODS = {
     (3, 6),
   ),
   "adaptive": (_by_correlation("adaptive", rho=0.99), (4,)),
-  "split": (_by_correlation("split", rho=0.9), (4,)),
   "net2net": (_growing(2, "net2net", 0.4), (4,)),
   "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
 }
 # Each takes most of a minute. `swe` is in `tests/training/test_trainer.py` too.
-_IN_EVERY_RUN = ("stem_branch", "split", "net2net", "stacking")
+_IN_EVERY_RUN = ("adaptive", "net2net", "stacking")
 
 
 class ResumeTest(runs.RunsTestCase):

@@ -8,10 +8,8 @@ import tensorflow as tf
 
 from official.core import exp_factory
 from swe_tf import registry  # noqa: F401 (registers)
-from swe_tf.methods import stem_branch
 from swe_tf.sharing import slots
 from swe_tf.sharing import wrapper
-from swe_tf.training import optimizer_stack as stack
 from swe_tf.training import runner
 
 VOCAB, LENGTH, PREDICTIONS = 50, 16, 3
@@ -139,18 +137,14 @@ def inner_optimizer(optimizer):
 def final_state(trainer):
   """Returns all weights, slots and averages as a dict of arrays."""
   inner = inner_optimizer(trainer.optimizer)
-  wrapped = wrapper.find_wrapper(trainer.optimizer)
   state = {}
-  weights = [*trainer.model.trainable_variables]
-  if isinstance(wrapped, stem_branch.StemBranchOptimizer):
-    weights += [*wrapped.stems, *(v for row in wrapped.branches for v in row)]
-  for i, v in enumerate(weights):
+  for i, v in enumerate(trainer.model.trainable_variables):
     state[f"{i}"] = v.numpy()
     # No loss reaches the pooler, so it has no slots.
     if slots.has_slots(inner, v) and "pooler" not in v.name:
       for name, slot in slots.slots_of(inner, v).items():
         state[f"{i} {name}"] = slot.numpy()
-    if isinstance(trainer.optimizer, stack.ExponentialMovingAverage):
+    if isinstance(trainer.optimizer, wrapper.ExponentialMovingAverage):
       average = trainer.optimizer.get_slot(v, "average")
       state[f"{i} average"] = average.numpy()
   return state

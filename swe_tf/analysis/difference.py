@@ -152,7 +152,7 @@ def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
   """Compares two checkpoints, variable by variable."""
   import numpy as np
 
-  from swe_tf.training import saved_weights
+  from swe_tf.training import checkpoint
 
   readers = [checkpoint_files.reader(path) for path in (one, other)]
   ours, theirs = (
@@ -169,7 +169,7 @@ def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
     if is_alike and mine.dtype.kind in "fiu":
       apart = np.abs(mine.astype(float) - yours.astype(float))
       distances[key] = float(np.max(apart))
-  weights = saved_weights.weight_keys(one) | saved_weights.weight_keys(other)
+  weights = checkpoint.weight_keys(one) | checkpoint.weight_keys(other)
 
   def kind_of(key: str) -> str:
     if key in weights:

@@ -132,8 +132,6 @@ def _method(
   unit_size, tau = None, None
   # A knob that is off is the same as one that is left out.
   off = {"recipe", *catalog.KNOBS} - choice.knobs.keys()
-  if "second_moments" in off:
-    off.add("second_moment_passes")
   own = {key: value for key, value in sharing.items() if key not in off}
   try:
     method = catalog.find(choice)

@@ -204,7 +204,7 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
     if not config.task.train_data.use_next_sentence_label:
       updated -= sizes.pooler_parameter_count(size)
     # A new optimizer makes all its slots at once, even those of branches.
-    with_slots = updated if slots_lib.is_legacy(optimizer) else parameters
+    with_slots = updated if slots_lib.made_on_demand(optimizer) else parameters
     in_memory = dataclasses.replace(size, num_layers=encoder.size.num_layers)
     return PhaseCost(
       steps=phase.steps,
@@ -217,12 +217,11 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
 
   size, unit = encoder.size, config.task.sharing.unit_size
   parameters, block = count(size), sizes.block_parameter_count(size)
-  tied = size.num_layers - 2 * config.task.sharing.own_layers
   return Cost(
-    units=f"{unit}x{tied // unit}",
+    units=f"{unit}x{size.num_layers // unit}",
     parameters=parameters,
-    tied_parameters=tied * block,
-    distinct_parameters=parameters - (tied - unit) * block,
+    tied_parameters=size.num_layers * block,
+    distinct_parameters=parameters - (size.num_layers - unit) * block,
     flops_per_step=_flops_per_step(config, size),
     tokens_per_step=_tokens_per_step(config),
     train_steps=config.trainer.train_steps,

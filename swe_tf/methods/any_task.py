@@ -24,7 +24,7 @@ from swe_tf.methods import bindings
 from swe_tf.methods import choose
 from swe_tf.methods import config as config_lib
 from swe_tf.methods import recipes
-from swe_tf.training import optimizer_stack
+from swe_tf.sharing import wrapper
 from swe_tf.training import phases
 
 
@@ -105,6 +105,6 @@ def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
     dataclasses.replace(
       ingredients,
       config=config,
-      optimizer=optimizer_stack.bare_optimizer(ingredients.optimizer),
+      optimizer=wrapper.bare_optimizer(ingredients.optimizer),
     )
   )

@@ -4,7 +4,7 @@ from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import rules
-from swe_tf.sharing import units as units_lib
+from swe_tf.sharing import untie_step as untie_step_lib
 from swe_tf.training import phases
 
 
@@ -16,9 +16,7 @@ def check(config: cfg.ExperimentConfig) -> None:
   rules.tau_of(sharing, resolved.train_steps)  # Even if the method has none.
   if resolved.num_layers is not None:
     for units in (sharing, *sharing.stages):
-      units_lib.check_unit_size(
-        units.unit_size, resolved.num_layers, sharing.own_layers
-      )
+      untie_step_lib.check_unit_size(units.unit_size, resolved.num_layers)
   rules.make_rule(resolved)
   if growth.fractions and method.growth == catalog.NONE:
     raise errors.UsageError(

@@ -49,16 +49,14 @@ class SharingConfig(base_config.Config):
     mode: `swe` shares, then unties. `none` is the baseline: the stock update.
       `equal_init` starts as `swe` does but ties nothing.
       `reparameterize` gives each layer (mean gradient + own gradient) / 2 for
-      the whole run (appendix B.1 of the paper). `stem_branch` trains the stem
-      and the branches of the paper's Equation 1 for the whole run.
+      the whole run (appendix B.1 of the paper).
     unit_size: The number of consecutive layers that form a unit.
     untie_fraction: The fraction of `trainer.train_steps` that is shared.
     untie_step: The number of shared steps; wins over the fraction when set.
     rule: When to untie. `fixed` is the paper's: after `untie_step`. `staged`
       goes through `stages` before that. `adaptive` unties when most cosines
       between adjacent units' gradients are below `rho`, `patience` times in a
-      row; `split` cuts the stack only between the units that disagree. These
-      two have no untie step.
+      row, and has no untie step.
     stages: The stages of `staged`, in order.
     check_interval: The steps between two measurements of the cosines.
     rho: The cosine below which two units disagree.
@@ -67,19 +65,6 @@ class SharingConfig(base_config.Config):
       a shared step cheaper. Empty applies all units, as Algorithm 1 does.
     own_init: Whether each layer keeps its own initial weights; while shared,
       all make the same step. Algorithm 1 starts them equal.
-    share: `all` ties all weights of a block; with `kernels` each layer has its
-      own biases and norms from the first step on.
-    own_layers: How many layers at either end of the stack are never tied.
-    shared_learning_rate_scale: Multiplies the steps of tied weights while they
-      are shared, on top of the schedule; 1 is Algorithm 1.
-    untie_warmup_steps: The number N of updates after untying over which the
-      steps of the weights that were tied grow from 1/N of the schedule's to all
-      of it.
-    second_moments: At the switch, `copy` gives each layer the second moments
-      of the stem, which are those of the mean gradient; `own` measures each
-      layer's.
-    second_moment_passes: For `own`, the number of batches to measure on. They
-      are the next batches of the run, and no weight changes meanwhile.
     untied_as: What the layers are right after untying: `copies` of their stem,
       as in Algorithm 1; or copies with `noise`; with half of their entries
       redrawn (`redraw`); or new layers that start as the `identity`.
@@ -100,12 +85,6 @@ class SharingConfig(base_config.Config):
   patience: int = 3
   loops: list[LoopsConfig] = dataclasses.field(default_factory=list)
   own_init: bool = False
-  share: str = "all"
-  own_layers: int = 0
-  shared_learning_rate_scale: float = 1.0
-  untie_warmup_steps: int = 0
-  second_moments: str = "copy"
-  second_moment_passes: int = 50
   untied_as: str = "copies"
   recipe: str = ""
   bindings: list[str] = dataclasses.field(default_factory=list)
@@ -134,12 +113,6 @@ class GrowthConfig(base_config.Config):
 # What `fields.check` holds an experiment against. `check_interval`, `rho` and
 # `patience` matter to some rules only, which check them.
 LIMITS = {
-  "task.sharing.share": fields.Limit(choices=("all", "kernels")),
-  "task.sharing.own_layers": fields.Limit(least=0),
-  "task.sharing.shared_learning_rate_scale": fields.Limit(above=0),
-  "task.sharing.untie_warmup_steps": fields.Limit(least=0),
-  "task.sharing.second_moments": fields.Limit(choices=("copy", "own")),
-  "task.sharing.second_moment_passes": fields.Limit(least=1),
   "task.sharing.untied_as": fields.Limit(
     choices=("copies", "noise", "redraw", "identity")
   ),

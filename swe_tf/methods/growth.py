@@ -37,7 +37,7 @@ class GrowthPhases(phases_lib.Phases):
       steps: The updates after which the model grows, in order.
       sizes: The size in each phase, one more than `steps`.
     """
-    if not slots.is_legacy(optimizer):
+    if not slots.made_on_demand(optimizer):
       raise errors.UsageError(
         f"{type(optimizer).__name__} creates the slots of all variables at "
         "once, so it cannot be used with a model that grows (task.growth). Use "

@@ -46,12 +46,7 @@ def make_sharing_plan(
   Returns:
     The plan.
   """
-  return plan_lib.SharingPlan.from_layers(
-    blocks,
-    unit_size or config.unit_size,
-    share=config.share,
-    own_layers=config.own_layers,
-  )
+  return plan_lib.SharingPlan.from_layers(blocks, unit_size or config.unit_size)
 
 
 def plan_of(

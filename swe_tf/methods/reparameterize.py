@@ -9,8 +9,7 @@ Cost: one mean over the ties per step, on each replica; slots and all-reduce are
 the baseline's.
 
 Where it does not help: in the paper's Table 5 its averages on SQuAD and GLUE
-are between the baseline's and SWE's, and its MLM accuracy is below both. See
-`stem_branch.py` for the parameterization that it stands for.
+are between the baseline's and SWE's, and its MLM accuracy is below both.
 """
 
 from swe_tf.methods import catalog

@@ -8,18 +8,12 @@ import dataclasses
 import functools
 from typing import Any
 
-from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import untie_step as untie_step_lib
 
 # Fields of `task.sharing` that, when changed, depart from Algorithm 1 as
 # printed; with their defaults.
 KNOBS = {
   "own_init": False,
-  "share": "all",
-  "own_layers": 0,
-  "shared_learning_rate_scale": 1.0,
-  "untie_warmup_steps": 0,
-  "second_moments": "copy",
   "untied_as": "copies",
 }
 
@@ -43,13 +37,6 @@ class Resolved:
   num_layers: int | None
   untie_step: int | None
 
-  @property
-  def tied_layers(self) -> int | None:
-    """How many layers are in units."""
-    if self.num_layers is None:
-      return None
-    return self.num_layers - 2 * self.sharing.own_layers
-
   @functools.cached_property
   def stages(self) -> list[tuple[int, int]]:
     """The step at which each of `task.sharing.stages` begins, and its unit."""
@@ -66,14 +53,14 @@ class Resolved:
     )
 
   @functools.cached_property
-  def loops(self) -> loops_lib.LoopSchedule | None:
+  def loops(self) -> untie_step_lib.LoopSchedule | None:
     """How often the unit is applied while shared; None for always fully."""
     if not self.sharing.loops:
       return None
-    assert self.tied_layers is not None and self.untie_step is not None
-    return loops_lib.resolve(
+    assert self.num_layers is not None and self.untie_step is not None
+    return untie_step_lib.resolve_loops(
       [stage.as_dict() for stage in self.sharing.loops],
-      num_units=self.tied_layers // self.sharing.unit_size,
+      num_units=self.num_layers // self.sharing.unit_size,
       untie_step=self.untie_step,
       train_steps=self.train_steps,
     )
@@ -81,7 +68,7 @@ class Resolved:
   @property
   def is_never_shared(self) -> bool:
     """Whether no two layers would ever be tied."""
-    return self.untie_step == 0 or self.sharing.unit_size == self.tied_layers
+    return self.untie_step == 0 or self.sharing.unit_size == self.num_layers
 
   @property
   def knobs(self) -> dict[str, Any]:

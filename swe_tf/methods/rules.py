@@ -3,7 +3,6 @@
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
-from swe_tf.sharing import adaptive
 from swe_tf.sharing import schedule
 from swe_tf.sharing import untie_step as untie_step_lib
 
@@ -55,23 +54,16 @@ def _make_staged(resolved: catalog.Resolved) -> schedule.UntieRule:
   )
 
 
-def _make_adaptive(
-  resolved: catalog.Resolved, split: bool = False
-) -> schedule.UntieRule:
+def _make_adaptive(resolved: catalog.Resolved) -> schedule.UntieRule:
   sharing = resolved.sharing
-  return adaptive.UntieByCorrelation(
-    sharing.check_interval, sharing.rho, sharing.patience, split=split
+  return schedule.UntieByCorrelation(
+    sharing.check_interval, sharing.rho, sharing.patience
   )
-
-
-def _make_split(resolved: catalog.Resolved) -> schedule.UntieRule:
-  return _make_adaptive(resolved, split=True)
 
 
 for _rule in (
   catalog.Rule(name=catalog.FIXED, make=_make_fixed, fixes_tau=True),
   catalog.Rule(name=catalog.STAGED, make=_make_staged, fixes_tau=True),
   catalog.Rule(name="adaptive", make=_make_adaptive),
-  catalog.Rule(name="split", make=_make_split),
 ):
   catalog.register_rule(_rule)

@@ -7,9 +7,8 @@ slots are copied, and from then on each layer trains on its own.
 Use: `task.sharing.mode=swe`, `untie_fraction` (or `untie_step`) and
 `unit_size`; `rule` for a rule other than a fixed step. With `loops` the unit is
 applied fewer times while it is shared; the whole stack is untied from it. The
-other departures from Algorithm 1 are off unless they are set: `share`,
-`own_layers`, `shared_learning_rate_scale`, `untie_warmup_steps`,
-`second_moments`.
+other departures from Algorithm 1 are off unless they are set: `own_init`,
+`untied_as`.
 
 Cost: as many FLOPs as the baseline, fewer with `loops` (`swe doctor cost`); a
 smaller all-reduce and fewer slots while shared, one more compile at each
@@ -28,14 +27,13 @@ from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.methods import rules
-from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import swe_phases
 from swe_tf.methods import views as views_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
-from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import plan as plan_lib
+from swe_tf.sharing import untie_step as untie_step_lib
 from swe_tf.training import phases
 
 
@@ -46,7 +44,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   resolved = catalog.resolve(config)
   rule = ingredients.untie_rule or rules.make_rule(resolved)
   plan = plans.plan_of(ingredients.model, sharing)
-  loops = resolved.loops or loops_lib.LoopSchedule(plan.num_units)
+  loops = resolved.loops or untie_step_lib.LoopSchedule(plan.num_units)
   optimizer = optimizer_lib.SharedWeightsOptimizer(
     ingredients.optimizer,
     plan,
@@ -55,14 +53,7 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     cosines_decide=rule.reads_cosines,
     loops=loops,
     own_init=sharing.own_init,
-    shared_learning_rate_scale=sharing.shared_learning_rate_scale,
-    untie_warmup_steps=sharing.untie_warmup_steps,
   )
-  own_moments = None
-  if sharing.second_moments == "own":
-    own_moments = second_moments_lib.SecondMoments(
-      ingredients, plan, sharing.second_moment_passes
-    )
   views = {}
   if sharing.loops:
     # Keras's new optimizers order their slots as they first see the variables.
@@ -75,7 +66,6 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
       rule,
       loops,
       views,
-      own_moments,
       (sharing.untied_as, getattr(config.task, "seed", 0)),
     ),
   )
@@ -84,17 +74,13 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
 def _views(
   ingredients: phases.Ingredients,
   plan: plan_lib.SharingPlan,
-  loops: loops_lib.LoopSchedule,
+  loops: untie_step_lib.LoopSchedule,
 ) -> dict[int, tf_keras.Model]:
   """Returns the models that apply fewer units, by number of loops."""
-  model, own = ingredients.model, ingredients.config.task.sharing.own_layers
-  blocks = range(len(registry.blocks_of(model)))
   build_encoder = views_lib.encoder_builder(ingredients.task)
   return {
     count: views_lib.of_blocks(
-      model,
-      [*blocks[: own + count * plan.unit_size], *blocks[len(blocks) - own :]],
-      build_encoder,
+      ingredients.model, list(range(count * plan.unit_size)), build_encoder
     )
     for _, count in loops.stages
     if count < plan.num_units
@@ -112,25 +98,21 @@ def phases_of(
       "once the run unties. For an estimate, set task.sharing.rule="
       f"{catalog.FIXED} and the untie_fraction that you expect."
     )
-  own, unit = 2 * sharing.own_layers, sharing.unit_size
-  tied = size.num_layers - own
+  unit = sharing.unit_size
   shared, begin = [], 0
   if resolved.loops is not None:
     stages = *resolved.loops.stages, (tau, resolved.loops.num_units)
     for end, loops in stages:
-      applied = dataclasses.replace(size, num_layers=own + unit * loops)
-      shared.append(
-        catalog.Phase(
-          f"shared, {loops} loops", end - begin, applied, own + unit
-        )
-      )
+      applied = dataclasses.replace(size, num_layers=unit * loops)
+      name = f"shared, {loops} loops"
+      shared.append(catalog.Phase(name, end - begin, applied, unit))
       begin = end
   else:
     units = [(0, unit), *resolved.stages]
     ends = [*(step for step, _ in resolved.stages), tau]
     for (begin, unit), end in zip(units, ends):
-      name = f"shared {unit}x{tied // unit}" if begin else "shared"
-      shared.append(catalog.Phase(name, end - begin, size, own + unit))
+      name = f"shared {unit}x{size.num_layers // unit}" if begin else "shared"
+      shared.append(catalog.Phase(name, end - begin, size, unit))
   last = catalog.Phase(
     "unshared", resolved.train_steps - tau, size, size.num_layers
   )
@@ -140,14 +122,6 @@ def phases_of(
 def check(config: cfg.ExperimentConfig, resolved: catalog.Resolved) -> None:
   """Raises unless an experiment can share as configured."""
   sharing = resolved.sharing
-  if (
-    sharing.second_moments == "own"
-    and config.runtime.mixed_precision_dtype == "float16"
-  ):
-    raise errors.UsageError(
-      "task.sharing.second_moments=own needs float32 or bfloat16: under "
-      "float16, a gradient-only pass would need its own loss scaling."
-    )
   if not sharing.loops:
     return
   if sharing.rule != catalog.FIXED:

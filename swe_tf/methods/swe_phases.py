@@ -5,12 +5,10 @@ from typing import Any
 
 import tf_keras
 
-from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import untied_as as untied_as_lib
-from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
-from swe_tf.sharing import slots
+from swe_tf.sharing import untie_step as untie_step_lib
 from swe_tf.training import layer_curves
 from swe_tf.training import phases
 
@@ -22,9 +20,8 @@ class SharingPhases(phases.Phases):
     self,
     optimizer: optimizer_lib.SharedWeightsOptimizer,
     rule: schedule.UntieRule,
-    loops: loops_lib.LoopSchedule,
+    loops: untie_step_lib.LoopSchedule,
     views: Mapping[int, tf_keras.Model],
-    second_moments: second_moments_lib.SecondMoments | None = None,
     untied_as: tuple[str, int] = (untied_as_lib.COPIES, 0),
   ):
     """Initializes the phases.
@@ -35,15 +32,12 @@ class SharingPhases(phases.Phases):
       loops: How often the unit is applied while shared.
       views: By number of loops, the model that applies the unit that often;
         none for the whole stack.
-      second_moments: Measures each layer's second moments at untying; if None,
-        each layer keeps those of the stem.
       untied_as: What the layers are right after untying, and the seed of it.
     """
     self.optimizer = optimizer
     self.rule = rule
     self._loops = loops
     self._views = views
-    self._second_moments = second_moments
     self._untied_as = untied_as
     self._name_before: str | None = None
 
@@ -54,8 +48,7 @@ class SharingPhases(phases.Phases):
   @property
   def name(self) -> str:
     if not self.is_shared:
-      warm_up = ", warm-up" if self.optimizer.is_warming_up else ""
-      return f"{optimizer_lib.UNSHARED}{warm_up}"
+      return optimizer_lib.UNSHARED
     name = f"{optimizer_lib.SHARED} {self.optimizer.plan}"
     loops = self.optimizer.loops
     return f"{name}, {loops} loops" if loops in self._views else name
@@ -69,36 +62,16 @@ class SharingPhases(phases.Phases):
 
   def next_decision(self, step: int) -> int | None:
     if not self.is_shared:
-      return self.optimizer.warmup_end if self.optimizer.is_warming_up else None
+      return None
     steps = self.rule.next_decision(step), self._loops.next_change(step)
     return min((s for s in steps if s is not None), default=None)
 
   def change_if_due(self, step: int) -> str | None:
-    done = None
-    if self.is_shared:
-      if self._loops.loops_at(step) != self._loops.loops_at(step - 1):
-        self._copy_own_roles(step)
-      done = self._regroup_if_due(step)
+    done = self._regroup_if_due(step) if self.is_shared else None
     before, self._name_before = self._name_before, self.name
     if done or before in (None, self.name):
       return done
     return f"{before} became {self.name} after step {step}"
-
-  def _copy_own_roles(self, step: int) -> None:
-    """Sets the unshared weights of units that are applied from now on.
-
-    A unit's own biases and norms are not trained while it is not applied, so
-    they start as copies of an applied unit's, with their slots.
-    """
-    before, now = self._loops.loops_at(step - 1), self._loops.loops_at(step)
-    pairs = [
-      (role[unit % before], role[unit])
-      for role in self.optimizer.plan.own
-      for unit in range(before, now)
-    ]
-    for source, target in pairs:
-      target.assign(source.read_value())
-    slots.copy_slots(self.optimizer.inner_optimizer, pairs)
 
   def _regroup_if_due(self, step: int) -> str | None:
     before = self.optimizer.plan
@@ -110,8 +83,6 @@ class SharingPhases(phases.Phases):
     self.optimizer.split(groups)
     if not self.is_shared:
       untied_as_lib.break_symmetry(self.optimizer.plan, *self._untied_as)
-      if self._second_moments is not None:
-        self._second_moments.measure(step)
       return f"untied {before} after step {step}"
     return f"split {before} into {self.optimizer.plan} after step {step}"
 

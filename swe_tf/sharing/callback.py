@@ -30,8 +30,7 @@ class UntieCallback(tf_keras.callbacks.Callback):
     if not isinstance(optimizer, optimizer_lib.SharedWeightsOptimizer):
       raise errors.UsageError(
         "UntieCallback needs a model that was compiled with a "
-        "SharedWeightsOptimizer, got "
-        f"{type(self.model.optimizer).__name__}."
+        f"SharedWeightsOptimizer, got {type(self.model.optimizer).__name__}."
       )
     if optimizer.untie_step is None:
       raise errors.UsageError(

@@ -3,7 +3,7 @@
 A cosine is taken from each replica's own gradients, before the all-reduce: the
 all-reduced gradient of a single layer never exists while shared.
 
-Not for: deciding when to untie (`adaptive.py`).
+Not for: deciding when to untie (`schedule.py`).
 """
 
 from collections.abc import Sequence

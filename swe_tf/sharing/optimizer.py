@@ -10,9 +10,7 @@ shared, on each replica (Algorithm 1, lines 4 to 6):
 Once unshared, calls go to the inner optimizer unchanged. The phase is fixed
 when a step is traced: `phase` is never a tensor, so there is no `cond` in
 either program, and whatever compiles steps (`training.trainer`, `callback`)
-must recompile after `untie()`.
-
-Not for: deciding when to untie (`schedule.py`).
+must recompile after `untie()`. When to untie is up to `schedule.py`.
 """
 
 import tensorflow as tf
@@ -20,10 +18,10 @@ import tensorflow as tf
 from swe_tf import errors
 from swe_tf.sharing import cosines
 from swe_tf.sharing import gradients
-from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
+from swe_tf.sharing import untie_step as untie_step_lib
 from swe_tf.sharing import wrapper
 
 SHARED = "shared"
@@ -56,10 +54,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     *,
     cosine_interval: int | None = None,
     cosines_decide: bool = False,
-    loops: loops_lib.LoopSchedule | None = None,
+    loops: untie_step_lib.LoopSchedule | None = None,
     own_init: bool = False,
-    shared_learning_rate_scale: float = 1.0,
-    untie_warmup_steps: int = 0,
     name: str = "SharedWeightsOptimizer",
   ):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
@@ -81,34 +77,19 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       own_init: Whether each layer keeps its own initial weights. The variables
         of a tie are then not equal while shared: all make the step of their
         stem. Algorithm 1 starts them equal (line 2).
-      shared_learning_rate_scale: Multiplies the steps of tied variables while
-        shared.
-      untie_warmup_steps: The number N of updates after `untie()` over which the
-        steps of the variables that were tied grow from 1/N to full size. The
-        step has to be recompiled when `is_warming_up` ends.
       name: The name of the optimizer.
     """
-    if shared_learning_rate_scale <= 0.0:
-      raise errors.UsageError(
-        f"shared_learning_rate_scale ({shared_learning_rate_scale}) must be "
-        "above 0."
-      )
-    if min(untie_step or 0, untie_warmup_steps) < 0:
-      raise errors.UsageError(
-        f"untie_step ({untie_step}) and untie_warmup_steps "
-        f"({untie_warmup_steps}) must not be < 0."
-      )
+    if untie_step is not None and untie_step < 0:
+      raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
     super().__init__(inner_optimizer, name=name)
     self._whole_plan = self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
     # The phase is data: a resumed run finds it in the checkpoint.
     self._untied_at = _state(0 if untie_step == 0 else _NOT_YET, "untied_at")
     self._groups = _state(plan.groups, "groups")
-    self._loops = loops or loops_lib.LoopSchedule(plan.num_units)
+    self._loops = loops or untie_step_lib.LoopSchedule(plan.num_units)
     self._own_init = own_init
     self._copy_when_built = self._no_dependency([])
-    self._shared_scale = shared_learning_rate_scale
-    self._warmup_steps = untie_warmup_steps
     self._cosines_decide = cosines_decide
     self._cosines = None
     if cosine_interval and plan.num_units > 1:
@@ -117,8 +98,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def plan(self) -> plan_lib.SharingPlan:
     """The ties, with the groups into which they are currently split."""
-    with tf.init_scope():  # A restore may have changed the variable.
-      groups = tuple(self._groups.numpy().tolist())
+    groups = tuple(_read(self._groups).tolist())
     if groups != self._plan.groups:
       # Not `_plan.split`: an earlier checkpoint has larger groups.
       self._plan = self._no_dependency(self._whole_plan.split(groups))
@@ -127,8 +107,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def untied_at(self) -> int | None:
     """The number of updates made when the weights were untied, or None."""
-    with tf.init_scope():  # A restore may have changed the variable.
-      step = int(self._untied_at.numpy())
+    step = int(_read(self._untied_at))
     return None if step == _NOT_YET else step
 
   @property
@@ -137,29 +116,11 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     return SHARED if self.untied_at is None else UNSHARED
 
   @property
-  def warmup_end(self) -> int | None:
-    """The number of updates after which steps are full-size; None if shared."""
-    untied_at = self.untied_at
-    if untied_at is None or untied_at == 0:  # At 0 it was never tied.
-      return untied_at
-    return untied_at + self._warmup_steps
-
-  @property
-  def is_warming_up(self) -> bool:
-    """Whether a step traced now belongs to the warm-up after untying."""
-    end = self.warmup_end
-    if end is None:
-      return False
-    with tf.init_scope():
-      return int(self.iterations.numpy()) < end
-
-  @property
   def loops(self) -> int:
     """How many units are applied in the next update."""
     if self.phase == UNSHARED:
       return self.plan.num_units
-    with tf.init_scope():
-      return self._loops.loops_at(int(self.iterations.numpy()))
+    return self._loops.loops_at(int(_read(self.iterations)))
 
   @property
   def gradient_cosine(self) -> float:
@@ -175,13 +136,87 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     return self._cosines.read()
 
   def begin(self) -> None:
-    """Prepares the weights for the first update. Runs eagerly.
-
-    While shared, branches start as copies of their stems, unless each layer
-    keeps its own initial weights.
-    """
+    """Starts branches as copies of their stems, unless they have their own."""
     if self.phase == SHARED and not self._own_init:
       self.plan.tie_weights()
+
+  def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
+    """Makes one update: Algorithm 1, lines 4 to 6. See the base class."""
+    variables = [v for _, v in grads_and_vars]
+    if self.phase == UNSHARED:
+      if self._copy_when_built:
+        with tf.init_scope():
+          self.build(variables)
+      return super().make_update(grads_and_vars, name, aggregate)
+    with tf.init_scope():  # The inner optimizer will not see the branches.
+      self.build(variables)
+
+    if aggregate:
+      grads_and_vars = self.aggregate_gradients(grads_and_vars)
+    else:  # They are means already, unless the caller did not use ours.
+      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self._applied)
+
+    inner = self.inner_optimizer
+    if getattr(inner, "global_clipnorm", None) and self.loops > 1:
+      # The clipping of the inner optimizer then changes nothing: it counts
+      # every tie only once, so the norm that it sees is within the limit.
+      grads_and_vars = gradients.clip_by_global_norm(
+        slots.clip_by_value(inner, grads_and_vars),
+        inner.global_clipnorm,
+        self._multiplicity,
+      )
+
+    ties = [tie for tie in self.plan.ties if len(tie) > 1]
+    before = [tie[0].read_value() for tie in ties] if self._own_init else []
+    result = super().make_update(grads_and_vars, name, aggregate=False)
+
+    # Both are updated where the stem is.
+    if self._own_init:
+      moved = [(tie[0], value, tie[1:]) for tie, value in zip(ties, before)]
+      wrapper.update_on_replicas(_move_with_stem, moved)
+    else:
+      copied = [(stem, branches) for stem, *branches in ties]
+      wrapper.update_on_replicas(_assign_stem, copied)
+    return result
+
+  @tf.autograph.experimental.do_not_convert
+  def aggregate_gradients(self, grads_and_vars):
+    """Reduces the means of the ties over the replicas, without the branches."""
+    grads_and_vars = list(grads_and_vars)
+    if self.phase == UNSHARED:
+      return super().aggregate_gradients(grads_and_vars)
+    means = gradients.mean_over_ties(grads_and_vars, self._applied)
+    # Sums over micro-batches have no branches, and were measured already.
+    if len(means) < len(grads_and_vars):
+      self._measure_cosines(grads_and_vars, means)
+    return self.clip_and_reduce(means, self._multiplicity)
+
+  def summands(self, grads_and_vars: gradients.GradsAndVars, index: tf.Tensor):
+    """Returns, while shared, the means of the ties, without the branches."""
+    if self.phase == UNSHARED or (self._cosines and self._cosines_decide):
+      return grads_and_vars
+    with tf.init_scope():  # The update will not see all variables.
+      self.build([v for _, v in grads_and_vars])
+    means = gradients.mean_over_ties(grads_and_vars, self._applied)
+    self._measure_cosines(grads_and_vars, means, index)
+    return means
+
+  def _measure_cosines(self, grads_and_vars, means, index=None) -> None:
+    # Units that are not applied have no gradients to compare.
+    if self._cosines and self.loops == self.plan.num_units:
+      step = tf.cast(self.iterations, tf.int64) + 1
+      self._cosines.measure(step, grads_and_vars, means, self.plan, index)
+
+  @property
+  def _applied(self) -> plan_lib.SharingPlan:
+    """The ties among the applied units, which are those with gradients."""
+    plan, loops = self.plan, self.loops
+    return plan if loops == plan.num_units else plan.first_units(loops)
+
+  @property
+  def _multiplicity(self) -> dict[str, int]:
+    """How many variables the gradient of a stem stands for, by key."""
+    return {plan_lib.variable_key(t[0]): len(t) for t in self._applied.ties}
 
   def split(self, groups: plan_lib.Groups) -> None:
     """Splits the ties into smaller groups: copies slots to the new stems.
@@ -196,8 +231,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     if groups == schedule.UNTIED:
       self.untie()
       return
-    stems = [tie[0] for tie in self.plan.split(groups).ties]
-    self._copy_slots_to(stems)
+    self._copy_slots_to(self.plan.split(groups).stems)
     self._groups.assign(groups)
 
   def untie(self) -> None:
@@ -232,96 +266,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     slots.copy_slots(self.inner_optimizer, self._copy_when_built)
     self._copy_when_built.clear()
 
-  def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
-    """Makes one update: Algorithm 1, lines 4 to 6. See the base class."""
-    if self.phase == UNSHARED:
-      if self._copy_when_built:
-        with tf.init_scope():
-          self.build([v for _, v in grads_and_vars])
-      if self.is_warming_up:
-        return self._make_warmup_update(grads_and_vars, name, aggregate)
-      return super().make_update(grads_and_vars, name, aggregate)
-    with tf.init_scope():  # The inner optimizer will not see the branches.
-      self.build([v for _, v in grads_and_vars])
-    if aggregate:
-      grads_and_vars = self.aggregate_gradients(grads_and_vars)
-    else:  # They are means already, unless the caller did not use ours.
-      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self._applied)
-
-    inner = self.inner_optimizer
-    if getattr(inner, "global_clipnorm", None) and self.loops > 1:
-      # The clipping of the inner optimizer then changes nothing: it counts
-      # every tie only once, so the norm that it sees is within the limit.
-      grads_and_vars = gradients.clip_by_global_norm(
-        slots.clip_by_value(inner, grads_and_vars),
-        inner.global_clipnorm,
-        self._multiplicity,
-      )
-
-    ties = [tie for tie in self.plan.ties if len(tie) > 1]
-    needs_steps = self._own_init or self._shared_scale != 1.0
-    before = [tie[0].read_value() for tie in ties] if needs_steps else []
-    result = super().make_update(grads_and_vars, name, aggregate=False)
-    if self._shared_scale != 1.0:
-      _scale_steps([tie[0] for tie in ties], before, self._shared_scale)
-
-    if self._own_init:
-      moved = [(tie[0], value, tie[1:]) for tie, value in zip(ties, before)]
-      wrapper.update_on_replicas(_move_with_stem, moved)
-    else:
-      copied = [(stem, branches) for stem, *branches in ties]
-      wrapper.update_on_replicas(_assign_stem, copied)
-    return result
-
-  @tf.autograph.experimental.do_not_convert
-  def aggregate_gradients(self, grads_and_vars):
-    """Reduces the means of the ties over the replicas, without the branches."""
-    grads_and_vars = list(grads_and_vars)
-    if self.phase == UNSHARED:
-      return super().aggregate_gradients(grads_and_vars)
-    means = gradients.mean_over_ties(grads_and_vars, self._applied)
-    # Sums over micro-batches have no branches, and were measured already.
-    if len(means) < len(grads_and_vars):
-      self._measure_cosines(grads_and_vars, means)
-    return self.clip_and_reduce(means, self._multiplicity)
-
-  def summands(self, grads_and_vars: gradients.GradsAndVars, index: tf.Tensor):
-    """Returns, while shared, the means of the ties, without the branches."""
-    if self.phase == UNSHARED or (self._cosines and self._cosines_decide):
-      return grads_and_vars
-    with tf.init_scope():  # The update will not see all variables.
-      self.build([v for _, v in grads_and_vars])
-    means = gradients.mean_over_ties(grads_and_vars, self._applied)
-    self._measure_cosines(grads_and_vars, means, index)
-    return means
-
-  def _make_warmup_update(self, grads_and_vars, name, aggregate: bool):
-    """Makes one update of the warm-up, each longer than the one before."""
-    done = tf.cast(self.iterations, tf.int64) - self._untied_at
-    factor = tf.cast(done + 1, tf.float32) / self._warmup_steps
-    variables = [v for tie in self.plan.whole_ties for v in tie]
-    before = [variable.read_value() for variable in variables]
-    result = super().make_update(grads_and_vars, name, aggregate)
-    _scale_steps(variables, before, factor)
-    return result
-
-  def _measure_cosines(self, grads_and_vars, means, index=None) -> None:
-    # Units that are not applied have no gradients to compare.
-    if self._cosines and self.loops == self.plan.num_units:
-      step = tf.cast(self.iterations, tf.int64) + 1
-      self._cosines.measure(step, grads_and_vars, means, self.plan, index)
-
-  @property
-  def _applied(self) -> plan_lib.SharingPlan:
-    """The ties among the applied units, which are those with gradients."""
-    plan, loops = self.plan, self.loops
-    return plan if loops == plan.num_units else plan.first_units(loops)
-
-  @property
-  def _multiplicity(self) -> dict[str, int]:
-    """How many variables the gradient of a stem stands for, by key."""
-    return {plan_lib.variable_key(t[0]): len(t) for t in self._applied.ties}
-
   @property
   def variables(self):
     return [*super().variables, self._untied_at, self._groups]
@@ -339,8 +283,13 @@ def _state(value, name: str) -> tf.Variable:
     )
 
 
+def _read(variable: tf.Variable):
+  """Returns the value now, also while tracing: a restore may change it."""
+  with tf.init_scope():
+    return variable.numpy()
+
+
 def _assign_stem(stem: tf.Variable, branches: list[tf.Variable]) -> None:
-  """Assigns a stem to its branches: both are updated where the stem is."""
   value = stem.read_value()
   for branch in branches:
     branch.assign(value)
@@ -351,25 +300,3 @@ def _move_with_stem(stem: tf.Variable, before, branches) -> None:
   step = stem.read_value() - before
   for branch in branches:
     branch.assign_add(step)
-
-
-def _scale_steps(variables, before, factor: tf.Tensor | float) -> None:
-  """Multiplies the last step of each variable by `factor`, on each replica.
-
-  For AdamW, LAMB and SGD this amounts to another learning rate for these
-  variables alone; slots are not changed.
-
-  Args:
-    variables: The variables that were updated.
-    before: The value of each before the update.
-    factor: A scalar.
-  """
-
-  def rescale(variable, value, factor):
-    step = variable.read_value() - value
-    variable.assign(value + tf.cast(factor, step.dtype) * step)
-
-  if variables:
-    wrapper.update_on_replicas(
-      rescale, [(v, value, factor) for v, value in zip(variables, before)]
-    )

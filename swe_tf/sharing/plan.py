@@ -14,11 +14,9 @@ import tensorflow as tf
 import tf_keras
 
 from swe_tf import errors
-from swe_tf.sharing import units as units_lib
+from swe_tf.sharing import untie_step as untie_step_lib
 
 Tie = tuple[tf.Variable, ...]
-# Which weights of the layers are tied: all, or only kernels.
-ALL, KERNELS = units_lib.ALL, units_lib.KERNELS
 # For each unit, the first unit of its group, whose weights it has.
 Groups = tuple[int, ...]
 
@@ -63,11 +61,14 @@ def _check_alike(
   """Raises unless both layers have the same variables in the same order."""
   stem_roles = [_role(v) for v in stem.trainable_variables]
   branch_roles = [_role(v) for v in branch.trainable_variables]
+  differs = (
+    f"Layers {stem.name!r} and {branch.name!r} are not alike, so they cannot "
+    "share weights: "
+  )
   for i, (ours, theirs) in enumerate(zip(stem_roles, branch_roles)):
     if ours != theirs:
       raise errors.UsageError(
-        f"Layers {stem.name!r} and {branch.name!r} are not alike, so they "
-        f"cannot share weights: trainable variable {i} is "
+        f"{differs}trainable variable {i} is "
         f"{stem.trainable_variables[i].name} with shape {ours[1]} and dtype "
         f"{ours[2]} in the first, but {branch.trainable_variables[i].name} "
         f"with shape {theirs[1]} and dtype {theirs[2]} in the second. Pass "
@@ -77,15 +78,9 @@ def _check_alike(
     both = (stem.trainable_variables, branch.trainable_variables)
     extra = max(both, key=len)[min(map(len, both))]
     raise errors.UsageError(
-      f"Layers {stem.name!r} and {branch.name!r} are not alike, so they "
-      f"cannot share weights: they have {len(stem_roles)} and "
-      f"{len(branch_roles)} trainable variables; the first that only one of "
-      f"them has is {extra.name}."
+      f"{differs}they have {len(stem_roles)} and {len(branch_roles)} trainable "
+      f"variables; the first that only one of them has is {extra.name}."
     )
-
-
-def _is_kernel(variable: tf.Variable) -> bool:
-  return "kernel" in _role(variable)[0]
 
 
 class SharingPlan:
@@ -99,8 +94,6 @@ class SharingPlan:
     unit_size: The number `A` of consecutive layers in a unit.
     num_units: The number `B` of units.
     groups: For each unit, the first unit of its group.
-    own: Like `whole_ties`, for the roles that are never shared: all but the
-      kernels, if only kernels are shared.
   """
 
   def __init__(
@@ -110,74 +103,47 @@ class SharingPlan:
     unit_size: int,
     num_units: int,
     groups: Groups | None = None,
-    own: Sequence[Tie] = (),
   ):
-    """Initializes a plan; most callers want `SharingPlan.from_layers`.
-
-    Args:
-      ties: The ties over all units.
-      unit_size: The number of consecutive layers in a unit.
-      num_units: The number of units, and of variables in each tie.
-      groups: For each unit, the first unit of its group; None for one group of
-        all units.
-      own: The variables of all units for the roles that are not shared.
-    """
+    """Initializes a plan; most callers want `SharingPlan.from_layers`."""
     self.whole_ties = tuple(tuple(tie) for tie in ties)
-    self.own = tuple(tuple(role) for role in own)
     self.unit_size = unit_size
     self.num_units = num_units
     self.groups = (0,) * num_units if groups is None else tuple(groups)
-    self._check_ties()
-    self._check_groups()
+    self._check()
     self.ties = tuple(
-      tuple(tie[u] for u in units)
-      for units in self._members()
+      tuple(v for v, group in zip(tie, self.groups) if group == first)
+      for first in sorted(set(self.groups))
       for tie in self.whole_ties
     )
 
-  def _members(self) -> list[list[int]]:
-    """Returns the units of each group."""
-    return [
-      [u for u, g in enumerate(self.groups) if g == first]
-      for first in sorted(set(self.groups))
-    ]
-
-  def _check_groups(self) -> None:
-    if len(self.groups) != self.num_units or any(
-      g > u or self.groups[g] != g for u, g in enumerate(self.groups)
-    ):
-      raise errors.UsageError(
-        f"groups ({self.groups}) must have, for each of the {self.num_units} "
-        "units, the number of the first unit of its group."
-      )
-
-  def _check_ties(self) -> None:
+  def _check(self) -> None:
     num_units = self.num_units
+    seen: set[str] = set()
     for tie in self.whole_ties:
       if len(tie) != num_units:
         raise errors.UsageError(
           f"Every tie of a plan with {num_units} units has {num_units} "
           f"variables, but the tie of {tie[0].name} has {len(tie)}."
         )
-    seen: set[str] = set()
-    for variable in (v for tie in self.whole_ties for v in tie):
-      if variable_key(variable) not in seen:
+      for variable in tie:
+        if variable_key(variable) in seen:
+          raise errors.UsageError(
+            f"Variable {variable.name} is in the plan more than once. Layers "
+            "that are the same object, or already share a variable, have "
+            "nothing to untie: pass distinct layers."
+          )
         seen.add(variable_key(variable))
-        continue
+    if len(self.groups) != num_units or any(
+      g > u or self.groups[g] != g for u, g in enumerate(self.groups)
+    ):
       raise errors.UsageError(
-        f"Variable {variable.name} is in the plan more than once. Layers that "
-        "are the same object, or already share a variable, have nothing to "
-        "untie: pass distinct layers."
+        f"groups ({self.groups}) must have, for each of the {num_units} units, "
+        "the number of the first unit of its group."
       )
 
   @classmethod
   def from_layers(
-    cls,
-    layers: Sequence[tf_keras.layers.Layer],
-    unit_size: int = 1,
-    *,
-    share: str = ALL,
-    own_layers: int = 0,
+    cls, layers: Sequence[tf_keras.layers.Layer], unit_size: int = 1
   ) -> "SharingPlan":
     """Makes the plan in which layer i shares with layer j iff i = j (mod A).
 
@@ -185,10 +151,7 @@ class SharingPlan:
       layers: The repeated layers, first to last. They must be built, and have
         the same trainable variables.
       unit_size: The number `A` of consecutive layers in a unit. It must divide
-        the number of layers, not counting those that are never tied.
-      share: `all` to tie all weights of the layers, or `kernels` to let each
-        layer have its own biases and norms from the first step on.
-      own_layers: How many layers at either end are never tied.
+        the number of layers.
 
     Returns:
       The plan.
@@ -219,10 +182,7 @@ class SharingPlan:
           "before the plan (call it once on its inputs), and do not freeze "
           "the repeated layers."
         )
-    if share not in (ALL, KERNELS):
-      raise errors.UsageError(f"share ({share!r}) must be {ALL} or {KERNELS}.")
-    units_lib.check_unit_size(unit_size, len(layers), own_layers)
-    layers = layers[own_layers : len(layers) - own_layers]
+    untie_step_lib.check_unit_size(unit_size, len(layers))
     num_units = len(layers) // unit_size
     ties: list[tuple[tf.Variable, ...]] = []
     for i, stem in enumerate(layers[:unit_size]):
@@ -230,16 +190,7 @@ class SharingPlan:
       for branch in column[1:]:
         _check_alike(stem, branch)
       ties.extend(zip(*(layer.trainable_variables for layer in column)))
-    own: list[tuple[tf.Variable, ...]] = []
-    if share == KERNELS:
-      own = [tie for tie in ties if not _is_kernel(tie[0])]
-      ties = [tie for tie in ties if _is_kernel(tie[0])]
-    if not ties:
-      raise errors.UsageError(
-        f"share is {share!r}, but layer {layers[0].name!r} has no variable "
-        f"with `kernel` in its name; use share={ALL!r}."
-      )
-    return cls(ties, unit_size=unit_size, num_units=num_units, own=own)
+    return cls(ties, unit_size=unit_size, num_units=num_units)
 
   def split(self, groups: Groups) -> "SharingPlan":
     """Returns the plan with smaller groups of the same units.
@@ -248,26 +199,19 @@ class SharingPlan:
       groups: For each unit, the first unit of its group. Every group must be
         part of one of this plan's: units cannot be tied again.
 
-    Returns:
-      The plan.
-
-    Raises:
-      ValueError: If a group is not part of one of this plan's.
-
     Example:
 
     >>> layers = [tf_keras.layers.Dense(3) for _ in range(4)]
     >>> for layer in layers: layer.build([None, 3])
     >>> whole = SharingPlan.from_layers(layers)
     >>> str(whole.split((0, 1, 0, 1))), str(whole.split((0, 0, 0, 3)))
-    ('2x2', '1x4 in groups 0-2, 3')
+    ('2x2', '1x4 in groups (0, 0, 0, 3)')
     """
     plan = SharingPlan(
       self.whole_ties,
       unit_size=self.unit_size,
       num_units=self.num_units,
       groups=groups,
-      own=self.own,
     )
     if any(self.groups[g] != self.groups[u] for u, g in enumerate(plan.groups)):
       raise errors.UsageError(
@@ -296,8 +240,7 @@ class SharingPlan:
     period = len(set(self.groups))
     if self.groups == every_nth(period, self.num_units):
       return f"{self.unit_size * period}x{self.num_units // period}"
-    shown = ", ".join(map(_show_units, self._members()))
-    return f"{self.unit_size}x{self.num_units} in groups {shown}"
+    return f"{self.unit_size}x{self.num_units} in groups {self.groups}"
 
   def __repr__(self) -> str:
     return f"SharingPlan({self}, {len(self.ties)} ties)"
@@ -306,9 +249,3 @@ class SharingPlan:
 def every_nth(n: int, num_units: int) -> Groups:
   """Returns the groups in which every `n`-th unit shares: units of n units."""
   return tuple(u % n for u in range(num_units))
-
-
-def _show_units(units: Sequence[int]) -> str:
-  if len(units) > 1 and units[-1] - units[0] == len(units) - 1:
-    return f"{units[0]}-{units[-1]}"
-  return "+".join(map(str, units))

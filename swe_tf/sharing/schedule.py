@@ -1,15 +1,14 @@
-"""Rules that say when the shared phase ends: at tau, or a rule of your own.
-
-`untie_step.py` says what tau is; `adaptive.py` has rules that look at the
-gradients.
-"""
+"""Rules that say when sharing ends: at tau, or when the layers disagree."""
 
 import abc
 from collections.abc import Sequence
 import dataclasses
+import json
+import math
 from typing import Any
 
 import gin
+import tensorflow as tf
 
 from swe_tf.sharing import plan
 from swe_tf.sharing import untie_step as untie_step_lib
@@ -20,15 +19,10 @@ UNTIED: plan.Groups = ()
 
 @dataclasses.dataclass(frozen=True)
 class GradientCosines:
-  """Cosines between the units' whole gradients, as last measured.
+  """Cosines between the units' whole gradients; NaN before a measurement."""
 
-  Attributes:
-    mean: The mean over all pairs of units; NaN before the first measurement.
-    adjacent: The cosine of each unit with the next.
-  """
-
-  mean: float
-  adjacent: tuple[float, ...] = ()
+  mean: float  # Over all pairs of units.
+  adjacent: tuple[float, ...] = ()  # Of each unit with the next.
 
 
 class UntieRule(abc.ABC):
@@ -115,18 +109,12 @@ class UntieAtStep(UntieRule):
 class UntieInStages(UntieAtStep):
   """Makes the units larger in stages, then unties at tau.
 
-  For example 1x24 at first, 4x6 from step 1000, untied from step 2000:
+  A stage is a step, and how many of the plan's units form a unit after it. For
+  example 1x24 at first, 4x6 from step 1000, untied from step 2000:
   `UntieInStages(untie_step=2000, stages=[(1000, 4)])` for a plan of 1x24.
   """
 
   def __init__(self, untie_step: int, stages: Sequence[tuple[int, int]]):
-    """Initializes the rule.
-
-    Args:
-      untie_step: Tau.
-      stages: Pairs of a step and the number of the plan's units that form a
-        unit after that step.
-    """
     super().__init__(untie_step)
     self.stages = sorted((step, units) for step, units in stages)
     untie_step_lib.check_stages(untie_step, self.stages)
@@ -142,3 +130,67 @@ class UntieInStages(UntieAtStep):
       return UNTIED
     begun = [units for begin, units in self.stages if begin <= step]
     return plan.every_nth(begun[-1], len(groups)) if begun else groups
+
+
+@gin.configurable
+class UntieByCorrelation(UntieRule, tf.train.experimental.PythonState):
+  """Unties when adjacent units' gradients have stopped agreeing.
+
+  While layers are tied, their gradients are averaged; where those of two
+  adjacent units no longer point the same way, the average serves neither. Every
+  `interval` steps it looks at the cosine between the gradients of each pair of
+  adjacent units. It unties all units once most of these cosines were below
+  `rho`, `patience` times in a row.
+
+  Attributes:
+    decisions: All decisions so far, oldest first. They depend on earlier ones,
+      so they are in the checkpoint.
+  """
+
+  def __init__(self, interval: int = 1000, rho: float = 0.5, patience: int = 3):
+    super().__init__()
+    untie_step_lib.check_correlation(interval, rho, patience)
+    self.interval = interval
+    self.rho = rho
+    self.patience = patience
+    self.decisions: list[dict[str, Any]] = []
+
+  @property
+  def state(self) -> dict[str, Any]:
+    return {"untie_rule": self}
+
+  def serialize(self) -> str:
+    return json.dumps(self.decisions)
+
+  def deserialize(self, string_value: str) -> None:
+    self.decisions = json.loads(string_value)
+
+  @property
+  def cosine_interval(self) -> int:
+    return self.interval
+
+  def next_decision(self, step: int) -> int | None:
+    return (step // self.interval + 1) * self.interval
+
+  def regroup(
+    self, step: int, cosines: GradientCosines, groups: plan.Groups
+  ) -> plan.Groups:
+    """See base class. Decides once per step, however often it is called."""
+    decided = self.decisions and self.decisions[-1]["step"] >= step
+    if not step or step % self.interval or decided:
+      return groups
+    if any(map(math.isnan, cosines.adjacent)) or not cosines.adjacent:
+      return groups  # Nothing was measured at this step.
+    low = [cosine < self.rho for cosine in cosines.adjacent]
+    (earlier,) = self.decisions[-1]["times_low"] if self.decisions else (0,)
+    times_low = (earlier + 1) * (sum(low) > len(low) / 2)
+    after = UNTIED if times_low >= self.patience else groups
+    self.decisions.append(
+      {
+        "step": step,
+        "cosines": [round(cosine, 6) for cosine in cosines.adjacent],
+        "times_low": [times_low],
+        "groups": list(after),
+      }
+    )
+    return after

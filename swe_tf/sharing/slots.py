@@ -2,8 +2,8 @@
 
 TF-Keras has two families of optimizers. A legacy one (Model Garden's AdamW and
 LAMB) keeps a dictionary by variable and makes a slot when it is first needed.
-A new one keeps lists in the order of the variables, all made by `build`. In
-this room, only this file knows the difference.
+A new one keeps lists in the order of the variables, all made by `build`. Only
+this file asks which it is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,25 +15,30 @@ from swe_tf import errors
 from swe_tf.sharing import plan
 
 
-def is_legacy(optimizer) -> bool:
+def _is_legacy(optimizer) -> bool:
   return isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer)
+
+
+def made_on_demand(optimizer) -> bool:
+  """Whether a variable gets its slots with its first update, not with all."""
+  return _is_legacy(optimizer)
 
 
 def check_optimizer(optimizer, what: str) -> None:
   """Raises unless `optimizer` is of either family."""
-  if not is_legacy(optimizer):
+  if not _is_legacy(optimizer):
     plan.require_tf_keras(optimizer, tf_keras.optimizers.Optimizer, what)
 
 
 def build(optimizer, variables: Sequence[tf.Variable]) -> None:
   """Makes the slots of a new optimizer, which needs all of them at once."""
-  if not is_legacy(optimizer):
+  if not _is_legacy(optimizer):
     optimizer.build(variables)
 
 
 def all_reduce(optimizer, grads_and_vars):
   """Sums gradients over the replicas, as `optimizer` itself would."""
-  if is_legacy(optimizer):
+  if _is_legacy(optimizer):
     return optimizer._aggregate_gradients(grads_and_vars)  # pylint: disable=protected-access
   return optimizer.aggregate_gradients(grads_and_vars)
 
@@ -43,14 +48,14 @@ def clip_by_value(optimizer, grads_and_vars):
 
   A new optimizer takes one kind of clipping only.
   """
-  if is_legacy(optimizer) and optimizer.clipvalue is not None:
+  if _is_legacy(optimizer) and optimizer.clipvalue is not None:
     return optimizer._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
   return grads_and_vars
 
 
 def finalize(optimizer, variables: Sequence[tf.Variable]) -> None:
   """Does what a new optimizer does to variables after an update of Keras."""
-  if not is_legacy(optimizer):
+  if not _is_legacy(optimizer):
     optimizer.finalize_variable_values(variables)
 
 
@@ -62,7 +67,7 @@ def all_variables(optimizer) -> Sequence[tf.Variable]:
 
 def slots_of(optimizer, variable: tf.Variable) -> dict[str, tf.Variable]:
   """Returns the slots of `variable` by name. They must exist."""
-  if is_legacy(optimizer):
+  if _is_legacy(optimizer):
     return {
       name: optimizer.get_slot(variable, name)
       for name in optimizer.get_slot_names()
@@ -98,37 +103,9 @@ def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
   return lists
 
 
-_SECOND_MOMENTS = ("v", "_velocities")  # Legacy and new, of Adam and its kin.
-
-
-def second_moment_of(optimizer, variable: tf.Variable) -> tf.Variable:
-  """Returns the slot with the mean of the squared gradient. It must exist."""
-  found = slots_of(optimizer, variable)
-  return found[next(name for name in _SECOND_MOMENTS if name in found)]
-
-
-def check_second_moments(optimizer) -> None:
-  """Raises unless the optimizer keeps the mean of the squared gradients."""
-  hyper = getattr(optimizer, "_hyper", None) or vars(optimizer)
-  if "beta_2" not in hyper:
-    raise errors.UsageError(
-      f"{type(optimizer).__name__} keeps no second moments of its own for "
-      "each weight; use AdamW, Adam or LAMB, or second_moments=copy."
-    )
-
-
-def second_moment_decay(optimizer) -> float:
-  """Returns beta_2. Runs eagerly."""
-  if is_legacy(optimizer):
-    value = optimizer._get_hyper("beta_2")  # pylint: disable=protected-access
-  else:
-    value = optimizer.beta_2
-  return float(tf.convert_to_tensor(value).numpy())
-
-
 def has_slots(optimizer, variable: tf.Variable) -> bool:
   """Returns whether the optimizer has made the slots of `variable`."""
-  if is_legacy(optimizer):
+  if _is_legacy(optimizer):
     return plan.variable_key(variable) in optimizer._slots  # pylint: disable=protected-access
   made = getattr(optimizer, "_index_dict", {})
   return optimizer._var_key(variable) in made  # pylint: disable=protected-access
@@ -136,12 +113,12 @@ def has_slots(optimizer, variable: tf.Variable) -> bool:
 
 def can_have_slots(optimizer) -> bool:
   """Whether slots are there or can be made; a new optimizer must be built."""
-  return is_legacy(optimizer) or bool(getattr(optimizer, "_built", False))
+  return _is_legacy(optimizer) or bool(getattr(optimizer, "_built", False))
 
 
 def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
   """Makes the slots of `variables` where they are missing."""
-  if is_legacy(optimizer):
+  if _is_legacy(optimizer):
     optimizer._create_all_weights(list(variables))  # pylint: disable=protected-access
   else:
     optimizer.build(list(variables))
@@ -150,14 +127,9 @@ def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
 def copy_slots(
   optimizer, pairs: Iterable[tuple[tf.Variable, tf.Variable]]
 ) -> None:
-  """Copies the slots of each source to its target. Runs eagerly.
-
-  Args:
-    optimizer: The optimizer that owns the slots.
-    pairs: `(source, target)` variables of the model.
-  """
+  """Copies the slots of each source to its target. Runs eagerly."""
   pairs = list(pairs)
-  if is_legacy(optimizer):
+  if _is_legacy(optimizer):
     create_slots(optimizer, [v for pair in pairs for v in pair])
   for source, target in pairs:
     targets = slots_of(optimizer, target)
@@ -168,9 +140,7 @@ def copy_slots(
 def drop_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
   """Frees the slots of variables that are no longer trained. Runs eagerly.
 
-  Args:
-    optimizer: A legacy optimizer: the lists of a new one cannot have gaps.
-    variables: Variables of a model.
+  For a legacy optimizer only: the lists of a new one cannot have gaps.
   """
   dropped: set[int] = set()
   for variable in variables:

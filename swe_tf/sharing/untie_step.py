@@ -1,13 +1,13 @@
-"""When sharing ends: the untie step tau, and the parameters of untie rules.
-
-Imports no TensorFlow.
+"""The arithmetic of sharing configs: tau, units, loops. Imports no TensorFlow.
 
 Tau counts updates: the first tau updates are shared, update tau + 1 is the
 first unshared one. The paper's Algorithm 1 prints `t < tau` for the shared
 phase, its text says "untied after 100 steps"; we follow the text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+import dataclasses
+from typing import Any
 
 from swe_tf import errors
 
@@ -62,25 +62,18 @@ def resolve_untie_step(
 
 
 def check_correlation(interval: int, rho: float, patience: int) -> None:
-  """Raises unless these are valid for `adaptive.UntieByCorrelation`."""
-  if interval < 1:
-    raise errors.UsageError(f"interval ({interval}) must be at least 1.")
+  """Raises unless these are valid for `schedule.UntieByCorrelation`."""
+  for name, value in (("interval", interval), ("patience", patience)):
+    if value < 1:
+      raise errors.UsageError(f"{name} ({value}) must be at least 1.")
   if not -1.0 <= rho <= 1.0:
     raise errors.UsageError(
       f"rho ({rho}) must be a cosine, between -1.0 and 1.0."
     )
-  if patience < 1:
-    raise errors.UsageError(f"patience ({patience}) must be at least 1.")
 
 
 def check_stages(untie_step: int, stages: Sequence[tuple[int, int]]) -> None:
-  """Raises unless units grow from stage to stage, before tau.
-
-  Args:
-    untie_step: Tau.
-    stages: Pairs of a step and the number of units that form a unit after that
-      step, in order.
-  """
+  """Raises unless units grow from stage to stage, before tau."""
   factor = 1
   for step, units in stages:
     if not 0 < step < untie_step:
@@ -94,3 +87,87 @@ def check_stages(untie_step: int, stages: Sequence[tuple[int, int]]) -> None:
         f"{factor}: each must be a multiple of the one before."
       )
     factor = units
+
+
+def check_unit_size(unit_size: int, num_layers: int) -> None:
+  """Raises unless `num_layers` layers divide into units of `unit_size`."""
+  if not isinstance(unit_size, int) or isinstance(unit_size, bool):
+    raise errors.UsageError(f"unit_size must be an integer, got {unit_size!r}.")
+  if unit_size < 1 or num_layers % unit_size:
+    fits = [n for n in range(1, num_layers + 1) if num_layers % n == 0]
+    raise errors.UsageError(
+      f"unit_size ({unit_size}) must divide the number of layers "
+      f"({num_layers}). Choose one of {', '.join(map(str, fits))}."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopSchedule:
+  """How many units are applied: a stage is a step, and the number before it.
+
+  While all units have the same weights, the stack need not apply them all: a
+  step that applies the unit only a few times is cheaper, and untying still
+  yields the whole stack.
+
+  >>> schedule = LoopSchedule(12, ((100, 3), (200, 6)))
+  >>> [schedule.loops_at(step) for step in (0, 99, 100, 199, 200)]
+  [3, 3, 6, 6, 12]
+  >>> schedule.next_change(100)
+  200
+  """
+
+  num_units: int
+  stages: tuple[tuple[int, int], ...] = ()
+
+  def loops_at(self, step: int) -> int:
+    """Returns how many units are applied in the update after `step`."""
+    for until, loops in self.stages:
+      if step < until:
+        return loops
+    return self.num_units
+
+  def next_change(self, step: int) -> int | None:
+    """Returns the next step after `step` at which the number changes."""
+    return next((until for until, _ in self.stages if until > step), None)
+
+
+def resolve_loops(
+  stages: Sequence[Mapping[str, Any]],
+  *,
+  num_units: int,
+  untie_step: int,
+  train_steps: int,
+) -> LoopSchedule:
+  """Returns the schedule of `task.sharing.loops`; raises if it does not grow.
+
+  A stage has `loops`, and `until_step` or `until_fraction`; one that has
+  neither lasts until the untie step.
+  """
+  found: list[tuple[int, int]] = []
+  for stage in stages:
+    loops, until = stage["loops"], untie_step
+    if loops < 1:
+      raise errors.UsageError(
+        f"task.sharing.loops has a stage without a number of loops ({stage}); "
+        "write it as {loops: 3, until_fraction: 0.1}, with the spaces."
+      )
+    if stage.get("until_step") is not None or stage.get("until_fraction"):
+      until = resolve_untie_step(
+        train_steps,
+        untie_step=stage.get("until_step"),
+        untie_fraction=stage.get("until_fraction"),
+      )
+    least_until, least_loops = found[-1] if found else (0, 0)
+    if not least_loops < loops <= num_units:
+      raise errors.UsageError(
+        f"task.sharing.loops has {loops} after {least_loops}: each number must "
+        f"be larger than the one before, and at most the {num_units} units."
+      )
+    if not least_until < until <= untie_step:
+      raise errors.UsageError(
+        f"task.sharing.loops: {loops} loops end at step {until}, which must be "
+        f"after step {least_until} and not after the untie step "
+        f"({untie_step})."
+      )
+    found.append((until, loops))
+  return LoopSchedule(num_units, tuple(found))

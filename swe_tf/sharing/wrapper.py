@@ -1,8 +1,12 @@
-"""The base class of optimizers that make their updates through another one.
+"""Optimizers that make their updates through another one, and their order.
 
-A subclass changes gradients (`transform`) or what happens around an update
-(`make_update`); slots, schedules and the update itself remain those of the
-inner optimizer, legacy or new.
+A subclass of `WrappedOptimizer` changes gradients (`transform`) or what happens
+around an update (`make_update`); slots, schedules and the update itself remain
+those of the inner optimizer, legacy or new.
+
+The order is `EMA(LossScale(method(inner)))`: the trainer finds EMA by type, so
+it must be outermost; loss scaling decides whether to update at all, so it must
+enclose whatever updates.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,42 +16,12 @@ import tensorflow as tf
 import tf_keras
 
 from official.modeling import optimization
+from official.modeling import performance
 from swe_tf import errors
 from swe_tf.sharing import gradients
 from swe_tf.sharing import slots
 
-
-def find_wrapper(optimizer) -> "WrappedOptimizer | None":
-  """Returns the WrappedOptimizer inside EMA and loss scaling, if any."""
-  while optimizer is not None and not isinstance(optimizer, WrappedOptimizer):
-    # LossScaleOptimizer and ExponentialMovingAverage both keep it here.
-    optimizer = getattr(optimizer, "_optimizer", None)
-  return optimizer
-
-
-def update_on_replicas(
-  function: Callable[..., None], rows: Sequence[tuple[Any, ...]]
-) -> None:
-  """Calls `function(variable, *arguments)` for each row, on each replica.
-
-  Runs in a replica context. A mirrored variable cannot be assigned there: all
-  replicas have to meet first, unless their strategy does without.
-
-  Args:
-    function: Assigns to the variable, which is the replica's own copy of it.
-    rows: A variable and other arguments: variables, values of this replica, and
-      lists of them.
-  """
-
-  def update_all(strategy, rows):
-    for variable, *arguments in rows:
-      strategy.extended.update(
-        variable, function, args=tuple(arguments), group=False
-      )
-
-  tf.__internal__.distribute.interim.maybe_merge_call(
-    update_all, tf.distribute.get_strategy(), rows
-  )
+_LossScale = tf_keras.mixed_precision.LossScaleOptimizer
 
 
 class WrappedOptimizer(tf_keras.optimizers.Optimizer):
@@ -64,10 +38,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
 
   def __init__(self, inner_optimizer, name: str = "WrappedOptimizer"):
     slots.check_optimizer(inner_optimizer, "inner_optimizer")
-    for outer in (
-      tf_keras.mixed_precision.LossScaleOptimizer,
-      optimization.ExponentialMovingAverage,
-    ):
+    for outer in (_LossScale, optimization.ExponentialMovingAverage):
       if isinstance(inner_optimizer, outer):
         raise TypeError(
           f"inner_optimizer is a {outer.__name__}. Wrap them the other way "
@@ -212,3 +183,86 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
       "be built from a config. Save weights or a tf.train.Checkpoint, or call "
       "model.save(..., include_optimizer=False)."
     )
+
+
+def update_on_replicas(
+  function: Callable[..., None], rows: Sequence[tuple[Any, ...]]
+) -> None:
+  """Calls `function(variable, *arguments)` for each row, on each replica.
+
+  Runs in a replica context. A mirrored variable cannot be assigned there: all
+  replicas have to meet first, unless their strategy does without.
+  """
+
+  def update_all(strategy, rows):
+    for variable, *arguments in rows:
+      strategy.extended.update(
+        variable, function, args=tuple(arguments), group=False
+      )
+
+  tf.__internal__.distribute.interim.maybe_merge_call(
+    update_all, tf.distribute.get_strategy(), rows
+  )
+
+
+class ExponentialMovingAverage(optimization.ExponentialMovingAverage):
+  """Model Garden's EMA, for both legacy and new inner optimizers."""
+
+  @property
+  def learning_rate(self):
+    return self._optimizer.learning_rate
+
+  @learning_rate.setter
+  def learning_rate(self, value):
+    self._optimizer.learning_rate = value
+
+
+def stack_optimizers(optimizer, config):
+  """Builds the stack around the optimizer of a method.
+
+  Args:
+    optimizer: The optimizer that makes the updates, bare or wrapped by a
+      method.
+    config: The experiment config: `runtime` says whether to scale the loss,
+      `trainer.optimizer_config.ema` whether to average the weights.
+  """
+  use_float16 = config.runtime.mixed_precision_dtype == "float16"
+  if use_float16 and not isinstance(optimizer, WrappedOptimizer):
+    # A bare AdamWeightDecay would not clip under loss scaling, and the baseline
+    # would be trained with other gradients than the runs it is compared with.
+    optimizer = WrappedOptimizer(optimizer)
+  optimizer = performance.configure_optimizer(
+    optimizer, use_float16=use_float16, loss_scale=config.runtime.loss_scale
+  )
+  ema = config.trainer.optimizer_config.ema
+  if ema is not None:
+    optimizer = ExponentialMovingAverage(optimizer, **ema.as_dict())
+  return optimizer
+
+
+def _layers_of(optimizer):
+  """Yields an optimizer and those that EMA and loss scaling wrap."""
+  while optimizer is not None:
+    yield optimizer
+    # LossScaleOptimizer and ExponentialMovingAverage both keep it here.
+    optimizer = getattr(optimizer, "_optimizer", None)
+
+
+def _first(optimizer, kind):
+  return next((o for o in _layers_of(optimizer) if isinstance(o, kind)), None)
+
+
+def find_wrapper(optimizer) -> WrappedOptimizer | None:
+  """Returns the WrappedOptimizer inside EMA and loss scaling, if any."""
+  return _first(optimizer, WrappedOptimizer)
+
+
+def loss_scaling_of(optimizer):
+  """Returns the LossScaleOptimizer in the stack, or None."""
+  return _first(optimizer, _LossScale)
+
+
+def bare_optimizer(optimizer):
+  """Returns what EMA and loss scaling wrap, as a stock task stacks them."""
+  *_, innermost = _layers_of(optimizer)
+  return innermost

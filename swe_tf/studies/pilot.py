@@ -42,7 +42,7 @@ _VALIDATIONS = budget.VALIDATIONS
 _DROP_ABOVE = 0.05
 _TIMED_STEPS = 5
 # Fields of `task.sharing`, besides tau and stages.
-_COUNTS_OF_STEPS = ("check_interval", "untie_warmup_steps")
+_COUNTS_OF_STEPS = ("check_interval",)
 
 
 def make_study(

@@ -16,9 +16,9 @@ from swe_tf.data import loaders
 from swe_tf.data.text import next_token
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
+from swe_tf.sharing import wrapper
 from swe_tf.tasks import micro_batched
 from swe_tf.tasks import sharing as sharing_lib
-from swe_tf.training import optimizer_stack as stack
 
 
 @dataclasses.dataclass
@@ -107,7 +107,7 @@ class SharedMaskedLMTask(
   def train_step(self, inputs, model, optimizer, metrics=None):
     """Model Garden's step; under float16, with the loss really scaled."""
     self.require_method(optimizer)
-    scaler = stack.loss_scaling_of(optimizer)
+    scaler = wrapper.loss_scaling_of(optimizer)
     if scaler is None or self.task_config.micro_batches > 1:
       return super().train_step(inputs, model, optimizer, metrics)
     with tf.GradientTape() as tape:

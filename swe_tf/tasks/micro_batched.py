@@ -15,7 +15,6 @@ import tf_keras
 from official.core import base_task
 from swe_tf.sharing import wrapper
 from swe_tf.training import micro_batches
-from swe_tf.training import optimizer_stack as stack
 
 
 class MicroBatchedTask(base_task.Task):
@@ -56,7 +55,7 @@ class MicroBatchedTask(base_task.Task):
   def _accumulated_step(
     self, inputs, model: tf_keras.Model, optimizer, metrics
   ) -> dict[str, Any]:
-    scaler = stack.loss_scaling_of(optimizer)
+    scaler = wrapper.loss_scaling_of(optimizer)
     wrapped = wrapper.find_wrapper(optimizer)
     variables = model.trainable_variables
     _, whole_labels = _features_and_labels(inputs)

@@ -17,21 +17,12 @@ Aggregate = Callable[..., np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-  """The settings of Algorithm 1.
+  """The settings of Algorithm 1: plain gradient descent if tau is 0."""
 
-  Attributes:
-    step_size: the learning rate; an array gives each problem its own.
-    num_steps: T, the number of updates.
-    untie_step: tau; the first tau updates are shared. Zero is plain gradient
-      descent.
-    aggregate: what a shared update does with the gradients of the layers. The
-      paper takes their mean (line 6 of Algorithm 1).
-  """
-
-  step_size: float | np.ndarray
+  step_size: float | np.ndarray  # An array gives each problem its own.
   num_steps: int
-  untie_step: int = 0
-  aggregate: Aggregate = np.mean
+  untie_step: int = 0  # tau
+  aggregate: Aggregate = np.mean  # Line 6 of Algorithm 1.
 
 
 def iterates(
@@ -40,17 +31,7 @@ def iterates(
   schedule: Schedule,
   layer_axis: int = -1,
 ) -> Iterator[np.ndarray]:
-  """Yields the weights w(0), w(1), ..., w(T) of Algorithm 1.
-
-  Args:
-    weights: w(0), equal along `layer_axis` if any update is shared.
-    gradient: maps weights to the gradient of the loss, of the same shape.
-    schedule: the settings.
-    layer_axis: the axis along which layers share.
-
-  Yields:
-    T + 1 arrays of the shape of `weights`.
-  """
+  """Yields the weights w(0), w(1), ..., w(T); layers lie along `layer_axis`."""
   yield weights
   for step in range(schedule.num_steps):
     update = gradient(weights)

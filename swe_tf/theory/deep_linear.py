@@ -1,9 +1,7 @@
 """Deep linear networks: section 3.2 of the paper.
 
 A network is an array of shape [..., L, d, d] that holds W_1, ..., W_L; leading
-axes are independent networks. Here are the loss R, its gradient, the two
-initialisations that the paper compares, random targets, training in discrete
-and in continuous time, and the comparison of a decay with an exponential bound.
+axes are independent networks.
 """
 
 from collections.abc import Iterator
@@ -97,17 +95,9 @@ def flow(
   times: np.ndarray,
   aggregate: algorithm1.Aggregate | None = None,
 ) -> np.ndarray:
-  """Integrates continuous-time gradient descent.
+  """Gradient flow: the networks at `times`, along a new first axis.
 
-  Args:
-    network: the networks at time zero.
-    target: Phi, one for each network.
-    times: increasing, from zero.
-    aggregate: combines the gradients of the layers, for weight sharing. None
-      leaves every layer its own.
-
-  Returns:
-    The networks at `times`, along a new first axis.
+  `aggregate` combines the gradients of the layers; None leaves each its own.
   """
 
   def velocity(_, state):
@@ -117,14 +107,9 @@ def flow(
       update = np.broadcast_to(shared, network.shape)
     return -update.ravel()
 
+  span, settings = (times[0], times[-1]), dict(rtol=1e-9, atol=1e-12)
   solution = integrate.solve_ivp(
-    velocity,
-    (times[0], times[-1]),
-    network.ravel(),
-    t_eval=times,
-    method="DOP853",
-    rtol=1e-9,
-    atol=1e-12,
+    velocity, span, network.ravel(), "DOP853", times, **settings
   )
   if not solution.success:
     raise RuntimeError(
@@ -134,17 +119,10 @@ def flow(
 
 
 def decay_margin(losses: np.ndarray, rate, times=None) -> float:
-  """How many times faster than a bound exp(-rate t) the loss decays.
+  """How many times faster than a bound exp(-rate t) the loss R(t) decays.
 
-  Args:
-    losses: R(t) along the first axis, from t = 0.
-    rate: of the bound, broadcast against the other axis of `losses`.
-    times: t, by default 0, 1, 2, ...
-
-  Returns:
-    The smallest log(R(0) / R(t)) / (rate t): the bound holds iff it is at
-    least 1. Below exp(-20), where rounding dominates, the bound counts as
-    exp(-20).
+  The smallest log(R(0) / R(t)) / (rate t), so the bound holds iff it is at
+  least 1. Below exp(-20), where rounding dominates, the bound counts as that.
   """
   times = np.arange(len(losses)) if times is None else times
   exponents = np.minimum(times[1:, None] * rate, 20)

@@ -10,19 +10,29 @@ R = 1e-6 R(0) is measured three ways:
    size, which a literal run confirms where it is affordable.
 3. With step sizes that a user would choose: the lemma's, and the best constant.
 
-Depths go into the thousands, so this uses `spectral`. The bounds themselves are
-tested in `theorem1` and `theorem3`.
+Depths go into the thousands: for a symmetric target, identity and ZAS keep each
+layer diagonal in the eigenbasis of Phi and the first L - 1 layers equal. So a
+network is, for each eigenvalue of Phi, two numbers: u in layers 1 to L - 1 and
+w in layer L. The two methods differ only in w(0): 1 is weight sharing from
+identity (the gradients of all layers are equal), 0 is ZAS. This is exact: a
+test compares with `deep_linear`.
 """
+
+import functools
 
 from matplotlib import axes
 import numpy as np
+from scipy import integrate
 
 from swe_tf.theory import claims
 from swe_tf.theory import experiment
 from swe_tf.theory import plots
-from swe_tf.theory import spectral
 from swe_tf.theory import theorem3
 
+SHARING = 1.0
+ZAS = 0.0
+# A network is trained once R <= FRACTION * R(0).
+FRACTION = 1e-6
 # Continuous time: the Remark's target, 2 I.
 ALPHA = 2.0
 FLOW_DEPTHS = 2 ** np.arange(4, 17)
@@ -35,9 +45,78 @@ ZAS_DEPTHS = 2 ** np.arange(6, 11)
 LITERAL_DEPTH = 8
 FREE_DEPTHS = 2 ** np.arange(4, 15)
 
-_LOG_FRACTION = np.log(spectral.FRACTION)
+_LOG_FRACTION = np.log(FRACTION)
 _X = "depth L"
 _STEPS = "steps to R = 10⁻⁶ R(0)"
+
+
+def gradient(u, w, num_layers, target):
+  """The errors u^(L-1) w - phi, and the gradients for u (per layer) and w."""
+  power = u ** (num_layers - 2)
+  error = power * u * w - target
+  return error, error * w * power, error * u * power
+
+
+def time_to_train(
+  target, start: float, num_layers: int, fraction: float = FRACTION
+) -> float:
+  """The time at which gradient flow first has R <= fraction * R(0)."""
+  target = np.asarray(target, float)
+
+  def velocity(_, state):
+    u, w = np.split(state, 2)
+    return -np.concatenate(gradient(u, w, num_layers, target)[1:])
+
+  def reached(_, state, goal=0.0):
+    u, w = np.split(state, 2)
+    error, *_ = gradient(u, w, num_layers, target)
+    return np.log(np.sum(error**2)) - goal
+
+  state = np.concatenate([np.ones_like(target), np.full_like(target, start)])
+  goal = reached(0, state) + np.log(fraction)
+  event = functools.partial(reached, goal=goal)
+  event.terminal = True  # type: ignore[attr-defined]  # For scipy.
+  # The bounds of Theorem 1 and Fact 1 say how long this can take.
+  slowest = num_layers * min(1.0, np.min(np.abs(target))) ** 2
+  horizon = -np.log(fraction) * max(1.0, 1 / slowest)
+  # An error of u counts L times.
+  settings = dict(events=event, rtol=1e-12, atol=1e-14)
+  solution = integrate.solve_ivp(
+    velocity, (0, horizon), state, "LSODA", **settings
+  )
+  return float(solution.t_events[0][0])
+
+
+def times_to_train(target, start: float, depths) -> np.ndarray:
+  """`time_to_train` for each depth."""
+  return np.array([time_to_train(target, start, depth) for depth in depths])
+
+
+def steps_to_train(
+  target, start: float, num_layers, step_size, limit: int, fraction=FRACTION
+) -> np.ndarray:
+  """The number of steps after which R stays <= fraction * R(0).
+
+  `num_layers` and `step_size` are arrays, broadcast against each other; the
+  number is infinity where R is not below after `limit` steps.
+  """
+  num_layers, step_size = np.broadcast_arrays(num_layers, step_size)
+  depth, step = num_layers[..., None], step_size[..., None]
+  u = np.ones((*step_size.shape, len(target)))
+  w = np.full_like(u, start)
+  reached = np.full(step_size.shape, np.inf)
+  goal = None
+  with np.errstate(over="ignore", invalid="ignore"):
+    for count in range(limit + 1):
+      error, toward_u, toward_w = gradient(u, w, depth, target)
+      losses = np.sum(error**2, axis=-1)
+      goal = fraction * losses if goal is None else goal
+      below = losses <= goal
+      reached = np.where(below, np.minimum(reached, count), np.inf)
+      if below.all():
+        break
+      u, w = u - step * toward_u, w - step * toward_w
+  return reached
 
 
 def sharing_time(alpha: float, num_layers):
@@ -49,7 +128,7 @@ def sharing_time(alpha: float, num_layers):
   def integral(y):
     return np.log(y / (alpha - y)) / alpha**2 - 1 / (alpha * y)
 
-  end = alpha - np.sqrt(spectral.FRACTION) * (alpha - 1)
+  end = alpha - np.sqrt(FRACTION) * (alpha - 1)
   return (integral(end) - integral(1.0)) / num_layers
 
 
@@ -67,15 +146,15 @@ def continuous(panel: axes.Axes) -> list[claims.Claim]:
   deepest = FLOW_DEPTHS[-1]
   slopes, ratios, small = [], [], []
   for name, start, colour, predicted in (
-    ("sharing:", spectral.SHARING, plots.SHARED, sharing_time),
-    ("ZAS:", spectral.ZAS, plots.UNSHARED, zas_time),
+    ("sharing:", SHARING, plots.SHARED, sharing_time),
+    ("ZAS:", ZAS, plots.UNSHARED, zas_time),
   ):
     depths, last = FLOW_DEPTHS, slice(-5, None)
-    times = spectral.times_to_train([ALPHA], start, depths)
+    times = times_to_train([ALPHA], start, depths)
     slopes.append(plots.power_law(panel, depths, times, colour, name, last))
     ratios.append(times[-1] / predicted(ALPHA, deepest))
     panel.loglog(depths, predicted(ALPHA, depths), **plots.PREDICTED)
-    small.append(spectral.time_to_train([0.05], start, 16))
+    small.append(time_to_train([0.05], start, 16))
   plots.explain_predicted(panel, "predicted, large L")
   title = "Continuous time, Φ = 2I"
   plots.finish(panel, title, _X, "time to R = 10⁻⁶ R(0)")
@@ -107,12 +186,12 @@ def prescribed(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
     """Returns the steps from the time of the flow, and the allowed steps."""
     norm = float(np.linalg.norm(target))
     step_size = step_scale * theorem3.fact3_step_size(norm, depths)
-    times = spectral.times_to_train(target, spectral.ZAS, depths)
+    times = times_to_train(target, ZAS, depths)
     return times / step_size, _LOG_FRACTION / np.log1p(-step_size / 2)
 
   step_size = step_scale * theorem3.theorem3_step_size(TARGET, SHARING_DEPTHS)
-  sharing = spectral.steps_to_train(
-    TARGET, spectral.SHARING, SHARING_DEPTHS, step_size, limit=10**5
+  sharing = steps_to_train(
+    TARGET, SHARING, SHARING_DEPTHS, step_size, limit=10**5
   )
   allowed = -_LOG_FRACTION / ((2 * SHARING_DEPTHS - 2) * step_size)
   slopes = []
@@ -129,8 +208,8 @@ def prescribed(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
   plots.finish(panel, title, _X, _STEPS, loc="upper left")
   step_size = theorem3.fact3_step_size(SMALL_TARGET[0], LITERAL_DEPTH)
   step_size = step_scale * step_size
-  literal = spectral.steps_to_train(
-    SMALL_TARGET, spectral.ZAS, LITERAL_DEPTH, step_size, limit=10**6
+  literal = steps_to_train(
+    SMALL_TARGET, ZAS, LITERAL_DEPTH, step_size, limit=10**6
   )
   by_flow, _ = zas(SMALL_TARGET, [LITERAL_DEPTH])
   return [
@@ -157,19 +236,17 @@ def prescribed(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
 def free(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
   """The number of steps at the lemma's and at the best constant step size."""
   step_size = step_scale * theorem3.lemma_step_size(TARGET, FREE_DEPTHS)
-  lemma = spectral.steps_to_train(
-    TARGET, spectral.SHARING, FREE_DEPTHS, step_size, limit=2000
-  )
+  lemma = steps_to_train(TARGET, SHARING, FREE_DEPTHS, step_size, limit=2000)
   label = "sharing, η = 1/(Lφ²):"
   plots.power_law(panel, FREE_DEPTHS, lemma, plots.SKY, label)
   depths = FREE_DEPTHS[:, None]
   grid = np.geomspace(0.02, 2, 100) / depths
   slopes = []
   for label, start, colour in (
-    ("sharing, best η:", spectral.SHARING, plots.SHARED),
-    ("ZAS, best η:", spectral.ZAS, plots.UNSHARED),
+    ("sharing, best η:", SHARING, plots.SHARED),
+    ("ZAS, best η:", ZAS, plots.UNSHARED),
   ):
-    steps = spectral.steps_to_train(TARGET, start, depths, grid, limit=2000)
+    steps = steps_to_train(TARGET, start, depths, grid, limit=2000)
     best = steps.min(axis=-1)
     slopes.append(plots.power_law(panel, FREE_DEPTHS, best, colour, label))
   allowed = np.ceil(-_LOG_FRACTION * TARGET[-1] ** 2 / 2)

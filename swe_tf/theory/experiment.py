@@ -1,14 +1,9 @@
-"""The experiments by name, and one way to run them.
-
-Each experiment is a module with `run(options) -> Outcome`, named after the
-statement of the paper that it tests. Not for flags or exit statuses: those are
-in `swe_tf.commands.theory`.
-"""
+"""The experiments by name, and one way to run them."""
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
-import importlib
 import io
+import pkgutil
 import time
 
 from matplotlib import figure
@@ -18,35 +13,31 @@ from swe_tf import files
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims as claims_lib
 
-# Modules by name, imported on use: only `optimizer` loads TensorFlow.
+# Functions `(Options) -> Outcome`, imported on use: only `optimizer` loads
+# TensorFlow.
 EXPERIMENTS: Mapping[str, str] = {
-  "figure2": "swe_tf.theory.figure2",
-  "proposition1": "swe_tf.theory.proposition1",
-  "decomposition": "swe_tf.theory.decomposition",
-  "theorem1": "swe_tf.theory.theorem1",
-  "theorem2": "swe_tf.theory.theorem2",
-  "theorem2_proof": "swe_tf.theory.theorem2_proof",
-  "theorem3": "swe_tf.theory.theorem3",
-  "theorem3_proof": "swe_tf.theory.theorem3_proof",
-  "depth": "swe_tf.theory.depth",
-  "control": "swe_tf.theory.control",
-  "optimizer": "swe_tf.theory.optimizer_check",
+  "figure2": "swe_tf.theory.figure2:run",
+  "proposition1": "swe_tf.theory.proposition1:run",
+  "decomposition": "swe_tf.theory.proposition1:run_decomposition",
+  "theorem1": "swe_tf.theory.theorem1:run",
+  "theorem2": "swe_tf.theory.theorem2:run",
+  "theorem2_proof": "swe_tf.theory.theorem2:run_proof",
+  "theorem3": "swe_tf.theory.theorem3:run",
+  "theorem3_proof": "swe_tf.theory.theorem3:run_proof",
+  "depth": "swe_tf.theory.depth:run",
+  "control": "swe_tf.theory.control:run",
+  "optimizer": "swe_tf.theory.optimizer_check:run",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """Options that every experiment takes.
-
-  Attributes:
-    seed: of the random targets and data.
-    aggregate: what a shared update does with the gradients of the layers.
-    step_scale: multiplies every step size. The step sizes in the paper are
-      bounds, so a value above 1 breaks the condition of a theorem on purpose.
-  """
+  """Options that every experiment takes."""
 
   seed: int = 0
   aggregate: algorithm1.Aggregate = np.mean
+  # The step sizes in the paper are bounds, so a factor above 1 breaks the
+  # condition of a theorem on purpose.
   step_scale: float = 1.0
 
   def rng(self, stream: int) -> np.random.Generator:
@@ -61,12 +52,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-  """What an experiment returns.
-
-  Attributes:
-    claims: judged claims, in the order of the paper.
-    drawing: the figure, if there is one.
-  """
+  """What an experiment returns: judged claims, and perhaps a figure."""
 
   claims: Sequence[claims_lib.Claim]
   drawing: figure.Figure | None = None
@@ -78,23 +64,20 @@ def run(
   output_dir: files.Path,
   log: Callable[[str], None],
 ) -> list[claims_lib.Claim]:
-  """Runs experiments, and writes their figures and claims.
+  """Runs experiments, writes their figures and claims; `log` gets a line each.
 
   Args:
     names: keys of `EXPERIMENTS`.
     options: passed to every experiment.
     output_dir: the directory; it need not exist.
     log: called with one line per experiment.
-
-  Returns:
-    The claims of all experiments.
   """
   results = []
   for name in names:
     start = time.perf_counter()
     # A run that diverges on purpose overflows; its claims report that.
     with np.errstate(over="ignore", invalid="ignore"):
-      outcome = importlib.import_module(EXPERIMENTS[name]).run(options)
+      outcome = pkgutil.resolve_name(EXPERIMENTS[name])(options)
     if outcome.drawing is not None:
       png = io.BytesIO()
       outcome.drawing.savefig(png, format="png", dpi=110)

@@ -7,6 +7,7 @@ Beyond the paper: the ratio of the two test errors in closed form, against n.
 """
 
 import dataclasses
+from typing import Any
 
 from matplotlib import axes
 import numpy as np
@@ -31,12 +32,6 @@ RATIO_SEEDS = 400
 
 # A claim about a mean is judged at this many standard errors.
 _SIGMAS = 4.0
-
-_COLOURS = {"GD": plots.UNSHARED, "SWE": plots.SHARED}
-_EXPECTED_ERRORS = {
-  "GD": regression.expected_error_gd(NUM_LAYERS, NUM_SAMPLES),
-  "SWE": regression.expected_error_swe(NUM_LAYERS, NUM_SAMPLES),
-}
 
 
 def schedule(options: experiment.Options) -> algorithm1.Schedule:
@@ -65,10 +60,9 @@ def predicted_ratio(num_layers, num_samples):
 
 
 def ratio_sweep(rng: np.random.Generator, panel: axes.Axes) -> float:
-  """Measures and draws the ratio where both methods end, against n.
+  """Draws the ratio where both methods end, against n.
 
-  Returns:
-    The largest deviation from the closed form, in standard errors.
+  Returns the largest deviation from the closed form, in standard errors.
   """
   deviations = []
   for (num_layers, counts), colour in zip(RATIO_SWEEP.items(), plots.SEQUENCE):
@@ -85,10 +79,9 @@ def ratio_sweep(rng: np.random.Generator, panel: axes.Axes) -> float:
       errors.append(2 * error)
       gap = abs(ratio - predicted_ratio(num_layers, num_samples))
       deviations.append(gap / error)
+    look: dict[str, Any] = dict(color=colour, fmt="o", markersize=4)
     label = f"measured, L = {num_layers}"
-    panel.errorbar(
-      counts, ratios, errors, color=colour, fmt="o", markersize=4, label=label
-    )
+    panel.errorbar(counts, ratios, errors, label=label, **look)
     grid = np.linspace(counts[0], counts[-1], 200)
     line = plots.PREDICTED | {"color": colour}
     panel.plot(grid, predicted_ratio(num_layers, grid), **line)
@@ -110,11 +103,14 @@ def run(options: experiment.Options) -> experiment.Outcome:
   shape = SEEDS, NUM_SAMPLES, NUM_LAYERS
   problem = regression.Problem.draw(options.rng(1), shape)
   swe = schedule(options)
-  methods = {"GD": dataclasses.replace(swe, untie_step=0), "SWE": swe}
+  plain = dataclasses.replace(swe, untie_step=0)
   drawing, (losses, weights, ratios) = plots.panels(3)
   found, finals = [], {}
-  for name, method in methods.items():
-    colour, expected = _COLOURS[name], _EXPECTED_ERRORS[name]
+  for name, method, colour, expected_error in (
+    ("GD", plain, plots.UNSHARED, regression.expected_error_gd),
+    ("SWE", swe, plots.SHARED, regression.expected_error_swe),
+  ):
+    expected = expected_error(NUM_LAYERS, NUM_SAMPLES)
     path = regression.descend(problem, method)
     train = training_error(path, problem)
     test = regression.test_error(path, problem)

@@ -2,9 +2,7 @@
 
 Both models of section 3 are built as stacks of `tf_keras` layers and trained by
 `swe_tf.SharedWeightsOptimizer` around SGD. Every weight is compared with
-`algorithm1` at every step: while shared, across the untie step, and after. Not
-a test of other optimizers or of replicas: those belong to the tests of
-`swe_tf.sharing`.
+`algorithm1` at every step: while shared, across the untie step, and after.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,16 +44,7 @@ def train(
   loss: Callable[[], tf.Tensor],
   schedule: algorithm1.Schedule,
 ) -> np.ndarray:
-  """Trains Dense layers by sharing, then unsharing.
-
-  Args:
-    layers: the repeated layers, with equal kernels and no bias.
-    loss: returns the current loss of the layers.
-    schedule: the settings; the optimizer always takes the mean.
-
-  Returns:
-    The kernels before the first and after each step: [T + 1, L, ...].
-  """
+  """Trains Dense layers by sharing, then unsharing: kernels [T + 1, L, ...]."""
   kernels = [layer.kernel for layer in layers]
   optimizer = optimizer_lib.SharedWeightsOptimizer(
     tf_keras.optimizers.SGD(schedule.step_size),
@@ -71,15 +60,13 @@ def train(
     return tf.stack(kernels)
 
   history = [tf.stack(kernels)]
-  # A compiled step belongs to one phase: compile one for each.
-  shared_step, unshared_step = (
-    tf.function(step, autograph=False) for _ in range(2)
-  )
-  for _ in range(schedule.untie_step):
-    history.append(shared_step())
-  optimizer.untie()
-  for _ in range(schedule.num_steps - schedule.untie_step):
-    history.append(unshared_step())
+  for index in range(schedule.num_steps):
+    if index == schedule.untie_step:
+      optimizer.untie()
+    if index in (0, schedule.untie_step):
+      # A compiled step belongs to one phase: compile one for each.
+      compiled = tf.function(step, autograph=False)
+    history.append(compiled())
   return np.array(history)
 
 

@@ -1,7 +1,6 @@
 """One look for all figures of the theory: colours, sizes, predicted lines.
 
-Figures are built without pyplot, so that a test or a notebook that draws has
-no global state to clean up. Not for deciding what is drawn.
+Figures are built without pyplot, which would keep global state.
 """
 
 from typing import Any
@@ -13,22 +12,16 @@ from matplotlib import ticker
 import numpy as np
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
-BLUE = "#0072B2"
-ORANGE = "#E69F00"
-GREEN = "#009E73"
-VERMILION = "#D55E00"
-PURPLE = "#CC79A7"
-SKY = "#56B4E9"
-BLACK = "#000000"
+BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
+VERMILION, PURPLE, SKY = "#D55E00", "#CC79A7", "#56B4E9"
 SEQUENCE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 
 # The two methods that most figures compare keep their colours everywhere.
-SHARED = BLUE
-UNSHARED = VERMILION
+SHARED, UNSHARED = BLUE, VERMILION
 
 # A prediction is dashed and dark; what was measured is coloured.
-PREDICTED: dict[str, Any] = dict(color=BLACK, linestyle="--", linewidth=1.2)
-DOTTED: dict[str, Any] = dict(color=BLACK, linestyle=":")
+PREDICTED: dict[str, Any] = dict(color="black", linestyle="--", linewidth=1.2)
+DOTTED: dict[str, Any] = dict(color="black", linestyle=":")
 
 
 def panels(count: int) -> tuple[figure.Figure, list[axes.Axes]]:
@@ -52,12 +45,10 @@ def power_law(panel, x, y, colour, label, fitted=slice(None), markersize=4):
 
 
 def decay(panel: axes.Axes, x, losses, colour, label: str) -> None:
-  """Draws R(t) / R(0)."""
   panel.semilogy(x, losses / losses[0], color=colour, label=label)
 
 
 def decay_bound(panel: axes.Axes, rate: float, x: np.ndarray) -> None:
-  """Draws exp(-rate x), and nothing below 1e-9."""
   panel.semilogy(x, np.exp(-rate * x), **PREDICTED, label="bound")
   panel.set_ylim(1e-9, 2)
 

@@ -1,9 +1,8 @@
 """Over-parameterised linear regression: section 3.1 of the paper.
 
 A model y = w* . x with L coordinates, which play the part of layers, and n
-noiseless samples. Here are the data, Algorithm 1, the points where training
-ends, and the expected test errors in closed form (docs/theory.md derives
-them). Every array has a leading axis of seeds.
+noiseless samples. docs/theory.md derives the expected errors. Every array has a
+leading axis of seeds.
 """
 
 from collections.abc import Callable
@@ -16,15 +15,10 @@ from swe_tf.theory import algorithm1
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-  """A batch of regression problems, one per seed.
+  """A batch of regression problems, one per seed."""
 
-  Attributes:
-    weights: the true w*, of shape [seeds, L].
-    inputs: the samples x, of shape [seeds, n, L].
-  """
-
-  weights: np.ndarray
-  inputs: np.ndarray
+  weights: np.ndarray  # The true w*: [seeds, L].
+  inputs: np.ndarray  # The samples x: [seeds, n, L].
 
   @classmethod
   def draw(
@@ -67,8 +61,7 @@ def descend(problem: Problem, schedule: algorithm1.Schedule) -> np.ndarray:
 def shared_solution(problem: Problem) -> np.ndarray:
   """The w_0 at which the shared phase ends: [seeds, 1].
 
-  Least squares in one unknown: the regression of y on the sum of x (the first
-  display of the proof of Proposition 1).
+  The regression of y on the sum of x (proof of Proposition 1, first display).
   """
   sums = problem.inputs.sum(axis=-1)
   outputs = _apply(problem.inputs, problem.weights)
@@ -79,8 +72,7 @@ def shared_solution(problem: Problem) -> np.ndarray:
 def interpolant(problem: Problem, start) -> np.ndarray:
   """The weights at which gradient descent from `start` ends: [seeds, L].
 
-  Updates stay in the row space of X, so this is the interpolant nearest to
-  the start. For n <= L.
+  Updates stay in the row space of X, so it is the nearest one. For n <= L.
   """
   inputs, transposed = problem.inputs, problem.inputs.swapaxes(-1, -2)
   residual = _apply(inputs, problem.weights - start)

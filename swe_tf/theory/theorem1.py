@@ -1,10 +1,11 @@
 """Theorem 1, Fact 1 and the Remark: the loss in continuous time.
 
 Weight sharing from identity against zero-asymmetric initialisation (ZAS), as
-ordinary differential equations on full matrices. A bound is tested at every
-time and for all targets at once. How long training takes against depth is in
-`depth`.
+ordinary differential equations on full matrices. How long training takes
+against depth is in `depth`.
 """
+
+import functools
 
 from matplotlib import axes
 import numpy as np
@@ -42,12 +43,8 @@ def theorem1(
   rng: np.random.Generator, aggregate: algorithm1.Aggregate, panel: axes.Axes
 ) -> list[claims.Claim]:
   """Weight sharing from identity, for positive definite targets."""
-  targets = np.concatenate(
-    [
-      deep_linear.positive_definite(rng, 3, SIZE, low=low, high=2.0)
-      for low in (0.4, 1.1)
-    ]
-  )
+  draw = functools.partial(deep_linear.positive_definite, rng, 3, SIZE, high=2)
+  targets = np.concatenate([draw(low=0.4), draw(low=1.1)])
   smallest = _smallest(targets)
   margins, gaps, distances = [], [], []
   for depth, colour in zip(DEPTHS, plots.SEQUENCE):
@@ -59,9 +56,8 @@ def theorem1(
       2 * depth * np.minimum(1, smallest**power)
       for power in (2, 2 - 2 / depth, 1)
     )
-    margins.append(
-      [deep_linear.decay_margin(losses, rate, times) for rate in rates]
-    )
+    margin = functools.partial(deep_linear.decay_margin, losses, times=times)
+    margins.append([margin(rate) for rate in rates])
     stems = _smallest(path[..., 0, :, :]) ** (depth - 1)
     gaps.append(np.min(stems - np.minimum(1, smallest)))
     plain = deep_linear.flow(start, targets, times)
@@ -124,17 +120,12 @@ def remark(
   target = REMARK_ALPHA * np.eye(SIZE)
   times = np.linspace(0, 0.12, 60)
   found = []
-  for name, initialize, combine, colour, slope in (
-    (
-      "sharing",
-      deep_linear.identity,
-      aggregate,
-      plots.SHARED,
-      -2 * REMARK_DEPTH,
-    ),
-    ("ZAS", deep_linear.zero_asymmetric, None, plots.UNSHARED, -2),
+  identity = deep_linear.identity(target, REMARK_DEPTH)
+  zero = deep_linear.zero_asymmetric(target, REMARK_DEPTH)
+  for name, start, combine, colour, slope in (
+    ("sharing", identity, aggregate, plots.SHARED, -2 * REMARK_DEPTH),
+    ("ZAS", zero, None, plots.UNSHARED, -2),
   ):
-    start = initialize(target, REMARK_DEPTH)
     velocity = gradient = deep_linear.gradient(start, target)
     if combine is not None:
       velocity = combine(gradient, axis=deep_linear.LAYER_AXIS, keepdims=True)

@@ -1,29 +1,173 @@
-"""Reports in one line why a checkpoint does not fit, before loading it.
+"""Saving and restoring without surprises: each fault is one line.
 
-TensorFlow restores what it can find and stays silent about the rest, or raises
-from deep inside at the first shape that differs.
+A checkpoint is read to its end and compared with the model before it overwrites
+anything; in place of a damaged one, the newest sound one before it is restored.
+A checkpoint that cannot be written leaves nothing behind, and NaN weights are
+never written: the newest checkpoint is always one that a run can resume from.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import contextlib
+import errno
+import os
 from typing import Any
 
+from absl import logging
+import numpy as np
 import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf.modeling import checkpoint_files
-from swe_tf.training import saved_weights
-from swe_tf.training import saving
-from swe_tf.training import sound_checkpoint
 
 _SHOWN = 3
+_FULL = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
 
 
-def _listed(title: str, lines: list[str]) -> str:
-  more = len(lines) - _SHOWN
-  shown = ", ".join(sorted(lines)[:_SHOWN])
-  tail = f" and {more} more" if more > 0 else ""
-  return f"; {title}: {shown}{tail}" if lines else ""
+def warn(message: str) -> None:
+  """Prints and logs a warning."""
+  logging.warning(message)
+  print(f"WARNING: {message}", flush=True)
+
+
+def last_good(directory: str) -> str:
+  """Returns a sentence about the checkpoint that a run would resume from."""
+  latest = tf.train.latest_checkpoint(directory)
+  if latest is None:
+    return "There is no checkpoint yet, so the run starts from scratch"
+  return f"The last good checkpoint is {latest}"
+
+
+def _failed(what: str, error: BaseException, directory: str) -> errors.Failed:
+  action = "free some space" if _is_full(error) else "fix it"
+  return errors.Failed(
+    f"{what}: {errors.first_line(error)}. {last_good(directory)}: {action} and "
+    "run the same command again to resume from there."
+  )
+
+
+def _is_full(error: BaseException) -> bool:
+  return any(text in str(error) for text in _FULL)
+
+
+@contextlib.contextmanager
+def explain_full_disk(directory: str) -> Iterator[None]:
+  """Turns a full disk in the block, say for summaries, into one line."""
+  try:
+    yield
+  except (tf.errors.ResourceExhaustedError, OSError) as error:
+    if not _is_full(error):
+      raise
+    raise _failed(f"cannot write to {directory}", error, directory) from error
+
+
+@contextlib.contextmanager
+def _explain_write_errors(*prefixes: str) -> Iterator[None]:
+  """Turns a failure to write these checkpoints into one line, and cleans up."""
+  try:
+    yield
+  except (tf.errors.OpError, OSError) as error:
+    directory = os.path.dirname(prefixes[-1])
+    finished = _finished(directory)
+    for prefix in prefixes:
+      if prefix in finished:
+        continue
+      with contextlib.suppress(tf.errors.OpError, OSError):
+        for path in tf.io.gfile.glob([f"{prefix}.*", f"{prefix}_temp*"]):
+          is_dir = tf.io.gfile.isdir(path)
+          (tf.io.gfile.rmtree if is_dir else tf.io.gfile.remove)(path)
+    what = f"cannot save a checkpoint in {directory}"
+    raise _failed(what, error, directory) from error
+
+
+def _finished(directory: str) -> list[str]:
+  """Returns the checkpoints of a directory, oldest first."""
+  state = tf.train.get_checkpoint_state(directory)
+  return list(state.all_model_checkpoint_paths) if state else []
+
+
+def _is_finite(value: np.ndarray) -> bool:
+  # numpy does not count bfloat16 as a float, but `isfinite` works on it.
+  return value.dtype.kind in "iubSO" or bool(np.isfinite(value).all())
+
+
+def not_finite(variables: Iterable[tf.Variable]) -> str | None:
+  """Returns the name of a variable that has NaN or infinity in it, if any."""
+  return next((v.name for v in variables if not _is_finite(v.numpy())), None)
+
+
+def _variables_below(
+  view: tf.train.CheckpointView, root: int
+) -> dict[int, tuple[str, str]]:
+  """Returns name and key of every variable of a checkpoint below a node.
+
+  A variable is saved under the shortest of its names, so the key of one of the
+  model may begin with `encoder` and not with `model`.
+  """
+  nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
+  paths, found, to_visit = {root: ""}, {}, [root]
+  while to_visit:
+    node = to_visit.pop()
+    for saved in nodes[node].attributes[:1]:
+      found[node] = saved.full_name or paths[node], saved.checkpoint_key
+    for name, child in view.children(node).items():
+      if child not in paths:
+        paths[child] = f"{paths[node]}/{name}".lstrip("/")
+        to_visit.append(child)
+  return found
+
+
+def weight_keys(path: str) -> set[str]:
+  """Returns the keys of the model's weights in a checkpoint."""
+  view = tf.train.CheckpointView(path)
+  top = view.children(0)
+  if "model" not in top:
+    return set()
+  return {key for _, key in _variables_below(view, top["model"]).values()}
+
+
+def why_broken(path: str) -> str | None:
+  """Returns why a run cannot continue from a checkpoint; None if it can.
+
+  TensorFlow verifies the checksum of every tensor that it reads.
+  """
+  try:
+    reader = checkpoint_files.reader(path)
+    weights = weight_keys(path)
+    for key in reader.get_variable_to_shape_map():
+      value = reader.get_tensor(key)
+      if key in weights and not _is_finite(value):
+        return f"{key.partition('/.ATTRIBUTES')[0]} is not finite"
+  # What a reader raises depends on where the damage is.
+  except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+  return None
+
+
+def newest_sound(path: str) -> str:
+  """Returns a checkpoint or, if it is broken, the newest sound one before it.
+
+  Raises:
+    UsageError: If neither it nor any before it can be read.
+  """
+  earlier = _finished(path.rpartition("/")[0] or ".")
+  candidates = [path]
+  if path in earlier:
+    candidates = earlier[: earlier.index(path) + 1][::-1]
+  reasons: dict[str, str] = {}
+  for candidate in candidates:
+    reason = why_broken(candidate)
+    if reason is None:
+      if reasons:
+        warn(f"continuing from {candidate} instead.")
+      return candidate
+    reasons[candidate] = reason
+    warn(f"checkpoint {candidate} is damaged and not used: {reason}")
+  raise errors.UsageError(
+    f"{path} is damaged, and so is every checkpoint before it: "
+    f"{reasons[path]}. Copy an intact one here, or choose another model_dir to "
+    "start from scratch."
+  )
 
 
 @contextlib.contextmanager
@@ -43,19 +187,17 @@ def readable(path: str) -> Iterator[None]:
 def check_fits(path: str, **items: tf.Module) -> None:
   """Raises unless the checkpoint holds exactly the variables of `items`.
 
+  TensorFlow restores what it can find and stays silent about the rest, or
+  raises from deep inside at the first shape that differs.
+
   Args:
     path: The checkpoint, as `tf.train.latest_checkpoint` names it.
     **items: Objects with `variables`, by the name under which a
       `tf.train.Checkpoint` holds them.
-
-  Raises:
-    UsageError: Lists the variables that are missing, extra, or of another
-      shape.
   """
   with readable(path):
     view = tf.train.CheckpointView(path)
     shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
-  nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   top = view.children(0)
   absent = [name for name in items if name not in top]
   if absent:
@@ -66,7 +208,7 @@ def check_fits(path: str, **items: tf.Module) -> None:
     )
   missing, extra, differ = [], [], []
   for name, item in items.items():
-    saved = saved_weights.variables_below(view, top[name])
+    saved = _variables_below(view, top[name])
     matched = {
       node: obj
       for node, obj in view.match(tf.train.Checkpoint(**{name: item})).items()
@@ -74,45 +216,39 @@ def check_fits(path: str, **items: tf.Module) -> None:
     }
     found = {id(obj) for obj in matched.values()}
     missing += [v.name for v in item.variables if id(v) not in found]
-    extra += [saved[node] for node in saved if node not in matched]
+    extra += [saved[node][0] for node in saved if node not in matched]
     for node, variable in matched.items():
-      shape = shapes[nodes[node].attributes[0].checkpoint_key]
-      if list(shape) != variable.shape.as_list():
+      theirs, ours = list(shapes[saved[node][1]]), variable.shape.as_list()
+      if theirs != ours:
         differ.append(
-          f"{variable.name}: {list(shape)} in the checkpoint, "
-          f"{variable.shape.as_list()} in the model"
+          f"{variable.name}: {theirs} in the checkpoint, {ours} in the model"
         )
-  if missing or extra or differ:
+  wrong = ""
+  for title, lines in (
+    ("shapes that differ", differ),
+    ("only in the model", missing),
+    ("only in the checkpoint", extra),
+  ):
+    if lines:
+      more = len(lines) - _SHOWN
+      wrong += f"; {title}: {', '.join(sorted(lines)[:_SHOWN])}"
+      wrong += f" and {more} more" if more > 0 else ""
+  if wrong:
     raise errors.UsageError(
-      f"Checkpoint {path} has a different architecture from this model"
-      + _listed("shapes that differ", differ)
-      + _listed("only in the model", missing)
-      + _listed("only in the checkpoint", extra)
-      + "; set task.model as in the params.yaml of the run that wrote it, or "
+      f"Checkpoint {path} has a different architecture from this model{wrong}; "
+      "set task.model as in the params.yaml of the run that wrote it, or "
       "choose another model_dir or init_checkpoint."
     )
 
 
 def check_init_checkpoint(path: str, **items: tf.Module) -> None:
-  """Raises unless `task.init_checkpoint` exists and fits; see `check_fits`.
-
-  Args:
-    path: A checkpoint, or a directory with one; nothing is checked if empty.
-    **items: See `check_fits`.
-  """
-  if not path:
-    return
-  check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
+  """Raises unless `task.init_checkpoint`, if any, exists and fits the items."""
+  if path:
+    check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
-  """A checkpoint whose `model` is checked before it is restored.
-
-  Instead of a damaged checkpoint, the newest sound one before it is restored.
-
-  A checkpoint that cannot be written, perhaps because the disk is full, is
-  reported in one line and leaves nothing behind.
-  """
+  """A checkpoint whose `model` is checked before it is restored."""
 
   def __init__(self, check: Callable[[], None] = lambda: None, **items):
     """Initializes the checkpoint.
@@ -129,7 +265,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     self._check()
     # If asynchronous, this raises the error of the checkpoint before.
     before, self._prefix = self._prefix or file_prefix, file_prefix
-    with saving.explain_write_errors(before, file_prefix):
+    with _explain_write_errors(before, file_prefix):
       return super()._write(file_prefix, options)
 
   def sync(self):
@@ -138,7 +274,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     TensorFlow would raise only when the next checkpoint is due or, after the
     last, when the program has ended as if all were well.
     """
-    with saving.explain_write_errors(self._prefix):
+    with _explain_write_errors(self._prefix):
       super().sync()
       if self._helper is not None:
         self._helper._check_async_thread_error()  # pylint: disable=protected-access
@@ -162,8 +298,7 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     return getattr(self, "_async_checkpointer_impl", None)
 
   def restore(self, save_path, options=None):
-    if save_path is None:
-      return super().restore(save_path, options)
-    save_path = sound_checkpoint.newest_sound(save_path)
-    check_fits(save_path, model=self.model)
+    if save_path is not None:
+      save_path = newest_sound(save_path)
+      check_fits(save_path, model=self.model)
     return super().restore(save_path, options)

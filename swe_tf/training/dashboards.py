@@ -1,9 +1,7 @@
-"""What TensorBoard shows of a run besides the list of all its scalars.
+"""The layout of TensorBoard's "Custom Scalars": the method's curves on a page.
 
-The layout of the dashboard "Custom Scalars" puts the curves that show the
-method on one page. It is a separate event file in the run's directory, so that
-`train/` and `validation/` hold only scalars. Imports no TensorFlow until it
-writes.
+It is a separate event file in the run's directory, so that `train/` and
+`validation/` hold only scalars. Imports no TensorFlow until it writes.
 """
 
 import io
@@ -40,32 +38,16 @@ def write_layout(directory: files.PathLike) -> None:
   from tensorboard.plugins.custom_scalar import layout_pb2
   from tensorboard.plugins.custom_scalar import summary
 
-  layout = layout_pb2.Layout(
-    category=[
-      layout_pb2.Category(
-        title=category,
-        chart=[
-          layout_pb2.Chart(
-            title=title,
-            multiline=layout_pb2.MultilineChartContent(tag=tags),
-          )
-          for title, tags in charts.items()
-        ],
-      )
-      for category, charts in LAYOUT.items()
-    ]
-  )
+  layout = layout_pb2.Layout()
+  for category, charts in LAYOUT.items():
+    added = layout.category.add(title=category)
+    for title, tags in charts.items():
+      added.chart.add(title=title).multiline.tag.extend(tags)
   write_events(directory, "layout", summary.pb(layout))
 
 
 def write_events(directory: files.PathLike, name: str, *summaries: Any) -> None:
-  """Writes a complete event file, replacing an earlier one.
-
-  Args:
-    directory: Where to write it.
-    name: The end of the file's name.
-    *summaries: The `Summary` messages.
-  """
+  """Writes a complete event file of `Summary` messages, or replaces it."""
   from tensorboard.compat.proto import event_pb2
   from tensorboard.summary.writer import record_writer
 

@@ -1,10 +1,9 @@
 """SIGTERM and Ctrl-C: save a checkpoint, then exit so as to be started again.
 
 A program that trains uses `watch`, and the trainer calls `exit_if_requested`
-after every loop of `trainer.steps_per_loop` steps. A second signal ends the
-program at once, as it would without `watch`. Several workers have to agree on a
-step first, if `trainer.preemption_on_demand_checkpoint` is set: that is
-`SaveAndExit`.
+after every loop. A second signal ends the program at once. Several workers have
+to agree on a step first, if `trainer.preemption_on_demand_checkpoint` is set:
+that is `SaveAndExit`.
 """
 
 from collections.abc import Iterator
@@ -36,10 +35,9 @@ def watch() -> Iterator[None]:
     del frame
     restore()  # The next one is not caught.
     _requested.append(number)
-    name = signal.Signals(number).name
     print(
-      f"{name}: saving a checkpoint after this loop, then exiting; repeat to "
-      "exit at once.",
+      f"{signal.Signals(number).name}: saving a checkpoint after this loop, "
+      "then exiting; repeat to exit at once.",
       flush=True,
     )
 
@@ -53,13 +51,10 @@ def watch() -> Iterator[None]:
 
 
 def exit_if_requested(trainer) -> None:
-  """Saves a checkpoint and exits if a signal asked for it.
+  """Saves a checkpoint and exits with `STATUS` if a signal asked for it.
 
   Several workers would each save at another step, so they exit without saving
   and resume from the last checkpoint.
-
-  Raises:
-    SystemExit: With `STATUS`.
   """
   if not _requested:
     return

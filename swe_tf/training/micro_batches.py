@@ -24,9 +24,7 @@ Summands = Any
 def check(task: cfg.TaskConfig, replicas: int) -> None:
   """Raises `UsageError` unless the batch can be cut into micro-batches.
 
-  Args:
-    task: The config of a task, with or without `micro_batches`.
-    replicas: The number of replicas, or a divisor of it.
+  The task may have no `micro_batches`; `replicas` may be a divisor of theirs.
   """
   count = getattr(task, "micro_batches", 1)
   if not isinstance(count, int) or count < 1:
@@ -65,13 +63,9 @@ def sum_over(
 ) -> Summands:
   """Returns the sum of `function(index, part)` over the parts of a batch.
 
-  Runs in a replica context. IndexedSlices are concatenated, not added: whatever
-  is done to their rows is done to the rows of the whole batch.
-
-  Args:
-    function: Traced once. Its result may contain None, which stays None.
-    batch: Tensors [batch, ...], nested.
-    count: The number of parts.
+  Runs in a replica context; `function` is traced once. None stays None, and
+  IndexedSlices are concatenated, not added: whatever is done to their rows is
+  done to the rows of the whole batch.
   """
   parts = split(batch, count)
   # Traced before the loop, which must know what it will carry.
@@ -128,12 +122,10 @@ def _finish(total, like):
   if like is None:
     return None
   if isinstance(like, tf.IndexedSlices):
-    values, indices, dense_shape = total
-    return tf.IndexedSlices(_join(values), _join(indices), dense_shape)
+    *rows, dense_shape = total
+    stacked = [parts.stack() for parts in rows]
+    values, indices = (
+      tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)) for x in stacked
+    )
+    return tf.IndexedSlices(values, indices, dense_shape)
   return total
-
-
-def _join(rows: tf.TensorArray) -> tf.Tensor:
-  """Concatenates the rows of all parts."""
-  stacked = rows.stack()
-  return tf.reshape(stacked, tf.concat([[-1], tf.shape(stacked)[2:]], axis=0))

@@ -85,13 +85,7 @@ class OnePhase(Phases):
   """The phases of a method whose step is the same program for the whole run."""
 
   def __init__(self, plan: plan_lib.SharingPlan | None, begin=None):
-    """Initializes the phase.
-
-    Args:
-      plan: The layers whose distance from each other is logged; None for a
-        model without repeated layers.
-      begin: Called before the first update of a run that is not resumed.
-    """
+    """Logs the distance of the plan's layers, if any; see `Phases.begin`."""
     self._plan = plan
     self._begin = begin
 
@@ -118,15 +112,7 @@ class OnePhase(Phases):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ingredients:
-  """What a method is applied to.
-
-  Attributes:
-    task: The task.
-    model: The model that the task built.
-    optimizer: The bare optimizer that the task made.
-    config: The experiment.
-    untie_rule: When to untie, instead of the config's rule.
-  """
+  """What a method is applied to; `untie_rule` wins over the config's."""
 
   task: Any
   model: tf_keras.Model
@@ -137,13 +123,7 @@ class Ingredients:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-  """What a method returns.
-
-  Attributes:
-    optimizer: The optimizer that makes the updates, without EMA and loss
-      scaling.
-    phases: The phases of the run.
-  """
+  """What a method returns: an optimizer without EMA and loss scaling."""
 
   optimizer: Any
   phases: Phases

@@ -1,11 +1,9 @@
 """What to do when a loop of steps goes wrong: undo it, or stop in one line.
 
 Two things can go wrong. The loss is NaN or explodes: the fields are those of
-Model Garden's `trainer`, where a loss above `loss_upper_bound` after
-`recovery_begin_steps` counts like NaN. At most `recovery_max_trials` times the
-run goes back to its last checkpoint and continues with batches that it has not
-seen, past those that caused it; then it stops. With 0 it stops the first time;
-with -1 the loss is not checked. Or a data file cannot be read: with
+Model Garden's `trainer`. At most `recovery_max_trials` times the run goes back
+to its last checkpoint and continues with batches that it has not seen; then it
+stops. With -1 the loss is not checked. Or a data file cannot be read: with
 `task.skip_bad_shards` the run goes back and continues without it.
 
 Unlike in Model Garden's own recovery, the position in the data is part of the
@@ -17,12 +15,10 @@ look at the loss of each loop, which the trainer fetches anyway.
 import math
 from typing import NoReturn
 
-from absl import logging
-
 from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.data import bad_shards
-from swe_tf.training import saving
+from swe_tf.training import checkpoint
 
 _MEND = "Restore the file and run the same command again to resume"
 _OR_SKIP = ", or set task.skip_bad_shards=true to train without it"
@@ -40,19 +36,8 @@ class Diverged(errors.Failed):
     self.problem = problem
 
 
-def warn(message: str) -> None:
-  """Prints and logs a warning."""
-  logging.warning(message)
-  print(f"WARNING: {message}", flush=True)
-
-
 class Recovery:
-  """Decides whether a loop has to be undone, and counts how many were.
-
-  Attributes:
-    train_shards: The files of the training data.
-    eval_shards: The files of the validation data.
-  """
+  """Decides whether a loop has to be undone, and counts how many were."""
 
   def __init__(
     self,
@@ -62,14 +47,7 @@ class Recovery:
     train: bool,
     evaluate: bool,
   ):
-    """Initializes the counts, and lists the files while they exist.
-
-    Args:
-      config: Sets when to recover, and how many times.
-      model_dir: Where the checkpoints are.
-      train: Whether the run trains.
-      evaluate: Whether the run evaluates.
-    """
+    """Initializes the counts, and lists the files while they exist."""
     self._config = config.trainer
     self._model_dir = model_dir
     self._trials = 0
@@ -97,44 +75,37 @@ class Recovery:
   def problem(self, step: int, loss: float, model) -> str | None:
     """Returns what is wrong after a loop that ended at `step`, if anything.
 
-    Args:
-      step: The number of updates made.
-      loss: The mean over the loop.
-      model: The model. Its weights are checked if recovery is enabled: the last
-        update of a loop may have spoiled them, which the loss does not show
-        yet.
+    Raises:
+      Diverged: If this is one problem too many.
     """
-    if self._config.recovery_max_trials < 0:
+    most, bound = (
+      self._config.recovery_max_trials,
+      self._config.loss_upper_bound,
+    )
+    if most < 0:
       return None
+    found = None
     if not math.isfinite(loss):
-      return f"the loss is {loss} at step {step}"
-    bound = self._config.loss_upper_bound
-    if step >= self._config.recovery_begin_steps and loss > bound:
-      return (
+      found = f"the loss is {loss} at step {step}"
+    elif step >= self._config.recovery_begin_steps and loss > bound:
+      found = (
         f"the loss is {loss:g} at step {step}, above trainer.loss_upper_bound "
         f"({bound:g})"
       )
-    if self._config.recovery_max_trials > 0:
-      name = saving.not_finite(model.trainable_variables)
-      if name:
-        return f"{name} is not finite at step {step}"
-    return None
-
-  def count(self, problem: str) -> None:
-    """Counts a problem.
-
-    Raises:
-      Diverged: If it is one too many.
-    """
-    self._trials += 1
-    most = self._config.recovery_max_trials
-    if self._trials > most:
-      tried = f", after {most} recoveries" if most else ""
-      self._stop(f"{problem}{tried}")
+    elif most > 0:
+      # The last update of a loop may have spoiled the weights, which its loss
+      # does not show yet.
+      name = checkpoint.not_finite(model.trainable_variables)
+      found = f"{name} is not finite at step {step}" if name else None
+    if found:
+      self._trials += 1
+      if self._trials > most:
+        self._stop(found + (f", after {most} recoveries" if most else ""))
+    return found
 
   def check_weights(self, step: int, model) -> None:
     """Raises `Diverged` rather than let a useless checkpoint be written."""
-    name = saving.not_finite(model.trainable_variables)
+    name = checkpoint.not_finite(model.trainable_variables)
     if name:
       self._stop(f"{name} is not finite at step {step}")
 
@@ -153,11 +124,13 @@ class Recovery:
 
   def _leave_out(self, reasons: dict[str, str]) -> None:
     for path, reason in reasons.items():
-      warn(f"training without the rest of {path}: {reason}")
+      checkpoint.warn(f"training without the rest of {path}: {reason}")
     self._bad |= reasons
 
   def _stop(self, problem: str) -> NoReturn:
-    good = f" {saving.last_good(self._model_dir)}." if self._model_dir else ""
+    good = ""
+    if self._model_dir:
+      good = f" {checkpoint.last_good(self._model_dir)}."
     most = max(0, self._config.recovery_max_trials)
     raise Diverged(
       problem,

@@ -32,14 +32,13 @@ def dropout_generators(
   models: Sequence[tf_keras.Model], seed: int
 ) -> list[tf.random.Generator]:
   """Seeds and returns the state of the models' dropout, if they keep any."""
-  generators = [
-    layer._random_generator._generator  # pylint: disable=protected-access
-    for layer in dict.fromkeys(
-      each for model in models for each in model.submodules
-    )
+  layers = dict.fromkeys(each for model in models for each in model.submodules)
+  found = [
+    getattr(layer._random_generator, "_generator", None)  # pylint: disable=protected-access
+    for layer in layers
     if isinstance(layer, tf_keras.layers.Dropout)
-    and getattr(layer._random_generator, "_generator", None) is not None  # pylint: disable=protected-access
   ]
+  generators = [generator for generator in found if generator is not None]
   for index, generator in enumerate(generators):
     # Keras gives all layers the same key and starts them at most a billion
     # apart, which is a few steps: masks of one layer would recur in others.
@@ -52,18 +51,13 @@ class InputPosition:
 
   The data of a task resumes where it was if its `build_inputs` takes a
   `start_step`.
-
-  Attributes:
-    skipped_batches: The number of batches that were taken from the input but
-      not used for an update, for the checkpoint.
-    is_set: Whether the input is where it should be.
-    bad_files: Files to do without.
   """
 
   def __init__(self, trainer: base_trainer.Trainer, is_set: bool):
     self._trainer = trainer
-    self.is_set = is_set
-    self.bad_files: tuple[str, ...] = ()
+    self.is_set = is_set  # Whether the input is where it should be.
+    self.bad_files: tuple[str, ...] = ()  # To do without.
+    # Batches taken from the input but not used, for the checkpoint.
     self.skipped_batches = tf.Variable(
       0,
       dtype=tf.int64,

@@ -8,6 +8,7 @@ trainer.
 """
 
 from collections.abc import Callable, Sequence
+import os
 from typing import Any
 
 import gin
@@ -18,10 +19,12 @@ from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_lib
 from official.core import train_utils
+from official.modeling import hyperparams
 from official.modeling import performance
 from official.nlp import continuous_finetune_lib
+from swe_tf import files
+from swe_tf.training import checkpoint
 from swe_tf.training import interruption
-from swe_tf.training import saving
 from swe_tf.training import trainer as trainer_lib
 
 # Makes the orbit actions that are called after each training loop.
@@ -69,8 +72,7 @@ def make_runner(
   Args:
     config: The experiment, validated.
     model_dir: The directory of the run.
-    mode: `train`, `eval`, `train_and_eval`, `train_and_post_eval` or
-      `continuous_eval`.
+    mode: One of Model Garden's modes but `continuous_train_and_eval`.
     strategy: The strategy; that of `config.runtime` by default.
     actions: Makes the orbit actions that are called after each training loop.
     enable_async_checkpointing: Whether to write checkpoints in the background.
@@ -113,6 +115,13 @@ def make_runner(
   )
 
 
+def _save_config(config: cfg.ExperimentConfig, model_dir: str) -> None:
+  """Writes `params.yaml` as `train_utils.serialize_config`, all or nothing."""
+  path = os.path.join(model_dir, "params.yaml")
+  with files.complete_or_absent(path) as scratch:
+    hyperparams.save_params_dict_to_yaml(config, scratch)
+
+
 def run(
   config: cfg.ExperimentConfig,
   model_dir: str,
@@ -134,14 +143,13 @@ def run(
       config.
     mode: One of Model Garden's modes.
     on_start: Called once if the run trains, when it is built and restored.
-    actions: See `make_runner`.
-    enable_async_checkpointing: See `make_runner`.
-    pretrain_steps: Steps of the pre-training run that the mode
-      `continuous_train_and_eval` follows.
+    actions: See `make_runner`, as for `enable_async_checkpointing`.
+    enable_async_checkpointing: Whether to write in the background.
+    pretrain_steps: For `continuous_train_and_eval`, which follows another run.
   """
-  with interruption.watch(), saving.explain_full_disk(model_dir):
+  with interruption.watch(), checkpoint.explain_full_disk(model_dir):
     if mode == "continuous_train_and_eval":
-      saving.save_config(config, model_dir)
+      _save_config(config, model_dir)
       with gin.unlock_config():
         gin.bind_parameter(
           "train_utils.create_trainer.trainer_cls",
@@ -161,7 +169,7 @@ def run(
       # What is wrong with the run was found by now: nothing is written for a
       # run that cannot start. An evaluation must not race with its training.
       if "train" in mode:
-        saving.save_config(config, model_dir)
+        _save_config(config, model_dir)
         if on_start is not None:
           on_start(runner.trainer)
       runner.run()

@@ -22,18 +22,18 @@ from swe_tf.data import bad_shards
 from swe_tf.modeling import registry
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
+from swe_tf.sharing import wrapper
 from swe_tf.training import checkpoint as checkpoint_lib
 from swe_tf.training import dashboards
 from swe_tf.training import interruption
 from swe_tf.training import layer_curves
 from swe_tf.training import micro_batches
-from swe_tf.training import optimizer_stack
 from swe_tf.training import phases as phases_lib
 from swe_tf.training import recovery as recovery_lib
 from swe_tf.training import resume
 
 
-def _say(message: str) -> None:
+def _print(message: str) -> None:
   logging.info(message)
   print(message, flush=True)
 
@@ -67,7 +67,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     on_new_phase: Callable[["SharedWeightsTrainer", int], Any] | None = None,
     **kwargs,
   ):
-    """Initializes the trainer.
+    """Initializes the trainer; see the base class for the other arguments.
 
     Args:
       config: The experiment config.
@@ -76,8 +76,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       optimizer: The bare optimizer that the task made.
       train: Whether the run trains.
       evaluate: Whether the run evaluates.
-      train_dataset: The training input, where it should be; made by the task by
-        default.
+      train_dataset: The training input, already at its position; made by the
+        task by default.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
       method: How to train a task that is not a `TaskWithMethod`. Bind it in
@@ -85,7 +85,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       on_new_phase: Called with the trainer and the number of updates made,
         between the last update of a phase and the first of the next one. It may
         read the weights, but must not change them.
-      **kwargs: See the base class.
+      **kwargs: Passed on.
     """
     if train:
       replicas = tf.distribute.get_strategy().num_replicas_in_sync
@@ -112,43 +112,30 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         )
       )
       phases = training.phases
-      optimizer = optimizer_stack.stack_optimizers(training.optimizer, config)
+      optimizer = wrapper.stack_optimizers(training.optimizer, config)
       sharing = getattr(task.task_config, "sharing", None)
       self._curves = layer_curves.LayerCurves(getattr(sharing, "unit_size", 1))
-    super().__init__(
-      config,
-      task,
-      model,
-      optimizer,
-      train=train,
-      evaluate=evaluate,
-      train_dataset=train_dataset,
-      **kwargs,
-    )
+    roles: dict[str, Any] = dict(train=train, evaluate=evaluate)
+    kwargs |= dict(train_dataset=train_dataset, **roles)
+    super().__init__(config, task, model, optimizer, **kwargs)
     self._phases = phases
     self._on_new_phase = on_new_phase or (lambda trainer, step: None)
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated_model = lambda: None
     self._input = resume.InputPosition(self, is_set=train_dataset is not None)
-    self._recovery = recovery_lib.Recovery(
-      config, task.logging_dir, train=train, evaluate=evaluate
-    )
-    self._checkpoint = self._make_checkpoint(model)
-
-  def _make_checkpoint(self, model) -> checkpoint_lib.CheckedCheckpoint:
-    """Returns the base class's checkpoint, with what resuming takes besides."""
-    models = [model]
-    if self._phases.model is not None:
-      models.append(self._phases.model)  # It is trained first.
+    self._recovery = recovery_lib.Recovery(config, task.logging_dir, **roles)
+    # A model that grows is trained before the task's own.
+    models = [m for m in (model, phases.model) if m is not None]
     dropout = resume.dropout_generators(
-      models, getattr(self.task.task_config, "seed", 0)
+      models, getattr(task.task_config, "seed", 0)
     )
-    return checkpoint_lib.CheckedCheckpoint(
+    # The base class's, with what resuming takes besides.
+    self._checkpoint = checkpoint_lib.CheckedCheckpoint(
       check=lambda: self._recovery.check_weights(self._step, self.model),
       skipped_batches=self._input.skipped_batches,
       **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
       **({"dropout": dropout} if dropout else {}),
-      **self._phases.state,
+      **phases.state,
     )
 
   @property
@@ -203,7 +190,6 @@ class SharedWeightsTrainer(base_trainer.Trainer):
           self._step, float(logs["training_loss"]), self.model
         )
         if problem:
-          self._recovery.count(problem)
           batches = self._input.batches_taken
           self._roll_back(problem)
           # The input itself is already there: this is for the checkpoint.
@@ -237,7 +223,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self._loop_fn(self._train_iter, tf.constant(1, tf.int32))
       _ = self._step  # Waits for the step.
       self.checkpoint.track_new_variables()  # The first step makes slots.
-      _say(
+      _print(
         f"{self._phases.name}: compiled and made the first step in "
         f"{time.time() - start:.1f} s"
       )
@@ -253,7 +239,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     if done:
       self._recompile()
       self.checkpoint.track_new_variables()
-      _say(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
+      _print(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
       self._on_new_phase(self, step)
 
   def _recompile(self) -> None:
@@ -262,14 +248,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     self._forget_other_models()
 
   def _roll_back(self, why: str) -> None:
-    """Restores the last checkpoint in the middle of a run.
+    """Restores the last checkpoint in the middle of a run, if possible.
 
-    Args:
-      why: What is wrong, for the message.
-
-    Raises:
-      Failed: If there is no checkpoint, or if there are several workers: each
-        would have to wait for the chief's.
+    Several workers cannot: each would have to wait for the chief's.
     """
     self.checkpoint.sync()  # The newest may still be under way.
     model_dir = self.task.logging_dir
@@ -283,7 +264,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self.checkpoint.restore(latest)
     for metric in [*self.train_metrics, self.train_loss]:
       metric.reset_states()
-    recovery_lib.warn(f"{why}: back to {latest}, step {self._step}.")
+    checkpoint_lib.warn(f"{why}: back to {latest}, step {self._step}.")
     self._phases.on_rollback()
     self._recompile()  # An earlier phase may be another program.
 

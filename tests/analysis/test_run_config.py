@@ -57,7 +57,6 @@ def fixture_plug_in():
       50,
     ),
     (dict(sharing={"mode": "reparameterize"}), "reparameterize", "1x24", None),
-    (dict(sharing={"mode": "stem_branch"}), "stem_branch", "1x24", None),
     (dict(growth="net2net"), "net2net", None, None),
     (dict(growth="stacking"), "stacking", None, None),
   ],
@@ -108,7 +107,12 @@ def test_flops_are_those_of_the_cost_model(task, tmp_path):
   [
     (dict(mode="frozen_mode"), "frozen", None, None),
     (dict(mode="drifting_mode"), "drifting", "1x24", 10),
-    (dict(mode="drifting_mode", rule="split"), "drifting split", "1x24", None),
+    (
+      dict(mode="drifting_mode", rule="adaptive"),
+      "drifting adaptive",
+      "1x24",
+      None,
+    ),
     (dict(mode="unheard_of", unit_size=2), "unheard_of", None, None),
     (dict(mode="swe", rule="MyRule"), "swe MyRule", "1x24", None),
   ],
@@ -121,25 +125,17 @@ def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
 
 def test_what_departs_from_algorithm_1_is_named():
   off = {
-    "share": "all",
-    "own_layers": 0,
-    "shared_learning_rate_scale": 1.0,
-    "untie_warmup_steps": 0,
-    "second_moments": "copy",
-    "second_moment_passes": 50,
+    "own_init": False,
     "recipe": "",
   }
   plain = run_config.describe(config(sharing=swe()))
   same = run_config.describe(config(sharing=swe(**off)))
   assert same["label"] == "swe" and same["variant"] == plain["variant"]
   for knob, label in (
-    ({"share": "kernels"}, "swe share=kernels"),
-    ({"own_layers": 1}, "swe own_layers=1"),
-    ({"untie_warmup_steps": 9}, "swe untie_warmup_steps=9"),
-    ({"second_moments": "own"}, "swe second_moments=own"),
+    ({"own_init": True}, "swe own_init=True"),
     (
-      {"loops": [{"loops": 3}], "shared_learning_rate_scale": 0.5},
-      "swe 3 loops shared_learning_rate_scale=0.5",
+      {"loops": [{"loops": 3}], "untied_as": "noise"},
+      "swe 3 loops untied_as=noise",
     ),
   ):
     found = run_config.describe(config(sharing=swe(**(off | knob))))

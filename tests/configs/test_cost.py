@@ -80,7 +80,7 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(cost.tokens(config), found.tokens)
     self.assertEqual(found.tokens, tiny.STEPS * 8 * tiny.LENGTH)
 
-  @parameterized.parameters("swe", "none", "reparameterize", "stem_branch")
+  @parameterized.parameters("swe", "none", "reparameterize")
   def test_sharing_costs_no_flops(self, mode):
     config = _config({"mode": mode})
     self.assertEqual(cost.training_flops(config), _flops(_SIZE, tiny.STEPS))

@@ -63,14 +63,14 @@ BAD = {
   "task.sharing.untie_fraction=1.5": "untie_fraction (1.5) must be between",
   "task.sharing.mode=swee": "did you mean swe?",
   "task.sharing.rule=fixd": "did you mean fixed?",
-  "task.sharing.rule=split,task.sharing.rho=1.5": "rho (1.5) must be a cosine",
+  "task.sharing.rule=adaptive,task.sharing.rho=1.5": "rho (1.5) must be a cos",
   "task.sharing.rule=adaptive,task.sharing.patience=0": "patience (0) must be",
   "task.sharing.rule=staged,task.sharing.stages=[{unit_size: 2}]": (
     "A stage begins at step 0"
   ),
   "task.sharing.stages=[{unit_size: 2}]": "set it to 'staged'.",
   "task.sharing.recipe=few_loop": "did you mean few_loops?",
-  "task.sharing.share=biases": "must be one of all, kernels",
+  "task.sharing.untied_as=twins": "must be one of copies, noise",
   "task.growth.method=stackin": "did you mean stacking?",
   "task.growth.method=stacking": "a model that grows shares no weights",
 }

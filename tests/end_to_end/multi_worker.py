@@ -16,7 +16,6 @@ import numpy as np
 import tensorflow as tf
 
 from official.core import task_factory
-from swe_tf.sharing import adaptive
 from swe_tf.sharing import schedule
 from swe_tf.tasks import masked_lm
 from tests import tiny
@@ -99,7 +98,7 @@ def main(model_dir, output, rule_name):
   )
   rule = {
     "tau": lambda: None,
-    "cosine": lambda: adaptive.UntieByCorrelation(
+    "cosine": lambda: schedule.UntieByCorrelation(
       interval=_EVERY, rho=0.999, patience=2
     ),
     "one_worker": lambda: schedule.UntieAtStep(

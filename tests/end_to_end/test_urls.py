@@ -19,7 +19,7 @@ import yaml
 
 from swe_tf import cli
 from swe_tf import files
-from swe_tf.training import sound_checkpoint
+from swe_tf.training import checkpoint
 from tests import tiny
 from tests.data import corpus
 
@@ -144,7 +144,7 @@ def test_a_run_is_the_same_and_is_found_again(roots):
     assert line in output
   assert "compared at step 12" in output
   latest = f"{ram}/ckpt-12"
-  assert sound_checkpoint.newest_sound(latest) == latest
+  assert checkpoint.newest_sound(latest) == latest
   texts = [
     _swe("doctor", *_train_flags(root)).replace(root, "ROOT").split("room")[0]
     for root in roots

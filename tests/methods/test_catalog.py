@@ -63,7 +63,6 @@ def test_a_name_is_taken_once(entry, register, change):
   [
     ({"mode": "swe", "untie_step": 0}, "baseline"),
     ({"mode": "swe", "unit_size": 24}, "baseline"),
-    ({"mode": "swe", "unit_size": 22, "own_layers": 1}, "baseline"),
     ({"mode": "reparameterize", "unit_size": 24}, "baseline"),
     ({"mode": "swe", "untie_step": _STEPS}, "albert"),
     ({"mode": "swe", "untie_step": _STEPS, "rule": "adaptive"}, "swe"),
@@ -80,7 +79,7 @@ def test_special_cases(sharing, name):
     (
       {"sharing": {"mode": "swee"}},
       "task.sharing.mode ('swee') must be one of equal_init, none, "
-      "reparameterize, stem_branch, swe; did you mean swe?",
+      "reparameterize, swe; did you mean swe?",
     ),
     (
       {"growth": {"method": "weaving"}},

@@ -1,9 +1,7 @@
-"""Few loops and the other knobs of `task.sharing`, against the slow way.
+"""Few loops against the slow way.
 
 The slow way is Algorithm 1, run literally on a BERT with as many layers as are
-applied, then a deep BERT made of copies of its unit, weights and slots. Layers
-or weights that are not tied are left out of its means; second moments of each
-layer are computed from gradients of the next batches.
+applied, then a deep BERT made of copies of its unit, weights and slots.
 """
 
 import os
@@ -52,10 +50,6 @@ def _at_depth(override, num_layers, mode="none"):
   return override | {"task": task}
 
 
-def _is_kernel(variable):
-  return variable.name.split("/")[-1].startswith("kernel")
-
-
 class LoopsTest(tf.test.TestCase, parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
@@ -97,41 +91,24 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       task = type(trainer.task)(config.task)
       fresh = task.build_model()
       its_optimizer = train_utils.create_optimizer(task, config)
-      self._copy(model, optimizer, fresh, its_optimizer, sharing)
+      self._copy(model, optimizer, fresh, its_optimizer, sharing["unit_size"])
       model, optimizer = fresh, its_optimizer
-      if step == _TAU and sharing.get("second_moments") == "own":
-        data = task.build_inputs(config.task.train_data, start_step=_TAU)
-        passes = data.take(sharing["second_moment_passes"])
-        self._measure_second_moments(task, model, optimizer, passes, sharing)
       while step < until:
-        self._algorithm_1(task, model, optimizer, next(batches), step, sharing)
+        unit = sharing["unit_size"] if step < _TAU else None
+        self._algorithm_1(task, model, optimizer, next(batches), unit)
         step += 1
     trainer._model, trainer._optimizer = model, optimizer  # pylint: disable=protected-access
     return tiny.final_state(trainer)
 
-  def _copy(self, source, source_optimizer, target, optimizer, sharing):
+  def _copy(self, source, source_optimizer, target, optimizer, unit):
     """Makes `target` of the first unit of `source`, and all the rest of it."""
-    own, unit = sharing.get("own_layers", 0), sharing["unit_size"]
     blocks = source.encoder_network.transformer_layers
     targets = target.encoder_network.transformer_layers
-    units = (len(blocks) - 2 * own) // unit
-    pairs = []
-    for i, block in enumerate(targets):
-      if i < own:
-        sources = [blocks[i]] * 2
-      elif i >= len(targets) - own:
-        sources = [blocks[i - len(targets)]] * 2
-      else:
-        layer, repeat = (i - own) % unit, (i - own) // unit
-        # Kernels are of the first unit, what is not shared of any that is.
-        sources = [
-          blocks[own + layer],
-          blocks[own + layer + unit * (repeat % units)],
-        ]
-      by_kind = dict(zip((True, False), sources))
-      for j, variable in enumerate(block.variables):
-        is_tied = sharing.get("share") != "kernels" or _is_kernel(variable)
-        pairs.append((by_kind[is_tied].variables[j], variable))
+    pairs = [
+      pair
+      for i, block in enumerate(targets)
+      for pair in zip(blocks[i % unit].variables, block.variables)
+    ]
     ours = {id(v) for _, v in pairs}
     tied = {id(v) for block in blocks for v in block.variables}
     pairs += zip(
@@ -154,43 +131,16 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       loss = task.build_losses(batch, outputs, task.build_metrics())
     return dict(zip(map(id, variables), tape.gradient(loss, variables)))
 
-  def _measure_second_moments(self, task, model, optimizer, batches, sharing):
-    own = sharing.get("own_layers", 0)
-    blocks = model.encoder_network.transformer_layers[own : _LAYERS - own]
-    variables = [
-      v
-      for block in blocks
-      for v in block.trainable_variables
-      if sharing.get("share") != "kernels" or _is_kernel(v)
-    ]
-    sums, count = {id(v): 0.0 for v in variables}, 0
-    for batch in batches:
-      grads = self._gradients(task, model, batch)
-      grads = {k: g for k, g in grads.items() if g is not None}
-      clipped, _ = tf.clip_by_global_norm(list(grads.values()), 1.0)
-      grads = dict(zip(grads, clipped))
-      for key in sums:
-        sums[key] += grads[key] ** 2
-      count += 1
-    for variable in variables:
-      mean = sums[id(variable)] / count
-      slot = slots.slots_of(optimizer, variable)["v"]
-      slot.assign((1 - 0.999**_TAU) * mean)
-
-  def _algorithm_1(self, task, model, optimizer, batch, step, sharing):
+  def _algorithm_1(self, task, model, optimizer, batch, unit):
+    """Makes one update, shared in units of this size if there is one."""
     variables = model.trainable_variables
     grads = self._gradients(task, model, batch)
-    if step < _TAU:
-      own, unit = sharing.get("own_layers", 0), sharing["unit_size"]
-      blocks = model.encoder_network.transformer_layers
-      blocks = blocks[own : len(blocks) - own]
-      for i in range(unit):
-        columns = [block.trainable_variables for block in blocks[i::unit]]
-        for tie in zip(*columns):
-          if sharing.get("share") == "kernels" and not _is_kernel(tie[0]):
-            continue
-          mean = tf.add_n([grads[id(v)] for v in tie]) / len(tie)
-          grads |= {id(v): mean for v in tie}
+    blocks = model.encoder_network.transformer_layers
+    for i in range(unit or 0):
+      columns = [block.trainable_variables for block in blocks[i::unit]]
+      for tie in zip(*columns):
+        mean = tf.add_n([grads[id(v)] for v in tie]) / len(tie)
+        grads |= {id(v): mean for v in tie}
     optimizer.apply_gradients([(grads[id(v)], v) for v in variables])
 
   @parameterized.named_parameters(
@@ -201,25 +151,6 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
       [(1, 1), (3, 2), (_TAU, 4)],
     ),
     ("units_of_two", [dict(loops=1)], 2, [(_TAU, 2)]),
-    (
-      "kernels_more_and_more",
-      [dict(loops=1, until_step=1), dict(loops=2)],
-      1,
-      [(1, 1), (_TAU, 2)],
-      dict(share="kernels"),
-    ),
-    (
-      "all_of_it",
-      [dict(loops=1)],
-      1,
-      [(_TAU, 3)],
-      dict(
-        own_layers=1,
-        share="kernels",
-        second_moments="own",
-        second_moment_passes=2,
-      ),
-    ),
   )
   def test_equals_the_slow_way(self, *arguments):
     self._check_the_slow_way(*arguments)
@@ -242,40 +173,14 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
     ("until_tau", [dict(loops=2)], 1, [(_TAU, 2)]),
     ("once", [dict(loops=1)], 1, [(_TAU, 1)]),
-    ("own_layers", [], 1, [(_TAU, 4)], dict(own_layers=1)),
-    ("own_layers_once", [dict(loops=1)], 1, [(_TAU, 3)], dict(own_layers=1)),
-    ("kernels", [], 1, [(_TAU, 4)], dict(share="kernels")),
-    ("kernels_twice", [dict(loops=2)], 1, [(_TAU, 2)], dict(share="kernels")),
-    (
-      "own_second_moments",
-      [],
-      1,
-      [(_TAU, 4)],
-      dict(second_moments="own", second_moment_passes=3),
-    ),
   )
   @pytest.mark.slow
   def test_one_by_one_too(self, *arguments):
     self._check_the_slow_way(*arguments)
 
   def test_resumed_equals_straight_and_layers_are_equal_while_shared(self):
-    self._check_resumed()
-
-  @pytest.mark.slow
-  def test_resumed_equals_straight_with_all_knobs(self):
-    self._check_resumed(
-      share="kernels",
-      untie_warmup_steps=2,
-      shared_learning_rate_scale=0.5,
-      second_moments="own",
-      second_moment_passes=2,
-    )
-
-  def _check_resumed(self, **sharing):
     override = _override(
-      dict(loops=1, until_step=2),
-      dict(loops=2, until_step=3),
-      sharing=sharing,
+      dict(loops=1, until_step=2), dict(loops=2, until_step=3)
     )
     straight = self._runner(override)
     straight.controller.train(_STEPS)
@@ -329,18 +234,8 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(trainer._phases.eval_logs(), {"sharing/loops": _LAYERS})  # pylint: disable=protected-access
     self.assertEqual(logs["sharing/phase"], 1.0)
 
-  @parameterized.parameters(
-    {},
-    dict(
-      share="kernels",
-      untie_warmup_steps=2,
-      shared_learning_rate_scale=0.5,
-      second_moments="own",
-      second_moment_passes=2,
-    ),
-  )
-  def test_on_two_replicas(self, **sharing):
-    override = _override(dict(loops=2), sharing=sharing)
+  def test_on_two_replicas(self):
+    override = _override(dict(loops=2))
     override["task"]["scale_loss"] = True
     clip = {"adamw": {"gradient_clip_norm": 0.0, "epsilon": 1e-3}}
     override["trainer"]["optimizer_config"] = {"optimizer": clip}
@@ -374,14 +269,6 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     ([dict(loops=2, until_step=5)], {}, "end at step 5"),
     ([dict(loops=2)], {"rule": "adaptive"}, "loops need 'fixed'"),
     ([dict(loops=2)], {"mode": "none"}, "'baseline', which ties no layers"),
-    ([], {"own_layers": 2}, r"own_layers \(2\).* of 4 layers at least one"),
-    ([], {"own_layers": -1}, r"own_layers \(-1\) must be at least 0"),
-    ([], {"own_layers": 1, "unit_size": 4}, "Choose one of 1, 2"),
-    ([], {"share": "biases"}, "share .* must be one of all, kernels"),
-    ([], {"second_moments": "none"}, "must be one of copy, own"),
-    ([], {"second_moment_passes": 0}, "must be at least 1"),
-    ([], {"untie_warmup_steps": -1}, "must be at least 0"),
-    ([], {"shared_learning_rate_scale": 0.0}, "must be above 0"),
     ([], {"recipe": "magic"}, "must be one of few_loops"),
     ([dict(loops=2)], {"recipe": "few_loops"}, "sets loops to .* was set to"),
   )

@@ -23,10 +23,11 @@ class ConfigTest(parameterized.TestCase):
     rule = _make_rule(config)
     self.assertEqual((rule.untie_step, rule.stages), (100, [(50, 2)]))
     self.assertIsNone(rule.cosine_interval)
-    for name, split in (("adaptive", False), ("split", True)):
-      config = config_lib.SharingConfig(rule=name, check_interval=7, rho=0.2)
-      rule = _make_rule(config)
-      self.assertEqual((rule.split, rule.cosine_interval), (split, 7))
+    config = config_lib.SharingConfig(
+      rule="adaptive", check_interval=7, rho=0.2
+    )
+    rule = _make_rule(config)
+    self.assertEqual((rule.cosine_interval, rule.rho), (7, 0.2))
     stage = config_lib.StageConfig(unit_size=3, from_step=1)
     with self.assertRaisesRegex(errors.UsageError, "not a multiple of"):
       _make_rule(
@@ -38,7 +39,7 @@ class ConfigTest(parameterized.TestCase):
     (dict(rule="never"), r"rule \('never'\) must be one of fixed"),
     (dict(stages=[{}]), "stages is set"),
     (dict(rule="adaptive", rho=1.5), r"rho \(1.5\)"),
-    (dict(rule="split", patience=0), r"patience \(0\)"),
+    (dict(rule="adaptive", patience=0), r"patience \(0\)"),
     (dict(rule="adaptive", check_interval=0), r"interval \(0\)"),
   )
   def test_is_refused(self, config, message):

@@ -1,7 +1,7 @@
 """Plans and groups: every variable in one tie, and apart for good."""
 
+import ast
 import functools
-import re
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,6 @@ import tf_keras
 
 import swe_tf
 from swe_tf import errors
-from swe_tf.sharing import plan as plan_lib
 
 _MOST = 8
 
@@ -39,34 +38,22 @@ def _groups_of(labels):
 labellings = st.lists(st.integers(0, 3), min_size=1, max_size=_MOST)
 
 
-@given(
-  st.integers(1, _MOST),
-  st.integers(0, _MOST),
-  st.integers(0, 4),
-  st.sampled_from([plan_lib.ALL, plan_lib.KERNELS]),
-)
-def test_layers_share_iff_equal_modulo_the_unit_size(count, unit, own, share):
+@given(st.integers(1, _MOST), st.integers(0, _MOST))
+def test_layers_share_iff_equal_modulo_the_unit_size(count, unit):
   layers = _layers()[:count]
-  inner = range(own, count - own)
-  make = functools.partial(
-    swe_tf.SharingPlan.from_layers, layers, unit, share=share, own_layers=own
-  )
-  if not inner or not unit or len(inner) % unit:
+  if not unit or count % unit:
     with pytest.raises(errors.UsageError):
-      make()
+      swe_tf.SharingPlan.from_layers(layers, unit)
     return
-  plan = make()
-  assert str(plan) == f"{unit}x{len(inner) // unit}"
-  kinds = [True] if share == plan_lib.KERNELS else [True, False]
+  plan = swe_tf.SharingPlan.from_layers(layers, unit)
+  assert str(plan) == f"{unit}x{count // unit}"
   expected = {
-    tuple((i, kind) for i in inner if (i - own) % unit == first)
+    tuple((i, kind) for i in range(count) if i % unit == first)
     for first in range(unit)
-    for kind in kinds
+    for kind in (True, False)
   }
   ties = [tuple(map(_number, tie)) for tie in plan.ties]
   assert len(ties) == len(expected) and set(ties) == expected
-  apart = {_number(v) for role in plan.own for v in role}
-  assert apart == {(i, False) for i in inner if share == plan_lib.KERNELS}
 
 
 @given(labellings)
@@ -81,20 +68,10 @@ def test_the_ties_of_groups(labels):
     for kind in (True, False)
   }
   assert {_number(v)[0] for v in plan.stems} == set(groups)
-  assert _read(str(plan), len(groups)) == groups
-
-
-def _read(text, count):
-  """Returns the groups that the name of a plan stands for."""
-  if " in groups " not in text:
-    period = int(text.split("x")[0])
-    return tuple(u % period for u in range(count))
-  groups = {}
-  for part in text.split(" in groups ")[1].split(", "):
-    first, *others = map(int, re.split("[+-]", part))
-    units = range(first, others[0] + 1) if "-" in part else [first, *others]
-    groups |= dict.fromkeys(units, first)
-  return tuple(groups[u] for u in range(count))
+  named, _, shown = str(plan).partition(" in groups ")
+  period = int(named.split("x")[0])
+  regular = tuple(u % period for u in range(len(groups)))
+  assert groups == (ast.literal_eval(shown) if shown else regular)
 
 
 @given(labellings, st.data())

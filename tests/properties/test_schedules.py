@@ -5,8 +5,6 @@ from hypothesis import strategies as st
 import pytest
 
 from swe_tf import errors
-from swe_tf.sharing import adaptive
-from swe_tf.sharing import loops
 from swe_tf.sharing import schedule
 from swe_tf.sharing import untie_step as untie_step_lib
 
@@ -96,7 +94,7 @@ def test_loops(stages, tau):
     for rising in ([0.5, *counts, 12.5], [0.5, *ends, tau + 0.5])
     for a, b in zip(rising, rising[1:])
   )
-  make = lambda: loops.resolve(
+  make = lambda: untie_step_lib.resolve_loops(
     tables, num_units=12, untie_step=tau, train_steps=40
   )
   if not is_rising and stages:
@@ -115,7 +113,6 @@ def test_loops(stages, tau):
 @given(
   st.integers(1, 3),
   st.sampled_from([-0.5, 0.0, 0.5]),
-  st.booleans(),
   st.lists(
     st.lists(st.sampled_from([-0.9, -0.2, 0.2, 0.9]), min_size=3, max_size=3),
     max_size=8,
@@ -123,35 +120,22 @@ def test_loops(stages, tau):
   st.integers(0, 8),
 )
 def test_correlation_counts_in_a_row_and_survives_a_stop(
-  patience, rho, split, measured, stop
+  patience, rho, measured, stop
 ):
-  make = lambda: adaptive.UntieByCorrelation(2, rho, patience, split)
+  make = lambda: schedule.UntieByCorrelation(2, rho, patience)
   rule, groups = make(), (0, 0, 0, 0)
   low = [[cosine < rho for cosine in row] for row in measured]
   for number, row in enumerate(measured):
     if number == stop:
       text, rule = rule.serialize(), make()
       rule.deserialize(text)
-    before = groups
     cosines = schedule.GradientCosines(sum(row) / 3, tuple(row))
     groups = rule.regroup(2 * (number + 1), cosines, groups)
     # Asked twice, it decides once.
     assert rule.regroup(2 * (number + 1), cosines, groups) == groups
     assert len(rule.decisions) == number + 1
     last = low[max(0, number + 1 - patience) : number + 1]
-    full = len(last) == patience
-    if split:
-      cut = [
-        before[u + 1] != before[u] or (full and all(row[u] for row in last))
-        for u in range(3)
-      ]
-      expected = [0]
-      for unit, is_cut in enumerate(cut, start=1):
-        expected.append(unit if is_cut else expected[-1])
-      is_over = all(cut)
-    else:
-      is_over = full and all(sum(row) > 1 for row in last)
-      expected = before
-    assert groups == (schedule.UNTIED if is_over else tuple(expected))
+    is_over = len(last) == patience and all(sum(row) > 1 for row in last)
+    assert groups == (schedule.UNTIED if is_over else (0, 0, 0, 0))
     if is_over:
       break

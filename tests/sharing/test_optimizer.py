@@ -1,5 +1,6 @@
 """The optimizer against the literal Algorithm 1 (`toy.run_algorithm_1`)."""
 
+import collections
 import os
 from unittest import mock
 
@@ -38,10 +39,7 @@ def _train_shared_then_unshared(
     sharing = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=toy.TAU)
     optimizer = wrap(sharing) if wrap else sharing
 
-  def step(x, y):
-    grads = toy.gradients_of(model, x, y)
-    optimizer.apply_gradients(list(zip(grads, model.trainable_variables)))
-
+  step = toy.make_step(model, optimizer)
   data = toy.batches()
   identical = []
   for i, batch in enumerate(data[:untie_after]):
@@ -182,6 +180,8 @@ class PhaseTest(tf.test.TestCase):
     return dict(zip([v.name for v in self.model.trainable_variables], grads))
 
   def test_untie_flips_the_phase_once(self):
+    at_zero = self._optimizer(tf_keras.optimizers.SGD(0.1), untie_step=0)
+    self.assertEqual(at_zero.phase, "unshared")
     optimizer = self._optimizer(toy.OPTIMIZERS["momentum"]())
     self._step(optimizer)
     self.assertEqual(optimizer.phase, "shared")
@@ -191,10 +191,6 @@ class PhaseTest(tf.test.TestCase):
     optimizer.untie()
     self.assertEqual(optimizer.phase, "unshared")
     self.assertEqual(optimizer.untied_at, 1)
-
-  def test_tau_zero_starts_unshared(self):
-    optimizer = self._optimizer(tf_keras.optimizers.SGD(0.1), untie_step=0)
-    self.assertEqual(optimizer.phase, "unshared")
 
   def test_branches_have_no_slots_while_shared(self):
     inner = toy.OPTIMIZERS["adamw_clip"]()
@@ -270,6 +266,8 @@ class PhaseTest(tf.test.TestCase):
     wrap = swe_tf.SharedWeightsOptimizer
     with self.assertRaisesRegex(TypeError, "Keras 3.*tf_keras"):
       wrap(keras.optimizers.SGD(), plan)
+    with self.assertRaisesRegex(errors.UsageError, r"\(-1\) must not be < 0"):
+      wrap(tf_keras.optimizers.SGD(), plan, untie_step=-1)
     with self.assertRaisesRegex(TypeError, "the other way round"):
       wrap(
         tf_keras.mixed_precision.LossScaleOptimizer(tf_keras.optimizers.SGD()),
@@ -289,16 +287,9 @@ class CompiledStepTest(tf.test.TestCase):
       plan = swe_tf.SharingPlan.from_layers(model.blocks)
       optimizer = wrap(toy.OPTIMIZERS["adamw_clip"](), plan)
 
-      @tf.function
-      def step(x, y):
-        grads = toy.gradients_of(model, x, y)
-        optimizer.apply_gradients(zip(grads, model.trainable_variables))
-
+      step = tf.function(toy.make_step(model, optimizer))
       graph = step.get_concrete_function(*toy.batches(1)[0]).graph
-      ops = {}
-      for op in graph.get_operations():
-        ops[op.type] = ops.get(op.type, 0) + 1
-      return ops
+      return collections.Counter(op.type for op in graph.get_operations())
 
     def untied(inner, plan):
       optimizer = swe_tf.SharedWeightsOptimizer(inner, plan)
@@ -318,9 +309,7 @@ class CompiledStepTest(tf.test.TestCase):
         toy.OPTIMIZERS["adamw_clip"](), plan
       )
 
-    def step(x, y):
-      grads = toy.gradients_of(model, x, y)
-      optimizer.apply_gradients(zip(grads, model.trainable_variables))
+    step = toy.make_step(model, optimizer)
 
     def bytes_of_a_step():
       compiled = tf.function(lambda x, y: strategy.run(step, args=(x, y)))
@@ -384,12 +373,7 @@ class RestoredTest(tf.test.TestCase, parameterized.TestCase):
       plan = swe_tf.SharingPlan.from_layers(model.blocks, 1)
       sharing = swe_tf.SharedWeightsOptimizer(make(), plan)
       checkpoint = tf.train.Checkpoint(model=model, optimizer=sharing)
-
-      def step(x, y):
-        grads = toy.gradients_of(model, x, y)
-        sharing.apply_gradients(list(zip(grads, model.trainable_variables)))
-
-      return model, sharing, checkpoint, step
+      return model, sharing, checkpoint, toy.make_step(model, sharing)
 
     _, sharing, checkpoint, step = make_both()
     sharing.begin()
@@ -428,10 +412,7 @@ class OwnInitTest(tf.test.TestCase, parameterized.TestCase):
       )
       sharing.begin()
 
-    def step(x, y):
-      grads = toy.gradients_of(model, x, y)
-      sharing.apply_gradients(list(zip(grads, model.trainable_variables)))
-
+    step = toy.make_step(model, sharing)
     before = [tie[1].numpy() - tie[0].numpy() for tie in plan.ties]
     data = toy.batches()
     run = lambda part: toy.run_steps(
@@ -445,7 +426,3 @@ class OwnInitTest(tf.test.TestCase, parameterized.TestCase):
     oracle = toy.run_algorithm_1(make, 1, num_replicas, equal_init=False)
     ours = toy.state_of(model, sharing.inner_optimizer)
     self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-5)
-
-
-if __name__ == "__main__":
-  tf.test.main()

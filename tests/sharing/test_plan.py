@@ -113,7 +113,3 @@ class CallbackTest(tf.test.TestCase):
         swe_tf.SharedWeightsOptimizer(inner(), plan, untie_step=3),
         steps_per_execution=2,
       )
-
-
-if __name__ == "__main__":
-  tf.test.main()

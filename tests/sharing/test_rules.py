@@ -4,7 +4,6 @@ from absl.testing import parameterized
 import tensorflow as tf
 
 from swe_tf import errors
-from swe_tf.sharing import adaptive
 from swe_tf.sharing import schedule
 
 _WHOLE = (0, 0, 0, 0)
@@ -18,7 +17,7 @@ def _ask(rule, step, *adjacent, groups=_WHOLE):
 
 class UntieByCorrelationTest(tf.test.TestCase):
   def test_looks_every_interval(self):
-    rule = adaptive.UntieByCorrelation(interval=10)
+    rule = schedule.UntieByCorrelation(interval=10)
     self.assertEqual(rule.cosine_interval, 10)
     self.assertEqual(
       [rule.next_decision(s) for s in (0, 9, 10, 15)], [10, 10, 20, 20]
@@ -28,23 +27,23 @@ class UntieByCorrelationTest(tf.test.TestCase):
     self.assertEmpty(rule.decisions)
 
   def test_half_is_not_most(self):
-    rule = adaptive.UntieByCorrelation(interval=10, patience=1)
+    rule = schedule.UntieByCorrelation(interval=10, patience=1)
     cosines = schedule.GradientCosines(0.5, (_LOW, _LOW, _HIGH, _HIGH))
     self.assertEqual(rule.regroup(10, cosines, (0,) * 5), (0,) * 5)
 
   def test_rho_itself_is_not_low(self):
-    rule = adaptive.UntieByCorrelation(interval=10, rho=0.5, patience=1)
+    rule = schedule.UntieByCorrelation(interval=10, rho=0.5, patience=1)
     self.assertEqual(_ask(rule, 10, 0.5, 0.5, 0.5), _WHOLE)
 
   def test_what_was_not_measured_counts_for_nothing(self):
-    rule = adaptive.UntieByCorrelation(interval=10, patience=2)
+    rule = schedule.UntieByCorrelation(interval=10, patience=2)
     _ask(rule, 10, _LOW, _LOW, _LOW)
     self.assertEqual(_ask(rule, 20, *[float("nan")] * 3), _WHOLE)
     self.assertLen(rule.decisions, 1)
     self.assertEqual(_ask(rule, 30, _LOW, _LOW, _LOW), schedule.UNTIED)
 
   def test_one_unit_has_no_neighbour(self):
-    rule = adaptive.UntieByCorrelation(interval=10, patience=1)
+    rule = schedule.UntieByCorrelation(interval=10, patience=1)
     nothing = schedule.GradientCosines(float("nan"), ())
     self.assertEqual(rule.regroup(10, nothing, (0,)), (0,))
 

@@ -109,6 +109,16 @@ def gradients_of(model, x, y):
   return tape.gradient(loss, model.trainable_variables)
 
 
+def make_step(model, optimizer):
+  """Returns the ordinary train step."""
+
+  def step(x, y):
+    grads = gradients_of(model, x, y)
+    optimizer.apply_gradients(list(zip(grads, model.trainable_variables)))
+
+  return step
+
+
 def run_steps(strategy, step_fn, data):
   """Runs `step_fn(x, y)` in a replica context, one slice a replica."""
   n = strategy.num_replicas_in_sync

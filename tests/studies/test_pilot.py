@@ -98,12 +98,11 @@ def test_an_arm_that_diverged_can_be_written():
 def test_what_counts_steps_is_cut_down_too(config):
   planned = exp_factory.get_exp_config("swe/bert_pretraining")
   planned.override(config.as_dict())
-  fields = {"rule": "adaptive", "untie_warmup_steps": 50, "check_interval": 200}
+  fields = {"rule": "adaptive", "check_interval": 200}
   planned.override({"task": {"sharing": fields}})
   planned.validate()
   study = pilot.make_study("swe/bert_pretraining", planned, 100, 2)
   sharing = study.tuning.arms["planned"]["task"]["sharing"]
-  assert sharing["untie_warmup_steps"] == 5
   assert sharing["check_interval"] == 20
 
 

@@ -1,7 +1,4 @@
-"""Wrong pieces of formulas and dynamics, and small experiments to put them in.
-
-For `mutations_*`, which say which claims each of them must turn red.
-"""
+"""Wrong pieces of formulas and dynamics, and the claims they must turn red."""
 
 from collections.abc import Callable, Sequence
 import contextlib
@@ -14,7 +11,6 @@ import numpy as np
 
 from swe_tf.theory import claims as claims_lib
 from swe_tf.theory import control
-from swe_tf.theory import decomposition
 from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
 from swe_tf.theory import experiment
@@ -25,9 +21,7 @@ from swe_tf.theory import proposition1
 from swe_tf.theory import regression
 from swe_tf.theory import theorem1
 from swe_tf.theory import theorem2
-from swe_tf.theory import theorem2_proof
 from swe_tf.theory import theorem3
-from swe_tf.theory import theorem3_proof
 
 Run = Callable[[experiment.Options], Sequence[claims_lib.Claim]]
 # What to replace: module, attribute, replacement.
@@ -35,20 +29,17 @@ Patch = tuple[Any, str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Mutation:
-  """One thing made wrong.
-
-  Attributes:
-    run: the experiment, or the part of it that is affected.
-    red: how the claims that must fail begin, as `source: claim`.
-    patches: what to replace.
-    options: fields of the options to replace.
-  """
+class _Mutation:
+  """One thing made wrong: patches, or options of the experiment."""
 
   run: Run
-  red: tuple[str, ...]
-  patches: tuple[Patch, ...] = ()
-  options: dict[str, Any] = dataclasses.field(default_factory=dict)
+  red: tuple[str, ...]  # How the claims that must fail begin.
+  patches: tuple[Patch, ...]
+  options: dict[str, Any]
+
+
+def _mutation(run, red, *patches, **options):
+  return _Mutation(run, red, patches, options)
 
 
 @contextlib.contextmanager
@@ -85,7 +76,9 @@ _FEW_TARGETS = (theorem2, "TARGETS", 2)
 
 FIGURE2 = part(figure2.run, (figure2, "SEEDS", 6), (figure2, "RATIO_SEEDS", 40))
 PROPOSITION1 = part(proposition1.run, (proposition1, "SEEDS", 200))
-DECOMPOSITION = part(decomposition.run, (decomposition, "SEEDS", 24))
+DECOMPOSITION = part(
+  proposition1.run_decomposition, (proposition1, "TRACKED_SEEDS", 24)
+)
 THEOREM1 = part(theorem1.run, (theorem1, "DEPTHS", (2, 4)))
 THEOREM2 = part(theorem2.run, _FEW_TARGETS)
 # Long enough for what is said of the shared phase, up to a few digits.
@@ -95,7 +88,7 @@ THEOREM2_SHORT = part(
   (theorem2, "NUM_STEPS", 250),
   (theorem2, "UNTIE_STEP", 200),
 )
-THEOREM2_PROOF = part(theorem2_proof.run, _FEW_TARGETS)
+THEOREM2_PROOF = part(theorem2.run_proof, _FEW_TARGETS)
 LEMMA = part(lambda options: theorem3.lemma(options.rng(5), options, _panel()))
 THEOREM3 = part(
   lambda options: theorem3.theorem3(options.rng(5), options, _panel()),
@@ -109,7 +102,7 @@ THEOREM3_SLIPS = part(
   *_SHORT_FACT3,
   (theorem3, "DEPTHS", (2,)),
 )
-THEOREM3_PROOF = part(theorem3_proof.run)
+THEOREM3_PROOF = part(theorem3.run_proof)
 CONTINUOUS = part(lambda options: depth.continuous(_panel()))
 PRESCRIBED = part(
   lambda options: depth.prescribed(options.step_scale, _panel())
@@ -202,3 +195,261 @@ def untied_after(untie_step):
     return _train(layers, loss, other)
 
   return train
+
+
+_PROOF2 = "proof of Theorem 2: "
+_PROOF3 = "proof of Theorem 3: "
+_NO_DEPTH = (depth, "gradient", without_depth)
+_SWAPPED = ((depth, "ZAS", 1.0), (depth, "SHARING", 0.0))
+
+MUTATIONS = {
+  "figure2_sum_for_mean": _mutation(
+    FIGURE2,
+    (
+      "Figure 2: 100 shared steps reach",
+      "Figure 2: SWE fits the training set",
+      "Figure 2: SWE: mean test error",
+      "Figure 2: share of seeds",
+      "Figure 2: test error ratio",
+    ),
+    **SUM,
+  ),
+  "figure2_step_size": _mutation(
+    FIGURE2,
+    ("Figure 2: GD fits the training set", "Figure 2: GD: mean test error"),
+    step_scale=2.0,
+  ),
+  "figure2_predicted_ratio": _mutation(
+    FIGURE2,
+    ("Figure 2: closed-form ratio", "Figure 2: test error ratio"),
+    wrong_factor(figure2, "predicted_ratio", 0.7),
+  ),
+  "proposition1_few_samples": _mutation(
+    PROPOSITION1,
+    ("Proposition 1: slope of ‖ŵ − w̄*‖ against n", "Proposition 1: n = L / 2"),
+    (regression, "shared_solution", few_samples),
+  ),
+  "proposition1_one_coordinate": _mutation(
+    PROPOSITION1,
+    (
+      "Proposition 1: exact law",
+      "Proposition 1: slope of ‖ŵ − w̄*‖ against L",
+      "Proposition 1: the constant is",
+    ),
+    (proposition1, "distances", one_coordinate),
+  ),
+  "decomposition_half_projection": _mutation(
+    DECOMPOSITION,
+    ("section 3.1: ‖ŵ − w*‖² =", "section 3.1: while shared"),
+    (proposition1, "project", half_projection),
+  ),
+  "decomposition_sum_projection": _mutation(
+    DECOMPOSITION,
+    (
+      "after Proposition 1: ‖w̄*‖ is Θ(√L)",
+      "after Proposition 1: it needs a common component",
+    ),
+    (proposition1, "project", sum_projection),
+  ),
+  "decomposition_one_shared_step": _mutation(
+    DECOMPOSITION,
+    ("section 3.1: sharing does not minimise",),
+    (figure2, "UNTIE_STEP", 1),
+  ),
+  "decomposition_sum_for_mean": _mutation(
+    DECOMPOSITION,
+    (
+      "section 3.1: untying lowers the second term",
+      "proof of Proposition 1: shared training ends",
+    ),
+    **SUM,
+  ),
+  "theorem1_slow_sharing": _mutation(
+    THEOREM1,
+    ("Theorem 1: decay of R", "Theorem 1: the same for the sharper rate"),
+    **SLOW,
+  ),
+  "theorem1_sum_for_mean": _mutation(
+    THEOREM1,
+    (
+      "Remark: sharing: R'(0)",
+      "Theorem 1: sharing is not what speeds it up",
+      "after Theorem 1: the rate repeated without the square",
+    ),
+    **SUM,
+  ),
+  "theorem1_half_identity": _mutation(
+    THEOREM1,
+    ("Fact 1: ZAS", "Remark: ZAS: R'(0)", "proof of Theorem 1: λmin"),
+    HALF_IDENTITY,
+  ),
+  "theorem2_step_size": _mutation(
+    THEOREM2,
+    (
+      "Fact 2: its condition",
+      "Theorem 2: Algorithm 1 does not force symmetry",
+      "Theorem 2: no constant above 1",
+      "Theorem 2: plain gradient descent",
+      "Theorem 2: the same up to",
+      "Theorem 2: the symmetric shared phase",
+      "Theorem 2: untying then reaches",
+    ),
+    step_scale=8.0,
+  ),
+  "theorem2_no_symmetric_part": _mutation(
+    THEOREM2_SHORT,
+    (_PROOF2 + "σmin(Φₛ) >= σmin(Φ) is the wrong way round",),
+    (theorem2, "symmetric_part", lambda matrices: matrices),
+  ),
+  "theorem2_half_symmetric_part": _mutation(
+    THEOREM2_SHORT,
+    (_PROOF2 + "what holds instead", _PROOF2 + "‖Φ - Φₛ‖ / ‖Φ - Φ₀‖"),
+    wrong_factor(theorem2, "symmetric_part", 0.5),
+  ),
+  "theorem2_large_singular_value": _mutation(
+    THEOREM2_SHORT,
+    ("Fact 2: the same at identity",),
+    wrong_factor(theorem2, "smallest_singular", 9),
+  ),
+  "theorem2_proof_no_symmetry": _mutation(
+    THEOREM2_PROOF,
+    (_PROOF2 + "Fact 2's δ",),
+    (theorem2, "symmetric_part", lambda matrices: matrices),
+  ),
+  "theorem2_proof_five_steps": _mutation(
+    THEOREM2_PROOF,
+    (
+      _PROOF2 + "(σmin(Φ) - √(2R)) / σmin(Φ₀)",
+      _PROOF2 + "the margin can be",
+      _PROOF2 + "untied gradient descent then reaches",
+      _PROOF2 + "Γ trained ends at",
+    ),
+    (theorem2, "STAGE_STEPS", 5),
+  ),
+  "theorem2_proof_half_gradient": _mutation(
+    THEOREM2_PROOF,
+    (_PROOF2 + "with W_i = W₀/√L",),
+    wrong_factor(theorem2, "gamma_gradient", 0.5),
+  ),
+  "lemma_step_size": _mutation(
+    LEMMA,
+    ("Lemma: largest step outside", "Theorem 3, stronger: decay of R"),
+    step_scale=4.0,
+  ),
+  "theorem3_slow_sharing": _mutation(
+    THEOREM3, ("Theorem 3: decay of R",), **SLOW
+  ),
+  "fact3_rate": _mutation(
+    FACT3, ("Fact 3: ZAS: decay of R",), (theorem3, "FACT3_RATE", 2.1)
+  ),
+  "fact3_all_layers_zero": _mutation(
+    FACT3,
+    ("Fact 3: ZAS: decay of R",),
+    (deep_linear, "zero_asymmetric", scaled(deep_linear.identity, 0)),
+  ),
+  "slips_corrected": _mutation(
+    THEOREM3_SLIPS,
+    ("proof of the Lemma: its display sums", _PROOF3 + "I₂ is printed"),
+    (theorem3, "share", half_the_step),
+    (theorem3, "second_order_ratio", near_one),
+  ),
+  "theorem3_proof_step_size": _mutation(
+    THEOREM3_PROOF,
+    (_PROOF3 + "‖∇R‖ / (φ^", _PROOF3 + "with φ³", _PROOF3 + "I₃ /"),
+    step_scale=300.0,
+  ),
+  "theorem3_proof_half_identity": _mutation(
+    THEOREM3_PROOF,
+    (_PROOF3 + "(R(t) - R(t+1))", _PROOF3 + "‖∇R‖ / (min(λmin, 1)^"),
+    HALF_IDENTITY,
+  ),
+  "theorem3_proof_beyond_the_grid": _mutation(
+    THEOREM3_PROOF,
+    (_PROOF3 + "((x+y)^L - x^L) /", _PROOF3 + "((x+y)^L - x^L - L x^(L-1) y)"),
+    (theorem3, "GRID_SHARES", np.geomspace(1, 10000.0, 20)),
+  ),
+  "theorem3_proof_slow_sharing": _mutation(
+    THEOREM3_PROOF, (_PROOF3 + "R(t+1) - R(t) = I₁",), **SLOW
+  ),
+  "theorem3_proof_inner_product": _mutation(
+    THEOREM3_PROOF,
+    (_PROOF3 + "I₁ = -ηL",),
+    wrong_factor(theorem3, "inner", 1.5),
+  ),
+  "depth_two_layers_flow": _mutation(
+    CONTINUOUS,
+    (
+      "Remark: ZAS' rate is not 2 for long",
+      "Remark: ZAS' time",
+      "Theorem 1: exponent in L",
+      "Theorem 1: sharing's time",
+    ),
+    _NO_DEPTH,
+  ),
+  "depth_swapped_starts": _mutation(
+    CONTINUOUS, ("after Theorem 1: a small eigenvalue",), *_SWAPPED
+  ),
+  "depth_two_layers_steps": _mutation(
+    PRESCRIBED,
+    (
+      "Fact 3: exponent in L of ZAS' steps at its step size",
+      "Theorem 3: exponent in L of the steps at its step size",
+      "Theorem 3: steps / guaranteed steps",
+    ),
+    _NO_DEPTH,
+  ),
+  "depth_too_large_step": _mutation(
+    PRESCRIBED,
+    ("Fact 3: the same for Φ = 0.001", "Fact 3: literal steps"),
+    (
+      theorem3,
+      "fact3_step_size",
+      lambda norm, layers: 1 / np.asarray(layers, float) ** 0.5,
+    ),
+  ),
+  "depth_two_layers_best": _mutation(
+    FREE,
+    (
+      "Fact 3: best constant step size",
+      "Theorem 3, stronger: steps at",
+      "Theorem 3: best constant step size",
+    ),
+    _NO_DEPTH,
+  ),
+  "control_not_symmetric": _mutation(
+    CONTROL,
+    ("Theorem 3: it compares initialisations", "Theorem 3: sharing's steps /"),
+    (deep_linear, "positive_definite", not_symmetric),
+  ),
+  "control_slow_sharing": _mutation(
+    CONTROL, ("Theorem 2: the same ratio",), **SLOW
+  ),
+  "control_no_symmetric_steps": _mutation(
+    CONTROL,
+    ("Theorem 2: the symmetric stem of its proof",),
+    (control, "SYMMETRIC_STEPS", 0),
+  ),
+  "control_swapped_starts": _mutation(
+    CONTROL,
+    ("after Theorem 3: ZAS' steps", "after Theorem 3: the same at L"),
+    *_SWAPPED,
+  ),
+  "optimizer_sum_for_mean": _mutation(
+    OPTIMIZER,
+    (
+      "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l",
+      "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, d",
+    ),
+    **SUM,
+  ),
+  **{
+    f"optimizer_untied_after_{step}_for_15": _mutation(
+      OPTIMIZER,
+      (
+        "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l",
+      ),
+      (optimizer_check, "train", untied_after(step)),
+    )
+    for step in (14, 16)
+  },
+}

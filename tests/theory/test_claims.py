@@ -28,13 +28,8 @@ class ClaimsTest(absltest.TestCase):
     self.assertFalse(_SAID.close(1.0, math.nan, 1.0).holds)
 
   def test_only_what_is_observed_may_fail(self):
-    for state, kind in (
-      (claims.paper, "paper"),
-      (claims.derived, "derived"),
-      (claims.slip, "slip"),
-      (claims.observed, "observed"),
-    ):
-      claim = state("Lemma: |W|").at_most(1, 0)
+    for kind in ("paper", "derived", "slip", "observed"):
+      claim = getattr(claims, kind)("Lemma: |W|").at_most(1, 0)
       self.assertEqual(claim.kind, kind)
       self.assertEqual(claim.proved, kind != "observed")
 
@@ -69,7 +64,3 @@ class ClaimsTest(absltest.TestCase):
     table = (directory / "claims.md").read_text(encoding="utf-8").splitlines()
     self.assertLen(table, 4)
     self.assertIn(r"\|W\|", table[2])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -11,17 +11,14 @@ import dataclasses
 import functools
 import pathlib
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from swe_tf.theory import experiment
 from tests.theory import mutants
-from tests.theory import mutations_depth
-from tests.theory import mutations_theorems
 
 _DOCS = pathlib.Path(__file__).parents[2] / "docs" / "theory.md"
 _OPTIONS = experiment.Options(seed=1)
-MUTATIONS = mutations_theorems.MUTATIONS | mutations_depth.MUTATIONS
+MUTATIONS = mutants.MUTATIONS
 
 
 def _verdicts(run: mutants.Run, options: experiment.Options) -> dict[str, bool]:
@@ -60,7 +57,3 @@ class MutationTest(parameterized.TestCase):
       source = source_and_kind.rpartition(" : ")[0]
       text = f"{source}: {claim}"
       self.assertTrue(any(map(text.startswith, starts)), f"no mutation: {text}")
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -120,7 +120,3 @@ class DeterminismTest(tf.test.TestCase, parameterized.TestCase):
     first = functools.partial(self._first, self._configs(TEXT))
     one, other = (first(seed, is_training=False) for seed in (0, 4))
     self.assertAllEqual(one, other)
-
-
-if __name__ == "__main__":
-  tf.test.main()

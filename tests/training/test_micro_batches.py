@@ -54,11 +54,7 @@ _METHODS = {
   "none": {"sharing": {"mode": "none"}},
   "equal_init": {"sharing": {"mode": "equal_init"}},
   "reparameterize": {"sharing": {"mode": "reparameterize"}},
-  "stem_branch": {"sharing": {"mode": "stem_branch"}},
   "loops": {"sharing": {"loops": [{"loops": 1}]}},
-  "own_moments": {
-    "sharing": {"second_moments": "own", "second_moment_passes": 1}
-  },
   "adaptive": {
     "sharing": {
       "rule": "adaptive",
@@ -300,7 +296,3 @@ class SumOverTest(tf.test.TestCase):
     self.assertAllClose(total.python_function(batch), [10.0, 20.0])  # Eagerly.
     with self.assertRaises(tf.errors.InvalidArgumentError):
       total([[1.0, 2.0]] * 3)
-
-
-if __name__ == "__main__":
-  tf.test.main()

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf.data import bad_shards
+from swe_tf.training import checkpoint
 from swe_tf.training import recovery
-from swe_tf.training import sound_checkpoint
 from tests import tiny
 
 _EVERY = 4  # Steps of a loop, and between checkpoints.
@@ -131,7 +131,7 @@ def test_stops_in_one_line_and_saves_no_nan(records, tmp_path, trials):
   assert "ckpt-4" in str(e.value) and "\n" not in str(e.value)
   newest = tf.train.latest_checkpoint(str(tmp_path / "run"))
   assert newest.endswith("ckpt-4")
-  assert sound_checkpoint.why_broken(newest) is None
+  assert checkpoint.why_broken(newest) is None
 
 
 def test_a_loss_above_the_bound_counts_too(records, tmp_path):
@@ -157,7 +157,7 @@ def test_weights_that_are_not_finite_are_neither_saved_nor_used(
   items = dict(runner.trainer.checkpoint._trackable_children())
   del items["save_counter"]
   path = tf.train.Checkpoint(**items).write(str(tmp_path / "other"))
-  assert "is not finite" in sound_checkpoint.why_broken(path)
+  assert "is not finite" in checkpoint.why_broken(path)
 
 
 @pytest.mark.parametrize("is_async", [False, True])

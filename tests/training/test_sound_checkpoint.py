@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from swe_tf import errors
-from swe_tf.training import sound_checkpoint
+from swe_tf.training import checkpoint
 from tests import tiny
 
 _DATA, _INDEX = ".data-00000-of-00001", ".index"
@@ -58,9 +58,9 @@ def test_damage_is_found_wherever_it_is(
   shutil.copytree(model_dir, copy)
   newest = tf.train.latest_checkpoint(str(copy))
   assert newest.endswith("ckpt-12")
-  assert sound_checkpoint.newest_sound(newest) == newest
+  assert checkpoint.newest_sound(newest) == newest
   damage(pathlib.Path(newest + part), place)
-  found = sound_checkpoint.newest_sound(newest)
+  found = checkpoint.newest_sound(newest)
   assert found == str(copy / "ckpt-8")
   shown = capsys.readouterr().out
   assert "ckpt-12 is damaged" in shown and "continuing from" in shown
@@ -88,4 +88,4 @@ def test_nothing_sound_is_one_line(trained, tmp_path):
   for step in (4, 8, 12):
     (copy / f"ckpt-{step}{_DATA}").unlink()
   with pytest.raises(errors.UsageError, match="every checkpoint before it"):
-    sound_checkpoint.newest_sound(str(copy / "ckpt-12"))
+    checkpoint.newest_sound(str(copy / "ckpt-12"))

@@ -15,7 +15,7 @@ from official.modeling import performance
 from swe_tf import errors
 from swe_tf.methods import plans
 from swe_tf.sharing import schedule
-from swe_tf.training import optimizer_stack as stack
+from swe_tf.sharing import wrapper
 from swe_tf.training import trainer as trainer_lib
 from tests import tiny
 from tests.sharing import toy
@@ -98,7 +98,7 @@ class TrainerTest(runs.RunsTestCase):
   def test_float16_scales_the_loss_and_clips(self):
     runner = self._runner(_FLOAT16)
     trainer = runner.trainer
-    scaler = stack.loss_scaling_of(trainer.optimizer)
+    scaler = wrapper.loss_scaling_of(trainer.optimizer)
     self.assertEqual(float(scaler.loss_scale), 512.0)
     runner.controller.train(1)
     self.assertTrue(scaler._loss_has_been_scaled)  # pylint: disable=protected-access
@@ -209,7 +209,3 @@ class TrainerTest(runs.RunsTestCase):
     runner.trainer.task._has_method = False  # pylint: disable=protected-access
     with self.assertRaisesRegex(errors.UsageError, "gin/swe.gin"):
       runner.trainer.task.train_step({}, None, inner, [])
-
-
-if __name__ == "__main__":
-  tf.test.main()

@@ -1,0 +1,273 @@
+"""Models, closed forms and pieces of proofs against the obvious slow way."""
+
+from absl.testing import parameterized
+import numpy as np
+
+from swe_tf.theory import algorithm1
+from swe_tf.theory import control
+from swe_tf.theory import deep_linear
+from swe_tf.theory import depth
+from swe_tf.theory import figure2
+from swe_tf.theory import proposition1
+from swe_tf.theory import regression
+from swe_tf.theory import theorem2
+from swe_tf.theory import theorem3
+
+
+def _quadratic(layers):
+  """The gradient of sum_i (i + 1) (w_i - i)^2 / 2, for a few layers."""
+  scales = np.arange(1, layers + 1)
+  return lambda w: scales * (w - np.arange(layers))
+
+
+def _literal(weights, gradient, step_size, num_steps, untie_step):
+  """Lines 3 to 8, for t = 1 to T, with tau shared updates."""
+  weights = list(weights)
+  for t in range(1, num_steps + 1):
+    gradients = gradient(np.array(weights))
+    for i in range(len(weights)):
+      if t <= untie_step:
+        weights[i] -= step_size * sum(gradients) / len(weights)
+      else:
+        weights[i] -= step_size * gradients[i]
+  return weights
+
+
+class IteratesTest(parameterized.TestCase):
+  @parameterized.parameters(0, 1, 4, 9)
+  def test_equals_the_lines_of_algorithm_1(self, untie_step):
+    gradient = _quadratic(5)
+    schedule = algorithm1.Schedule(0.1, 9, untie_step)
+    path = list(algorithm1.iterates(np.zeros(5), gradient, schedule))
+    self.assertLen(path, 10)
+    np.testing.assert_allclose(
+      path[-1], _literal(np.zeros(5), gradient, 0.1, 9, untie_step), rtol=1e-12
+    )
+
+  def test_layers_are_equal_until_untied(self):
+    schedule = algorithm1.Schedule(0.1, num_steps=6, untie_step=3)
+    path = algorithm1.iterates(np.zeros(5), _quadratic(5), schedule)
+    spreads = [np.ptp(weights) for weights in path]
+    np.testing.assert_array_equal(spreads[:4], 0)
+    self.assertTrue(np.all(np.array(spreads[4:]) > 0.1))
+
+  def test_problems_of_a_batch_are_independent(self):
+    starts = np.random.default_rng(0).standard_normal((3, 1)) + np.zeros(4)
+    step_sizes = np.array([[0.1], [0.2], [0.3]])
+
+    def trained(start, step_size):
+      schedule = algorithm1.Schedule(step_size, num_steps=7, untie_step=2)
+      *_, weights = algorithm1.iterates(start, _quadratic(4), schedule)
+      return weights
+
+    np.testing.assert_allclose(
+      trained(starts, step_sizes),
+      [trained(*problem) for problem in zip(starts, step_sizes)],
+      rtol=1e-12,
+    )
+
+
+def _numeric(loss, at):
+  """The gradient of a loss by differences."""
+  gradient = np.zeros_like(at)
+  for index in np.ndindex(at.shape):
+    step = np.zeros_like(at)
+    step[index] = 1e-6
+    gradient[index] = (loss(at + step) - loss(at - step)) / 2e-6
+  return gradient
+
+
+def _problem(seeds, num_layers, num_samples):
+  shape = seeds, num_samples, num_layers
+  return regression.Problem.draw(np.random.default_rng(0), shape)
+
+
+class RegressionTest(parameterized.TestCase):
+  def test_gradient_is_that_of_the_training_loss(self):
+    problem = _problem(1, 6, 4)
+    weights = np.linspace(-1, 1, 6)
+
+    def loss(w):
+      residual = problem.inputs[0] @ (w - problem.weights[0])
+      return np.mean(residual**2) / 2
+
+    gradient = regression.gradient(problem)(weights)[0]
+    np.testing.assert_allclose(gradient, _numeric(loss, weights), atol=1e-8)
+
+  def test_shared_solution_is_least_squares(self):
+    problem = _problem(3, 7, 5)
+    for i, solution in enumerate(regression.shared_solution(problem)):
+      expected, *_ = np.linalg.lstsq(
+        problem.inputs[i].sum(axis=1, keepdims=True),
+        problem.inputs[i] @ problem.weights[i],
+      )
+      np.testing.assert_allclose(solution, expected, rtol=1e-10)
+
+  def test_training_ends_at_the_shared_solution_and_the_interpolant(self):
+    problem = _problem(2, 12, 6)
+    path = regression.descend(problem, algorithm1.Schedule(0.2, 6000, 500))
+    shared = regression.shared_solution(problem)
+    np.testing.assert_allclose(path[500], shared + np.zeros(12), rtol=1e-9)
+    np.testing.assert_allclose(
+      path[-1], regression.interpolant(problem, path[500]), atol=1e-8
+    )
+
+  @parameterized.parameters((8, 5), (20, 6), (7, 6))
+  def test_expected_errors_are_exact(self, num_layers, num_samples):
+    problem = _problem(40_000, num_layers, num_samples)
+    shared = regression.shared_solution(problem)
+    for start, expected_error in (
+      (0, regression.expected_error_gd),
+      (shared, regression.expected_error_swe),
+    ):
+      end = regression.interpolant(problem, start)
+      errors = regression.test_error(end, problem)
+      gap = abs(errors.mean() - expected_error(num_layers, num_samples))
+      self.assertLess(gap, 4 * errors.std() / np.sqrt(errors.size))
+
+  def test_ratio_tends_to_one_half(self):
+    self.assertAlmostEqual(
+      figure2.predicted_ratio(200, 120), 199 * 119 / (2 * 198 * 118)
+    )
+    self.assertAlmostEqual(figure2.predicted_ratio(10**6, 10**5), 0.5, places=4)
+
+  def test_distance_is_that_of_the_projection(self):
+    problem = _problem(3, 9, 4)
+    for i, distance in enumerate(proposition1.distances(problem)):
+      trained = np.full(9, regression.shared_solution(problem)[i, 0])
+      common = np.full(9, problem.weights[i].mean())
+      self.assertAlmostEqual(distance, np.linalg.norm(trained - common))
+
+
+class DeepLinearTest(parameterized.TestCase):
+  def test_product_multiplies_the_last_layer_from_the_left(self):
+    layers = np.random.default_rng(0).standard_normal((3, 2, 2))
+    np.testing.assert_allclose(
+      deep_linear.product(layers), layers[2] @ layers[1] @ layers[0]
+    )
+
+  def test_gradient_is_that_of_the_loss(self):
+    rng = np.random.default_rng(0)
+    network, target = rng.standard_normal((2, 4, 3, 3)), np.eye(3)
+    numeric = _numeric(lambda w: np.sum(deep_linear.loss(w, target)), network)
+    gradient = deep_linear.gradient(network, target)
+    np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-6)
+
+  def test_zas_is_identity_but_for_the_last_layer(self):
+    network = deep_linear.zero_asymmetric(np.zeros((2, 3, 3)), 4)
+    np.testing.assert_array_equal(
+      network[:, :-1], np.tile(np.eye(3), (2, 3, 1, 1))
+    )
+    np.testing.assert_array_equal(network[:, -1], 0)
+
+  def test_targets_have_the_spectrum_asked_for(self):
+    targets = deep_linear.positive_definite(
+      np.random.default_rng(0), 5, 4, low=0.3, high=2.0
+    )
+    eigenvalues = np.linalg.eigvalsh(targets)
+    np.testing.assert_allclose(eigenvalues[:, 0], 0.3)
+    np.testing.assert_allclose(eigenvalues[:, -1], 2.0)
+
+  @parameterized.parameters(np.mean, None)
+  def test_flow_is_the_limit_of_small_steps(self, aggregate):
+    target = np.eye(2) + 0.3 * np.random.default_rng(0).standard_normal((2, 2))
+    start = deep_linear.identity(target, 3)
+    schedule = algorithm1.Schedule(1e-4, 5000, 5000 if aggregate else 0)
+    *_, stepped = deep_linear.descend(start, target, schedule)
+    flowed = deep_linear.flow(start, target, np.array([0, 0.5]), aggregate)
+    np.testing.assert_allclose(flowed[-1], stepped, atol=1e-4)
+
+  def test_a_margin_sees_a_rate_a_late_violation_and_a_nan(self):
+    times = np.linspace(0, 5, 11)
+    for rate in (0.5, 1.0, 3.0):
+      losses = np.exp(-rate * times[:, None])
+      margin = deep_linear.decay_margin(losses, 1, times)
+      self.assertAlmostEqual(margin, rate)
+    losses = np.exp(-10.0 * np.arange(11)[:, None])
+    self.assertGreaterEqual(deep_linear.decay_margin(losses, 10), 1)
+    late, lost = losses.copy(), losses.copy()
+    late[-1], lost[-1] = 1e-3, np.nan
+    self.assertLess(deep_linear.decay_margin(late, 10), 1)
+    self.assertTrue(np.isnan(deep_linear.decay_margin(lost, 10)))
+
+
+class SpectralTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (depth.SHARING, deep_linear.identity),
+    (depth.ZAS, deep_linear.zero_asymmetric),
+  )
+  def test_steps_equal_those_of_matrices(self, start, initial):
+    target = deep_linear.positive_definite(
+      np.random.default_rng(0), 1, 3, low=0.6, high=1.8
+    )
+    schedule = algorithm1.Schedule(0.02, 1500, 1500 if start else 0)
+    path = deep_linear.descend(initial(target, 5), target, schedule)
+    losses = deep_linear.loss(np.array(list(path)), target)[:, 0]
+    expected = np.flatnonzero(losses <= 1e-6 * losses[0])[0]
+    eigenvalues = np.linalg.eigvalsh(target[0])
+    steps = depth.steps_to_train(eigenvalues, start, 5, 0.02, limit=1500)
+    self.assertEqual(steps, expected)
+
+  @parameterized.parameters(depth.SHARING, depth.ZAS)
+  def test_time_is_the_limit_of_small_steps(self, start):
+    target = np.array([0.5, 1.5])
+    steps = depth.steps_to_train(target, start, 6, 1e-4, 10**5, 1e-3)
+    time = depth.time_to_train(target, start, 6, 1e-3)
+    self.assertAlmostEqual(time, 1e-4 * steps, delta=2e-3)
+
+  def test_steps_that_diverge_are_infinite(self):
+    steps = depth.steps_to_train(
+      np.array([2.0]), depth.SHARING, 8, np.array([0.01, 1.0]), limit=500
+    )
+    self.assertTrue(np.isfinite(steps[0]))
+    self.assertTrue(np.isinf(steps[1]))
+
+
+class ProofsTest(parameterized.TestCase):
+  def test_printed_solution_is_least_squares(self):
+    problem = regression.Problem.draw(np.random.default_rng(0), (4, 5, 9))
+    np.testing.assert_allclose(
+      proposition1.printed_solution(problem),
+      regression.shared_solution(problem),
+      rtol=1e-10,
+    )
+
+  def test_parts_are_squared_distances_of_projections(self):
+    problem = regression.Problem.draw(np.random.default_rng(0), (1, 3, 6))
+    weights = np.linspace(-1, 2, 6)
+    ones = np.full((6, 6), 1 / 6)
+    common, rest = proposition1.parts(weights[None], problem)
+    offset = weights - problem.weights[0]
+    self.assertAlmostEqual(common[0], np.sum((ones @ offset) ** 2))
+    self.assertAlmostEqual(rest[0], np.sum((offset - ones @ offset) ** 2))
+
+  @parameterized.parameters(2, 5)
+  def test_gamma_gradient_is_that_of_the_loss(self, num_layers):
+    rng = np.random.default_rng(0)
+    gamma, target = rng.standard_normal((2, 3, 3))
+    gradient = theorem2.gamma_gradient(gamma, target, num_layers)
+
+    def loss(matrix):
+      network = theorem2.layers(matrix, num_layers)
+      return deep_linear.loss(network, target)
+
+    numeric = _numeric(loss, gamma)
+    np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-6)
+
+  def test_imbalance_of_unequal_layers(self):
+    layers = np.stack([np.eye(2), 2 * np.eye(2), 2 * np.eye(2)])
+    np.testing.assert_allclose(theorem2.imbalance(layers), 3 * np.sqrt(2))
+
+  def test_parts_of_a_step_are_those_of_the_binomial(self):
+    change, linear, rest = theorem3.expand_power(
+      np.array([[2.0]]), np.array([[0.1]]), 3
+    )
+    self.assertAlmostEqual(change[0, 0], 2.1**3 - 2**3)
+    self.assertAlmostEqual(linear[0, 0], 3 * 2**2 * 0.1)
+    self.assertAlmostEqual(rest[0, 0], 3 * 2 * 0.1**2 + 0.1**3)
+
+  def test_steps_to_train(self):
+    losses = np.array([[1.0, 2.0, 1.0], [0.5, 1e-6, 0.1], [0.0, 0.0, 0.1]])
+    np.testing.assert_array_equal(
+      control.steps_to_train(losses), [2, 1, np.inf]
+    )
