@@ -22,7 +22,6 @@ _NAMES = {
   bool: "true or false",
   str: "text",
 }
-_STRATEGY = "runtime.distribution_strategy"
 
 
 def conform(
@@ -100,28 +99,19 @@ def _convert(annotation: Any, now: Any, value: Any, path: str) -> Any:
     return conform(kind(), value, path)
   origin = typing.get_origin(kind)
   if isinstance(origin, type) and issubclass(origin, Sequence):
-    return _convert_list(typing.get_args(kind)[0], value, path)
+    of_tables = _is_table(item := typing.get_args(kind)[0])
+    is_list = isinstance(value, (list, tuple))
+    if not is_list or (
+      of_tables and not all(isinstance(each, Mapping) for each in value)
+    ):
+      such = " of tables, such as [{a: 1}]" if of_tables else ", such as [1, 2]"
+      raise errors.UsageError(f"{path} ({value!r}) must be a list{such}.")
+    if not of_tables:
+      return value
+    return [conform(item(), v, f"{path}[{i}]") for i, v in enumerate(value)]
   if kind is int and isinstance(now, float):
     kind = float
   return _convert_plain(kind, value, path) if kind in _NAMES else value
-
-
-def _convert_list(kind: Any, value: Any, path: str) -> Any:
-  is_list = isinstance(value, (list, tuple))
-  if not _is_table(kind):
-    if not is_list:
-      raise errors.UsageError(
-        f"{path} ({value!r}) must be a list, such as [1, 2]."
-      )
-    return value
-  if not is_list or not all(isinstance(each, Mapping) for each in value):
-    raise errors.UsageError(
-      f"{path} ({value!r}) must be a list of tables, such as [{{a: 1}}]."
-    )
-  return [
-    conform(kind(), each, f"{path}[{index}]")
-    for index, each in enumerate(value)
-  ]
 
 
 def _convert_plain(kind: type, value: Any, path: str) -> Any:
@@ -134,7 +124,7 @@ def _convert_plain(kind: type, value: Any, path: str) -> Any:
     return bool(value)
   if kind is str and (value is None or isinstance(value, str)):
     return value
-  if path == _STRATEGY and value is False:
+  if path == "runtime.distribution_strategy" and value is False:
     return "off"
   hint = ""
   if kind in (int, float) and isinstance(value, str):
@@ -156,14 +146,12 @@ class Limit:
   Attributes:
     least: The smallest number.
     above: A number that the value must exceed.
-    most: The largest number.
     below: A number that the value must stay below.
     choices: The allowed values; empty for any.
   """
 
   least: float | None = None
   above: float | None = None
-  most: float | None = None
   below: float | None = None
   choices: tuple[str, ...] = ()
 
@@ -175,7 +163,6 @@ class Limit:
     bounds = {
       f"at least {self.least}": self.least is None or value >= self.least,
       f"above {self.above}": self.above is None or value > self.above,
-      f"at most {self.most}": self.most is None or value <= self.most,
       f"below {self.below}": self.below is None or value < self.below,
     }
     if not (math.isfinite(value) and all(bounds.values())):

@@ -5,7 +5,6 @@ the real model, and `docs/performance.md` against the TPU compiler's report.
 They count a BERT of the encoder's size.
 """
 
-from collections.abc import Sequence
 import dataclasses
 import functools
 
@@ -30,8 +29,7 @@ class PhaseCost:
 
   Attributes:
     steps: Number of steps in the phase.
-    parameters: Parameters of the model that the phase trains, including tied
-      ones.
+    parameters: Parameters of the model that it trains, including tied ones.
     flops_per_step: FLOPs of the matrix products, over all replicas.
     all_reduce_bytes: Payload of the gradients' all-reduce.
     weight_bytes: Memory of the model's weights. Every layer has its own, tied
@@ -97,6 +95,11 @@ def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
   )
 
 
+def _tokens_per_step(config: cfg.ExperimentConfig) -> int:
+  data = config.task.train_data
+  return data.global_batch_size * data.seq_length
+
+
 def tokens(config: cfg.ExperimentConfig) -> int:
   """Returns the tokens that the whole run reads, including repeated ones."""
   return config.trainer.train_steps * _tokens_per_step(config)
@@ -110,20 +113,17 @@ def training_flops(config: cfg.ExperimentConfig) -> int:
 
 def phase_flops(config: cfg.ExperimentConfig) -> tuple[tuple[int, int], ...]:
   """Returns each phase's steps and FLOPs per step."""
-  resolved = catalog.resolve(config)
+  resolved, encoder = catalog.resolve(config), _encoder(config)
   if resolved.sharing.mode == catalog.SWE and resolved.untie_step is None:
     # Such a rule applies all layers in every step.
-    steps = config.trainer.train_steps
-    return ((steps, _flops_per_step(config, _encoder(config).size)),)
-  return tuple(
-    (phase.steps, _flops_per_step(config, phase.size))
-    for phase in _phases(config)
-  )
+    phases = catalog.never_shared(resolved, encoder.size)
+  else:
+    phases = catalog.find(resolved).phases(resolved, encoder.size)
+  return tuple((p.steps, _flops_per_step(config, p.size)) for p in phases)
 
 
-def _tokens_per_step(config: cfg.ExperimentConfig) -> int:
-  data = config.task.train_data
-  return data.global_batch_size * data.seq_length
+def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
+  return registry.require_encoder(config.task.as_dict())
 
 
 def _flops_per_step(config: cfg.ExperimentConfig, size: sizes.Size) -> int:
@@ -137,23 +137,6 @@ def _flops_per_step(config: cfg.ExperimentConfig, size: sizes.Size) -> int:
   )
 
 
-def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
-  return registry.require_encoder(config.task.as_dict())
-
-
-def _phases(config: cfg.ExperimentConfig) -> Sequence[catalog.Phase]:
-  resolved, size = catalog.resolve(config), _encoder(config).size
-  return catalog.find(resolved).phases(resolved, size)
-
-
-def _slots_per_parameter(optimizer) -> float:
-  """Counts the slots that the optimizer makes for a small variable."""
-  variable = tf.Variable(tf.zeros([64, 64]))
-  optimizer.apply_gradients([(tf.zeros_like(variable), variable)])
-  made = slots_lib.slots_of(optimizer, variable).values()
-  return sum(slot.shape.num_elements() for slot in made) / 64**2
-
-
 def _parameter_count(encoder: registry.Encoder, size: sizes.Size) -> int:
   return sizes.parameter_count(
     size,
@@ -163,9 +146,15 @@ def _parameter_count(encoder: registry.Encoder, size: sizes.Size) -> int:
   )
 
 
-def _make_optimizer(config: cfg.ExperimentConfig):
+def _optimizer_and_slots(config: cfg.ExperimentConfig):
+  """Returns the optimizer, and how many slots it makes for each parameter."""
   task = task_factory.get_task(config.task)
-  return train_utils.create_optimizer(task, config)
+  optimizer = train_utils.create_optimizer(task, config)
+  # A matrix: some optimizers keep factors of it.
+  variable = tf.Variable(tf.zeros([64, 64]))
+  optimizer.apply_gradients([(tf.zeros_like(variable), variable)])
+  made = slots_lib.slots_of(optimizer, variable).values()
+  return optimizer, sum(slot.shape.num_elements() for slot in made) / 64**2
 
 
 def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
@@ -182,7 +171,7 @@ def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
     return max(((p.weight_bytes, p.optimizer_bytes) for p in phases), key=sum)
   encoder = _encoder(config)
   weights = _FLOAT * _parameter_count(encoder, encoder.size)
-  return weights, round(_slots_per_parameter(_make_optimizer(config)) * weights)
+  return weights, round(_optimizer_and_slots(config)[1] * weights)
 
 
 def estimate(config: cfg.ExperimentConfig) -> Cost:
@@ -191,9 +180,9 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
   Raises:
     UsageError: If it cannot be computed from the config.
   """
-  encoder, phases = _encoder(config), _phases(config)
-  optimizer = _make_optimizer(config)
-  slots = _slots_per_parameter(optimizer)
+  resolved, encoder = catalog.resolve(config), _encoder(config)
+  phases = catalog.find(resolved).phases(resolved, encoder.size)
+  optimizer, slots = _optimizer_and_slots(config)
   count = functools.partial(_parameter_count, encoder)
 
   def cost_of(phase: catalog.Phase) -> PhaseCost:

@@ -78,12 +78,6 @@ def difference(
 
   >>> difference({"trainer": {"max_to_keep": 1}}, {"trainer": {}})
   [('trainer.max_to_keep', 1, None)]
-
-  Args:
-    then: A config as nested tables.
-    now: Another one.
-    matters: Which fields to compare: all, `defines_training` or
-      `defines_result`.
   """
   one, other = flatten(then), flatten(now)
   return [

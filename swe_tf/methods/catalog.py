@@ -8,10 +8,10 @@ itself; the docstring of a method's file is its card:
       ignores=frozenset({"tau", "units"})))
     catalog.register_rule(catalog.Rule(name="halfway", make=make_halfway))
 
-Tasks find the method to train here, studies take their values from it, reports
-label runs by it, and the cost model gets phases from it. The files of this
-folder import TensorFlow, and are imported when the catalog is first read; this
-file alone does not need it.
+Tasks are checked and trained from here, studies take their values from it,
+reports label runs by it, and the cost model gets phases from it. The files of
+this folder import TensorFlow, and are imported when the catalog is first read;
+this file alone does not need it.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,6 +25,7 @@ from swe_tf import errors
 from swe_tf.methods import resolved as resolved_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
+from swe_tf.sharing import units as units_lib
 from swe_tf.sharing import untie_step as untie_step_lib
 
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
@@ -159,6 +160,15 @@ def rules() -> Mapping[str, Rule]:
   return dict(_RULES)
 
 
+def tau_of(sharing: Any, train_steps: int) -> int:
+  """Returns the tau of `task.sharing`, for a rule that fixes it."""
+  return untie_step_lib.resolve_untie_step(
+    train_steps,
+    untie_step=sharing.untie_step,
+    untie_fraction=sharing.untie_fraction,
+  )
+
+
 def read(
   task: Mapping[str, Any], train_steps: int, num_layers: int | None
 ) -> Resolved:
@@ -180,13 +190,13 @@ def read(
   for config, name in ((sharing, "sharing"), (growth, "growth")):
     # Not strict: another version may have had other fields.
     config.override(dict(task.get(name) or {}), is_strict=False)
-  return make_resolved(sharing, growth, train_steps, num_layers)
+  return _resolve(sharing, growth, train_steps, num_layers)
 
 
 def resolve(config: Any) -> Resolved:
   """Resolves the method of an experiment that has `task.sharing`."""
   encoder = registry.encoder_of(config.task.as_dict())
-  return make_resolved(
+  return _resolve(
     config.task.sharing,
     config.task.growth,
     config.trainer.train_steps,
@@ -194,19 +204,20 @@ def resolve(config: Any) -> Resolved:
   )
 
 
-def make_resolved(
+def _resolve(
   sharing: Any, growth: Any, train_steps: int, num_layers: int | None
 ) -> Resolved:
-  """Resolves `task.sharing` and `task.growth`; see `Resolved`."""
-  rule = rules().get(sharing.rule)
-  tau = None
+  rule, tau = rules().get(sharing.rule), None
   if sharing.mode == SWE and rule is not None and rule.fixes_tau:
-    tau = untie_step_lib.resolve_untie_step(
-      train_steps,
-      untie_step=sharing.untie_step,
-      untie_fraction=sharing.untie_fraction,
-    )
+    tau = tau_of(sharing, train_steps)
   return Resolved(sharing, growth, train_steps, num_layers, tau)
+
+
+def _unknown(field: str, value: str, known: Any, other: str) -> Exception:
+  return errors.UsageError(
+    f"task.{field} ({value!r}) must be one of {', '.join(known)}; "
+    + errors.nearest(value, known, other)
+  )
 
 
 def chosen(resolved: Resolved) -> Method:
@@ -220,18 +231,62 @@ def chosen(resolved: Resolved) -> Method:
   if growth != NONE:
     field, value = "growth.method", growth
     known = {m.growth for m in plain} - {NONE}
-  raise errors.UsageError(
-    f"task.{field} ({value!r}) must be one of {', '.join(sorted(known))}; "
-    + errors.nearest(value, known, "register your own in a plug-in.")
-  )
+  other = "register your own in a plug-in."
+  raise _unknown(field, value, sorted(known), other)
 
 
 def find(resolved: Resolved) -> Method:
-  """Returns the method that a config chooses.
-
-  Raises:
-    UsageError: If no such method is registered.
-  """
+  """Returns the method that a config chooses; raises `UsageError` if none."""
   method = chosen(resolved)
   special = method.special_case(resolved)
   return methods()[special] if special else method
+
+
+def make_rule(resolved: Resolved) -> Any:
+  """Returns the `UntieRule` of a config; raises `UsageError` if none."""
+  name, known = resolved.sharing.rule, rules()
+  if name not in known:
+    raise _unknown("sharing.rule", name, known, "see docs/methods.md.")
+  if resolved.sharing.stages and name != STAGED:
+    raise errors.UsageError(
+      f"task.sharing.stages is set, but task.sharing.rule is {name!r}, which "
+      f"has none; set it to {STAGED!r}."
+    )
+  try:
+    return known[name].make(resolved)
+  except errors.UsageError as error:
+    # Gin appends lines of its own to what a configurable raises.
+    raise errors.UsageError(f"{errors.first_line(error)}.") from error
+
+
+def check(config: Any) -> None:
+  """Raises unless an experiment can be trained by the method it chooses."""
+  resolved = resolve(config)
+  sharing, growth = resolved.sharing, resolved.growth
+  method = find(resolved)
+  tau_of(sharing, resolved.train_steps)  # Even if the method has none.
+  if resolved.num_layers is not None:
+    for units in (sharing, *sharing.stages):
+      units_lib.check_unit_size(
+        units.unit_size, resolved.num_layers, sharing.own_layers
+      )
+  make_rule(resolved)
+  if growth.fractions and method.growth == NONE:
+    raise errors.UsageError(
+      "task.growth.fractions is set, but task.growth.method is 'none'."
+    )
+  if sharing.loops and method.mode != SWE:
+    raise errors.UsageError(
+      f"task.sharing.loops is set, but the method is {method.name!r}, which "
+      "ties no layers."
+    )
+  method.check(config, resolved)
+
+
+def apply(ingredients: Any) -> Any:
+  """Returns the `Training` of `Ingredients` by the method of its experiment."""
+  resolved = resolve(ingredients.config)
+  # A rule that is given in code may untie at any step, so the config does not
+  # tell a special case.
+  method = (chosen if ingredients.untie_rule else find)(resolved)
+  return method.build(ingredients)

@@ -1,11 +1,16 @@
 """`task.sharing` and `task.growth`: the one form in which a method is chosen.
 
-`catalog.Resolved` turns the fractions of a config into steps.
+`catalog.Resolved` turns the fractions of a config into steps. A recipe is a set
+of fields that was tried and measured (docs/map.md); none is the default, which
+is Algorithm 1 as printed.
 """
 
+from collections.abc import Callable, Mapping
 import dataclasses
+from typing import Any
 
 from official.modeling.hyperparams import base_config
+from swe_tf import errors
 from swe_tf import fields
 from swe_tf.sharing import untie_step as untie_step_lib
 
@@ -83,7 +88,7 @@ class SharingConfig(base_config.Config):
     untied_as: What the layers are right after untying: `copies` of their stem,
       as in Algorithm 1; or copies with `noise`; with half of their entries
       redrawn (`redraw`); or new layers that start as the `identity`.
-    recipe: The name of a set of the fields above (`recipes.py`) that was tried
+    recipe: The name of a set of the fields above (`RECIPES`) that was tried
       and measured; the fields themselves must then be left alone.
     bindings: Gin's bindings of the method that no field above expresses; filled
       in automatically.
@@ -145,3 +150,68 @@ LIMITS = {
   ),
   "task.growth.noise": fields.Limit(least=0),
 }
+
+
+def _few_loops(num_layers: int) -> Mapping[str, Any]:
+  """A unit of a quarter of the layers, applied once, for 30% of the steps.
+
+  In the paper's terms, these are the updates of progressive stacking from a
+  quarter of the layers to all (`stacking.py`).
+  """
+  if num_layers % 4:
+    raise errors.UsageError(
+      f"task.sharing.recipe=few_loops has 4 units, but the model has "
+      f"{num_layers} layers; set unit_size, untie_fraction and loops by hand."
+    )
+  once = [{"loops": 1}]
+  return {"unit_size": num_layers // 4, "untie_fraction": 0.3, "loops": once}
+
+
+# The fields of each recipe as a function of the number of layers.
+RECIPES: dict[str, Callable[[int], Mapping[str, Any]]] = {
+  "few_loops": _few_loops,
+  # One layer, applied once, for half of the steps; then all are untied.
+  "one_loop": lambda num_layers: {
+    "unit_size": 1,
+    "untie_fraction": 0.5,
+    "loops": [{"loops": 1}],
+  },
+}
+
+
+def apply_recipe(sharing: SharingConfig, num_layers: int | None) -> None:
+  """Sets the fields of `sharing.recipe`, if there is one, in place.
+
+  Args:
+    sharing: `task.sharing`.
+    num_layers: The number of layers in the model; None if unknown.
+
+  Raises:
+    UsageError: If there is no such recipe, it does not fit the model, or a
+      field was set to another value.
+  """
+  recipe = sharing.recipe
+  if not recipe:
+    return
+  if recipe not in RECIPES:
+    raise errors.UsageError(
+      f"task.sharing.recipe ({recipe!r}) must be one of {', '.join(RECIPES)}; "
+      + errors.nearest(recipe, RECIPES, "see docs/methods.md.")
+    )
+  if num_layers is None:
+    raise errors.UsageError(
+      f"task.sharing.recipe={recipe}: the number of layers is not known; "
+      "register its family in swe_tf.modeling.registry."
+    )
+  made = SharingConfig()
+  made.override(RECIPES[recipe](num_layers))
+  now, wanted, plain = (
+    each.as_dict() for each in (sharing, made, SharingConfig())
+  )
+  for name in RECIPES[recipe](num_layers):
+    if now[name] not in (plain[name], wanted[name]):
+      raise errors.UsageError(
+        f"task.sharing.recipe={recipe} sets {name} to {wanted[name]}, but it "
+        f"was set to {now[name]}; set only one of them."
+      )
+  sharing.override(RECIPES[recipe](num_layers))

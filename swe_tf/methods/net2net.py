@@ -18,17 +18,13 @@ Where it does not help: in the paper's Table 5 it ends behind the baseline. BERT
 only, legacy optimizers only, no EMA.
 """
 
-import dataclasses
-
 import tensorflow as tf
 import tf_keras
 
 from official.nlp.configs import bert
 from swe_tf import errors
-from swe_tf.methods import catalog
 from swe_tf.methods import growth
 from swe_tf.modeling import registry
-from swe_tf.modeling import sizes
 from swe_tf.sharing import plan
 from swe_tf.sharing import slots
 from swe_tf.training import phases
@@ -36,39 +32,19 @@ from swe_tf.training import phases
 # Each slot scales with this power of the gradient. Any other slot of an
 # optimizer starts from scratch, as for a new variable.
 _POWERS = {"m": 1, "momentum": 1, "v": 2, "vhat": 2}
-# What is halved, beside the embedding.
-_WIDTHS = ("hidden_size", "num_attention_heads", "intermediate_size")
-
-
-def _narrow(size: sizes.Size, times: int) -> sizes.Size:
-  halves = {name: getattr(size, name) // 2**times for name in _WIDTHS}
-  return dataclasses.replace(size, **halves)
-
-
-def _check_size(params: registry.Params) -> None:
-  for name in (*_WIDTHS, "embedding_size"):
-    value = params.get(name) or 0
-    if value % 2:
-      raise errors.UsageError(
-        f"{name} ({value}) must be even for 'net2net': it trains a model of "
-        "half the width first."
-      )
-
-
-_GROWING = growth.Growing(
-  name="net2net",
-  shrink=_narrow,
-  fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
-  check_size=_check_size,
+_HALVES = (
+  "hidden_size",
+  "num_attention_heads",
+  "intermediate_size",
+  "embedding_size",
 )
 
 
 def halve_width(config: bert.PretrainerConfig) -> bert.PretrainerConfig:
   """Returns the narrow model's config; classification heads are unchanged."""
   encoder = registry.require_encoder({"model": config.as_dict()})
-  half = dataclasses.asdict(_narrow(encoder.size, 1))
-  if encoder.params["embedding_size"]:
-    half["embedding_size"] = encoder.params["embedding_size"] // 2
+  params = encoder.params
+  half = {name: params[name] // 2 for name in _HALVES if params.get(name)}
   return config.replace(**encoder.overrides(**half)["model"])
 
 
@@ -109,12 +85,7 @@ def gradient_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
 
   The two copies of a unit split the gradient that the unit had, so whatever
   makes duplicated units gets half of it. Before the logits each copy gets all
-  of it, which its halved weights then pass on as half.
-
-  Args:
-    wide: The variable of the wide model.
-    axes: Its doubled axes.
-    before_logits: Whether it belongs to the layer norm before the logits.
+  of it, which its halved weights then pass on as half. See `weight_factor`.
   """
   makes_twice = any(axis or not _is_kernel(wide) for axis in axes)
   return 0.5 if makes_twice and not before_logits else 1.0
@@ -147,42 +118,27 @@ def widen(
     value = _tile(source.read_value(), axes)
     value *= weight_factor(target, axes, before_logits)
     if axes and noise:
-      value += (
-        noise
-        * tf.math.reduce_std(value)
-        * tf.random.stateless_normal(
-          value.shape, seed=(seed, i), dtype=value.dtype
-        )
+      drawn = tf.random.stateless_normal(
+        value.shape, seed=(seed, i), dtype=value.dtype
       )
+      value += noise * tf.math.reduce_std(value) * drawn
     target.assign(value)
-    if optimizer is not None and slots.has_slots(optimizer, source):
-      factor = gradient_factor(target, axes, before_logits)
-      _widen_slots(optimizer, source, target, axes, factor)
-
-
-def _widen_slots(optimizer, source, target, axes, factor: float) -> None:
-  slots.create_slots(optimizer, [target])
-  targets = slots.slots_of(optimizer, target)
-  for name, slot in slots.slots_of(optimizer, source).items():
-    if name in _POWERS:
-      value = _tile(slot.read_value(), axes) * factor ** _POWERS[name]
-      targets[name].assign(value)
+    if optimizer is None or not slots.has_slots(optimizer, source):
+      continue
+    factor = gradient_factor(target, axes, before_logits)
+    slots.create_slots(optimizer, [target])
+    targets = slots.slots_of(optimizer, target)
+    for name, slot in slots.slots_of(optimizer, source).items():
+      if name in _POWERS:
+        moment = _tile(slot.read_value(), axes) * factor ** _POWERS[name]
+        targets[name].assign(moment)
 
 
 class WideningPhases(growth.GrowthPhases):
   """Half the width, then all of it."""
 
   def __init__(self, model, narrow, optimizer, steps, *, noise, seed):
-    """Initializes the phases.
-
-    Args:
-      model: The model of the task: a `BertPretrainerV2`.
-      narrow: Another with half the width.
-      optimizer: See the base class.
-      steps: See the base class.
-      noise: See `config.GrowthConfig`.
-      seed: Seeds the noise.
-    """
+    """Initializes the phases; see the base class and `widen`."""
     widths = [
       m.encoder_network.get_config()["hidden_size"] for m in (narrow, model)
     ]
@@ -228,18 +184,22 @@ class WideningPhases(growth.GrowthPhases):
       )
 
 
-def build(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns the training of a run; see `catalog.Method.build`."""
-  task, optimizer = ingredients.task, ingredients.optimizer
-  widening = WideningPhases(
+def build(ingredients: phases.Ingredients, steps: list[int]) -> WideningPhases:
+  """Returns the phases of a run that grows after `steps`."""
+  task = ingredients.task
+  return WideningPhases(
     ingredients.model,
     task.build_model(halve_width(task.task_config.model)),
-    optimizer,
-    _GROWING.steps(catalog.resolve(ingredients.config)),
+    ingredients.optimizer,
+    steps,
     noise=task.task_config.growth.noise,
     seed=task.task_config.seed,
   )
-  return phases.Training(optimizer, widening)
 
 
-catalog.register(_GROWING.method(build))
+growth.register(
+  "net2net",
+  build,
+  halves=_HALVES,
+  fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
+)

@@ -1,7 +1,7 @@
 """What the config of a run says about its method, in steps and layers.
 
-A config may give fractions, recipes and lists of stages; here is the one place
-where they become numbers. Imports no TensorFlow.
+The one place where fractions and lists of stages become numbers. Imports no
+TensorFlow.
 """
 
 import dataclasses

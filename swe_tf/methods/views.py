@@ -30,13 +30,9 @@ def encoder_builder(task) -> BuildEncoder:
 def of_blocks(
   model: tf_keras.Model, blocks: Sequence[int], build_encoder: BuildEncoder
 ) -> tf_keras.Model:
-  """Returns a view of a model with some of its blocks.
+  """Returns a view of a built `BertPretrainerV2` with some of its blocks.
 
-  Args:
-    model: A built `BertPretrainerV2`.
-    blocks: Which blocks, in the order in which they are applied.
-    build_encoder: See `encoder_builder`. The encoder that it builds gets the
-      layers of the model in place of its own.
+  The encoder that is built gets the layers of the model in place of its own.
   """
   encoder, shallow = model.encoder_network, build_encoder(len(blocks))
   for name, value in list(vars(encoder).items()):

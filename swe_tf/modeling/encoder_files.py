@@ -63,9 +63,6 @@ def read_into(path: str, what: str, **items: tf.Module) -> None:
     path: The checkpoint.
     what: What the items are, for the error.
     **items: The items, by their names in a `tf.train.Checkpoint`.
-
-  Raises:
-    UsageError: If the checkpoint lacks a variable or has it in another shape.
   """
   try:
     status = tf.train.Checkpoint(**items).read(path)

@@ -96,10 +96,9 @@ class Encoder(abc.ABC):
 
 
 def _encoder_table(task: Params) -> Params:
-  found: Any = task
-  for key in ("model", "encoder"):
-    found = found.get(key) if isinstance(found, Mapping) else None
-  return found if isinstance(found, Mapping) else {}
+  model = task.get("model")
+  table = model.get("encoder") if isinstance(model, Mapping) else None
+  return table if isinstance(table, Mapping) else {}
 
 
 class ModelGarden(Encoder):
@@ -158,9 +157,14 @@ class Bert(ModelGarden):
 
   @property
   def config(self) -> Any:
+    from official.nlp.configs import encoders
     from swe_tf.modeling import encoder as encoder_lib
 
-    return encoder_lib.make_config(self.kind, self.params)
+    params = dict(self.params)
+    if self.kind == "any":
+      own = encoder_lib.EncoderConfig(**params)
+      return encoders.EncoderConfig(type=self.kind, any=own)
+    return encoders.EncoderConfig({"type": self.kind, self.kind: params})
 
   def build(self) -> Any:
     if self.kind == "bert":
@@ -183,11 +187,9 @@ def unregister(family: type[Encoder]) -> None:
 
 
 def bert(params: Params, kind: str = "any") -> Encoder:
-  """Returns a BERT.
+  """Returns a BERT with these parameters.
 
-  Args:
-    params: The fields of its config that differ from the defaults.
-    kind: `any` is Pre-LN with the final layer norm, `bert` is Model Garden's.
+  The kind `any` is Pre-LN with the final layer norm, `bert` is Model Garden's.
   """
   encoder = {"type": kind, kind: dict(params)}
   return Bert({"model": {"encoder": encoder}}, params)

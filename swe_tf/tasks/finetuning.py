@@ -25,7 +25,7 @@ from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import resumable
 from swe_tf.scoring import squad as squad_scores
-from swe_tf.tasks import micro_batched
+from swe_tf.tasks import mixins
 from swe_tf.training import checkpoint
 from swe_tf.training import resume
 
@@ -74,7 +74,7 @@ class SquadConfig(FineTuningConfig, question_answering.QuestionAnsweringConfig):
   """Questions about paragraphs."""
 
 
-class FineTuningTask(micro_batched.MicroBatchedTask):
+class FineTuningTask(mixins.MicroBatchedTask):
   """What both tasks have in common; mix it in before Model Garden's task."""
 
   def build_model(self) -> tf_keras.Model:
@@ -154,15 +154,7 @@ def read_questions(
   do_lower_case: bool,
   windows: squad_records.Windows,
 ):
-  """Returns a SQuAD file and its windows, cached for the next run of a sweep.
-
-  Args:
-    path: The JSON file.
-    version: `1.1` or `2.0`.
-    vocab_file: The vocabulary.
-    do_lower_case: Whether it is uncased.
-    windows: The lengths that the records were made with.
-  """
+  """Returns a SQuAD file and its windows; cached for the runs of a sweep."""
   tokenizer = cached_tokenizer.CachedTokenizer(vocab_file, do_lower_case)
   return (
     squad_questions.read_squad_file(path, version),
@@ -208,12 +200,11 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
 
   def score(self, answers: squad_predictions.Answers):
     """Scores answers by the official definition, in percent."""
-    threshold = self.task_config.null_score_diff_threshold
     return squad_scores.evaluate(
       self._questions,
       answers.texts,
       na_probs=answers.null_odds if self._version == "2.0" else None,
-      na_prob_threshold=threshold,
+      na_prob_threshold=self.task_config.null_score_diff_threshold,
     )
 
   def reduce_aggregated_logs(self, aggregated_logs, global_step=None):

@@ -18,7 +18,7 @@ from swe_tf.convert import huggingface_import
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import activations
+from swe_tf.modeling import encoder
 from swe_tf.modeling import encoder_files
 from tests import tiny
 
@@ -60,7 +60,7 @@ def fixture_vocab(tmp_path_factory):
 
 _VARIANTS = {
   "pre_ln": {},
-  "pre_ln_exact": {"hidden_activation": activations.EXACT_GELU},
+  "pre_ln_exact": {"hidden_activation": encoder.EXACT_GELU},
   "post_ln": {"norm_first": False},
 }
 

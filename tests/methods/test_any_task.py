@@ -12,7 +12,7 @@ from official.core import train_utils
 from official.modeling import optimization
 from official.nlp.tasks import masked_lm
 from swe_tf import errors
-from swe_tf.methods import any_task
+from swe_tf.methods import gin_bindings
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.training import trainer as trainer_lib
 from tests import tiny
@@ -65,7 +65,7 @@ def test_a_stock_task_is_trained_as_ours(config):
   stock = _trainer(
     _stock(config),
     ours.model.get_weights(),
-    method=any_task.share_blocks,
+    method=gin_bindings.share_blocks,
     train_dataset=ours.task.build_inputs(config.task.train_data),
   )
   assert not hasattr(stock.config.task, "sharing")
@@ -89,7 +89,7 @@ def test_a_stock_task_is_trained_as_ours(config):
 
 def test_a_task_with_a_method_of_its_own_keeps_it(config):
   with pytest.raises(errors.UsageError, match="has task.sharing; unbind it"):
-    _trainer(config, method=any_task.share_blocks)
+    _trainer(config, method=gin_bindings.share_blocks)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_cannot_be_trained(config, binding, message):
   with gin.unlock_config():
     gin.parse_config(binding)
   with pytest.raises(errors.UsageError, match=message):
-    _trainer(_stock(config), method=any_task.share_blocks)
+    _trainer(_stock(config), method=gin_bindings.share_blocks)
 
 
 class _Stack(tf_keras.layers.Layer):
@@ -128,7 +128,7 @@ def _model(names):
 
 def test_layers_by_name_are_in_the_order_of_the_stack():
   names = ["block", *(f"block_{i}" for i in range(1, 12))]
-  found = any_task.layers_by_name(_model([*names, "blocks"]), "block(_[0-9]+)?")
+  found = gin_bindings.layers_by_name(_model([*names, "blocks"]), "block(_[0-9]+)?")
   assert [layer.name for layer in found] == names
 
 
@@ -142,4 +142,4 @@ def test_layers_by_name_are_in_the_order_of_the_stack():
 )
 def test_names_that_find_no_stack(names, pattern, message):
   with pytest.raises(errors.UsageError, match=message):
-    any_task.layers_by_name(_model(names), pattern)
+    gin_bindings.layers_by_name(_model(names), pattern)

@@ -213,7 +213,7 @@ class CheckTest(parameterized.TestCase):
       {},
       {},
       {"hidden_size": 9, "num_attention_heads": 3},
-      r"hidden_size \(9\) must be even",
+      r"hidden_size \(9\) must be divisible by 2",
     ),
     ("heads", {}, {}, {"num_attention_heads": 1}, "num_attention_heads"),
     ("inner", {}, {}, {"intermediate_size": 15}, "intermediate_size"),

@@ -5,13 +5,13 @@ from absl.testing import parameterized
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import rules
 from tests import tiny
 
 
 def _make_rule(sharing):
-  growth = config_lib.GrowthConfig()
-  return rules.make_rule(catalog.make_resolved(sharing, growth, 1000, None))
+  return catalog.make_rule(
+    catalog.read({"sharing": sharing.as_dict()}, 1000, None)
+  )
 
 
 class ConfigTest(parameterized.TestCase):

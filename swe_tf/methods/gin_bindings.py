@@ -1,0 +1,168 @@
+"""Methods in gin files, for our tasks and for any of stock Model Garden.
+
+Any field of `task.sharing` and `task.growth` can be bound, so a method can be a
+gin file on the stock driver's command line (`gin/`):
+
+    sharing.unit_size = 2
+    growth.method = 'stacking'
+
+A stock experiment has no `task.sharing`, so gin describes all of it
+(`gin/vit.gin`); its method is then not in `params.yaml` but in the
+`operative_config.*.gin` beside it:
+
+    SharedWeightsTrainer.method = @share_blocks
+    find_repeated_blocks.finder = @layers_by_name
+    layers_by_name.pattern = 'transformer_encoder_block(_[0-9]+)?'
+"""
+
+import copy
+import dataclasses
+import re
+from typing import Any
+
+import gin
+import tf_keras
+
+from swe_tf import errors
+from swe_tf import fields
+from swe_tf.methods import catalog
+from swe_tf.methods import config as config_lib
+from swe_tf.training import optimizer_stack
+from swe_tf.training import phases
+
+
+@gin.configurable("sharing", module="swe_tf.methods")
+def _sharing(**bound):
+  """Stands for `task.sharing` in gin; never called."""
+
+
+@gin.configurable("growth", module="swe_tf.methods")
+def _growth(**bound):
+  """Stands for `task.growth` in gin; never called."""
+
+
+def complete(task: Any, num_layers: int | None) -> None:
+  """Sets what gin and the recipe say about the method, in place.
+
+  A rule or a plan that gin binds as code is recorded too: otherwise a report
+  would label a run by its config and not by what was trained.
+
+  Args:
+    task: The config of a task with `sharing` and `growth`.
+    num_layers: The number of layers in the model; None if unknown.
+
+  Raises:
+    UsageError: If there is no such field or recipe, or a value does not fit.
+  """
+  for name in ("sharing", "growth"):
+    bound = _bound(name)
+    if bound:
+      config = getattr(task, name)
+      config.override(fields.conform(config, bound, f"task.{name}"))
+  sharing = task.sharing
+  config_lib.apply_recipe(sharing, num_layers)
+  unit_size = _bound("make_sharing_plan").get("unit_size")
+  if unit_size is not None:
+    sharing.unit_size = unit_size
+  # What no field expresses is kept as lines of gin.
+  unsaid = ["find_repeated_blocks"]
+  rule = _bound("SharedWeightsTrainer").get("untie_rule")
+  if rule is not None:
+    name = getattr(rule, "selector", str(rule)).split(".")[-1]
+    if name == "UntieAtStep":
+      sharing.rule = catalog.FIXED
+      # If it is unbound, the rule itself raises.
+      bound = _bound(name)
+      sharing.untie_step = bound.get("untie_step", sharing.untie_step)
+    else:
+      sharing.rule = name
+      catalog.register_rule(catalog.Rule(name=name, make=_not_from_config))
+      unsaid.append(name)
+  sharing.bindings = [
+    f"{configurable}.{name} = {value!r}"
+    for configurable in unsaid
+    for name, value in sorted(_bound(configurable).items())
+  ]
+
+
+def _bound(configurable: str) -> dict[str, Any]:
+  try:
+    return gin.get_bindings(configurable, resolve_references=False)
+  except ValueError:  # Its module is not imported.
+    return {}
+
+
+def _not_from_config(resolved: catalog.Resolved) -> None:
+  """Stands for a rule that the trainer gets from gin; never consulted."""
+
+
+@gin.configurable
+def layers_by_name(
+  model: tf_keras.Model, pattern: str
+) -> list[tf_keras.layers.Layer]:
+  """Returns the layers of a model by name, in the order of their numbers.
+
+  Args:
+    model: The model; layers inside layers are found too.
+    pattern: A regular expression for the whole name of a layer. Keras names
+      layers `block`, `block_1`, `block_2`, ...
+
+  Raises:
+    UsageError: If no layer has such a name, or two have the same one.
+  """
+  place = f"layers_by_name.pattern ({pattern!r})"
+  every = [
+    layer
+    for layer in model.submodules
+    if isinstance(layer, tf_keras.layers.Layer)
+  ]
+  try:
+    found = [layer for layer in every if re.fullmatch(pattern, layer.name)]
+  except re.error as error:
+    raise errors.UsageError(
+      f"{place} is not a regular expression: {error}."
+    ) from error
+  if not found:
+    numbered = {layer.name for layer in every if layer.name.endswith("_1")}
+    raise errors.UsageError(
+      f"{place} matches no layer; layers that occur more than once are "
+      f"{', '.join(sorted(numbered))}."
+    )
+  # The first layer has no number: Keras leaves it out.
+  found.sort(key=lambda layer: [int(n) for n in re.findall(r"\d+", layer.name)])
+  for one, other in zip(found, found[1:]):
+    if one.name == other.name:
+      raise errors.UsageError(
+        f"{place} matches two layers named {one.name!r}; bind "
+        "find_repeated_blocks.finder to a function of the model that returns "
+        "the blocks."
+      )
+  return found
+
+
+@gin.configurable
+def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
+  """Returns the training of a stock task by the method that gin describes.
+
+  Raises:
+    UsageError: If the task cannot be trained with gin's `sharing` and `growth`.
+  """
+  config = copy.deepcopy(ingredients.config)
+  if (
+    config.runtime.mixed_precision_dtype == "float16"
+    and config.trainer.optimizer_config.ema is not None
+  ):
+    raise errors.UsageError(
+      "runtime.mixed_precision_dtype is float16 and "
+      "trainer.optimizer_config.ema is set: a stock task cannot scale its loss "
+      "under EMA. Use bfloat16 or float32, or unset one of them."
+    )
+  sharing, growth = config_lib.SharingConfig(), config_lib.GrowthConfig()
+  config.task.override({"sharing": sharing, "growth": growth}, is_strict=False)
+  complete(config.task, num_layers=None)
+  fields.check(config, config_lib.LIMITS)
+  catalog.check(config)
+  bare = optimizer_stack.bare_optimizer(ingredients.optimizer)
+  return catalog.apply(
+    dataclasses.replace(ingredients, config=config, optimizer=bare)
+  )
