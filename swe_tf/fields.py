@@ -37,9 +37,6 @@ def conform(
       of each part, and what may be None.
     overrides: Nested tables.
     place: The path of the config, for errors; empty for an experiment.
-
-  Raises:
-    UsageError: If a field does not exist, or its value has another type.
   """
   hints = _hints(type(config))
   values = {
@@ -141,14 +138,7 @@ def _convert_plain(kind: type, value: Any, path: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-  """What the value of a field may be; unset fields are not checked.
-
-  Attributes:
-    least: The smallest number.
-    above: A number that the value must exceed.
-    below: A number that the value must stay below.
-    choices: The allowed values; empty for any.
-  """
+  """What the value of a field may be; a field that is None is not checked."""
 
   least: float | None = None
   above: float | None = None
@@ -183,19 +173,15 @@ def _check_choice(path: str, value: Any, choices: Sequence[str]) -> None:
 def check(config: base_config.Config, limits: Mapping[str, Limit]) -> None:
   """Raises `UsageError` unless all fields are within their limits.
 
-  Args:
-    config: An experiment.
-    limits: By path; `*` stands for the type that a one-of config chooses.
-      Fields that the config does not have are skipped.
+  In a path, `*` stands for the type that a one-of config chooses. Fields that
+  the config does not have are skipped.
   """
   for path, limit in limits.items():
     value: Any = config
-    names = []
-    for name in path.split("."):
-      if name == "*":
-        name = value.type
-      names.append(str(name))
-      value = getattr(value, names[-1], None)
+    names = path.split(".")
+    for i, name in enumerate(names):
+      names[i] = str(value.type) if name == "*" else name
+      value = getattr(value, names[i], None)
       if value is None:
         break
     else:

@@ -27,53 +27,32 @@ _FLOAT = 4  # Weights, slots and gradients are float32, even under bfloat16.
 class PhaseCost:
   """The cost of one step in one phase; bytes are per replica.
 
-  Attributes:
-    steps: Number of steps in the phase.
-    parameters: Parameters of the model that it trains, including tied ones.
-    flops_per_step: FLOPs of the matrix products, over all replicas.
-    all_reduce_bytes: Payload of the gradients' all-reduce.
-    weight_bytes: Memory of the model's weights. Every layer has its own, tied
-      or not, applied or not: layers that few loops leave out, or that a model
-      grows deeper into, exist from the first step on. Only a model that grows
-      wider starts small.
-    optimizer_bytes: Memory of the optimizer's slots.
+  Every layer has its own weights, tied or not, applied or not: layers that few
+  loops leave out, or that a model grows deeper into, exist from the first step
+  on. Only a model that grows wider starts small.
   """
 
   steps: int
-  parameters: int
-  flops_per_step: int
-  all_reduce_bytes: int
+  parameters: int  # Of the model that the phase trains, including tied ones.
+  flops_per_step: int  # Of the matrix products, over all replicas.
+  all_reduce_bytes: int  # Payload of the gradients' all-reduce.
   weight_bytes: int
-  optimizer_bytes: int
+  optimizer_bytes: int  # The optimizer's slots.
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-  """The cost of a run.
-
-  Attributes:
-    units: `AxB`: B units of A layers.
-    parameters: All parameters of the model.
-    tied_parameters: Parameters in tied blocks. If only kernels are tied, biases
-      and norms still count; they are few.
-    distinct_parameters: Parameters that are distinct while weights are shared.
-    flops_per_step: FLOPs of the whole model's matrix products, over all
-      replicas.
-    tokens_per_step: Tokens in the global batch.
-    train_steps: Number of steps in the run.
-    shared_steps: Number of steps in which layers share weights.
-    phases: The phases by name, first to last.
-  """
+  """The cost of a run: `units` is `AxB`, B units of A layers."""
 
   units: str
   parameters: int
-  tied_parameters: int
-  distinct_parameters: int
-  flops_per_step: int
+  tied_parameters: int  # In tied blocks, biases and norms included.
+  distinct_parameters: int  # Distinct while weights are shared.
+  flops_per_step: int  # Of the whole model, over all replicas.
   tokens_per_step: int
   train_steps: int
   shared_steps: int
-  phases: dict[str, PhaseCost]
+  phases: dict[str, PhaseCost]  # By name, first to last.
 
   @property
   def shared_fraction(self) -> float:
@@ -89,7 +68,6 @@ class Cost:
 
 
 def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
-  """Returns how many predictions the model makes for each sequence."""
   return train_data.max_predictions_per_seq or budget.max_predictions(
     train_data.seq_length, train_data.masking_rate
   )
@@ -158,14 +136,7 @@ def _optimizer_and_slots(config: cfg.ExperimentConfig):
 
 
 def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
-  """Returns the bytes of weights and slots, in the phase that has most.
-
-  Args:
-    config: An experiment of this package; fine-tuning has one phase.
-
-  Raises:
-    UsageError: If it cannot be computed from the config.
-  """
+  """Returns the bytes of weights and slots, in the phase that has most."""
   if isinstance(config, experiment.SharingExperimentConfig):
     phases = estimate(config).phases.values()
     return max(((p.weight_bytes, p.optimizer_bytes) for p in phases), key=sum)
@@ -175,11 +146,7 @@ def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
 
 
 def estimate(config: cfg.ExperimentConfig) -> Cost:
-  """Returns the cost of an experiment that shares weights.
-
-  Raises:
-    UsageError: If it cannot be computed from the config.
-  """
+  """Returns the cost of an experiment that has `task.sharing`."""
   resolved, encoder = catalog.resolve(config), _encoder(config)
   phases = catalog.find(resolved).phases(resolved, encoder.size)
   optimizer, slots = _optimizer_and_slots(config)

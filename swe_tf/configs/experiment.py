@@ -43,11 +43,7 @@ class CheckedExperimentConfig(cfg.ExperimentConfig):
   """An experiment that rejects wrong overrides, under any driver."""
 
   def override(self, override_params, is_strict=True):
-    """See base class; strict overrides must match the names and types.
-
-    Raises:
-      UsageError: If a parameter does not exist, or its value is not allowed.
-    """
+    """See base class; strict overrides must match the names and types."""
     if is_strict:
       if hasattr(override_params, "as_dict"):
         override_params = override_params.as_dict()

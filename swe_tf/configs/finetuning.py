@@ -28,7 +28,6 @@ from swe_tf.configs import limits
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
-from swe_tf.modeling import encoder_files
 from swe_tf.modeling import registry
 from swe_tf.tasks import finetuning
 
@@ -39,13 +38,7 @@ _SHUFFLE_BUFFER = 100_000
 
 
 class EncoderSource(NamedTuple):
-  """An encoder that can be fine-tuned.
-
-  Attributes:
-    checkpoint: The prefix of the checkpoint.
-    encoder: The architecture.
-    vocab_file: The vocabulary that it was trained with, if it still exists.
-  """
+  """An encoder, and the vocabulary that it was trained with, if it exists."""
 
   checkpoint: str
   encoder: registry.Encoder
@@ -53,17 +46,9 @@ class EncoderSource(NamedTuple):
 
 
 def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
-  """Finds the encoder of a checkpoint.
-
-  Args:
-    checkpoint: A checkpoint of a pre-training or fine-tuning run, or one that
-      `swe import` wrote; or a directory, whose latest checkpoint is taken.
-
-  Raises:
-    UsageError: If there is no checkpoint, or no config beside it.
-  """
+  """Finds the encoder of a checkpoint, or of the latest in a directory."""
   path, config_file = checkpoint_files.find_with_config(checkpoint)
-  encoder = encoder_files.read_config(config_file)
+  encoder = checkpoint_files.read_config(config_file)
   places = [config_file.parent / "vocab.txt"]
   train_data = encoder.task.get("train_data") or {}
   if train_data.get("vocab_file_path"):

@@ -86,10 +86,7 @@ LIMITS = {
 def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
   """Raises unless the values of an experiment are possible together.
 
-  Args:
-    config: The experiment.
-    follows_data: Whether the data determines the lengths, and the steps and
-      intervals that are 0, as in fine-tuning.
+  In fine-tuning, lengths follow the data, and so do steps that are 0.
   """
   _check_types(config)
   steps = fields.Limit(least=0 if follows_data else 1)

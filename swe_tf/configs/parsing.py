@@ -52,16 +52,7 @@ def _one_line(place: str = "") -> Iterator[None]:
 def parse_configuration(
   options: Any, lock_return: bool = True
 ) -> cfg.ExperimentConfig:
-  """Builds the experiment as Model Garden's `parse_configuration` does.
-
-  Args:
-    options: Has the stock driver's flags as attributes.
-    lock_return: Whether to lock the experiment, which is validated.
-
-  Raises:
-    UsageError: If an experiment, a parameter or a file does not exist, or a
-      value is not allowed.
-  """
+  """Builds and validates an experiment from the stock driver's flags."""
   parser = train_utils.ExperimentParser(options)
   params = base_experiment(options.experiment)
   for path in options.config_file or ():
@@ -99,11 +90,7 @@ def base_experiment(name: str) -> cfg.ExperimentConfig:
 def apply_overrides(
   config: cfg.ExperimentConfig, params_override: str | None
 ) -> cfg.ExperimentConfig:
-  """Returns an experiment with `a=b,c=d` or YAML applied; not validated.
-
-  Raises:
-    UsageError: If a parameter does not exist, or its value is not allowed.
-  """
+  """Returns an experiment with `a=b,c=d` or YAML applied; not validated."""
   if not params_override:
     return config
   with _one_line("params_override"):
@@ -131,11 +118,7 @@ def apply_overrides(
 
 
 def parse_gin(options: Any) -> None:
-  """Applies the stock driver's `gin_file` and `gin_params`.
-
-  Raises:
-    UsageError: If a file does not exist, or a binding is wrong.
-  """
+  """Applies the stock driver's `gin_file` and `gin_params`."""
   try:
     gin.parse_config_files_and_bindings(
       options.gin_file, options.gin_params, finalize_config=False

@@ -1,17 +1,15 @@
 """The catalog of methods and untie rules, and the method of one run.
 
 A method or a rule is one file of this folder, or of a plug-in, that registers
-itself; the docstring of a method's file is its card:
+itself:
 
     catalog.register(catalog.Method(
       name="frozen", mode="frozen", build=build,
       ignores=frozenset({"tau", "units"})))
     catalog.register_rule(catalog.Rule(name="halfway", make=make_halfway))
 
-Tasks are checked and trained from here, studies take their values from it,
-reports label runs by it, and the cost model gets phases from it. The files of
-this folder import TensorFlow, and are imported when the catalog is first read;
-this file alone does not need it.
+The files of this folder import TensorFlow, and are imported when the catalog is
+first read; this file alone does not need it.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,19 +35,12 @@ Resolved = resolved_lib.Resolved
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-  """A part of a run in which every step is the same program.
-
-  Attributes:
-    name: Its name.
-    steps: The number of steps.
-    size: The size of the model that is trained in it.
-    distinct_layers: How many layers have distinct weights.
-  """
+  """A part of a run in which every step is the same program."""
 
   name: str
   steps: int
-  size: sizes.Size
-  distinct_layers: int
+  size: sizes.Size  # Of the model that is trained in it.
+  distinct_layers: int  # How many layers have distinct weights.
 
 
 def never_shared(resolved: Resolved, size: sizes.Size) -> list[Phase]:
@@ -59,7 +50,7 @@ def never_shared(resolved: Resolved, size: sizes.Size) -> list[Phase]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Method:
-  """A way to train. The docstring of its file is its card.
+  """A way to train.
 
   Attributes:
     name: Its name in studies and reports.
@@ -113,18 +104,14 @@ _RULES: dict[str, Rule] = {}
 
 def register(method: Method) -> None:
   """Registers a method; its name must be new."""
-  _add(_METHODS, "method", method)
+  if _METHODS.setdefault(method.name, method) != method:
+    raise ValueError(f"There is a method {method.name!r} already.")
 
 
 def register_rule(rule: Rule) -> None:
   """Registers an untie rule; its name must be new."""
-  _add(_RULES, "untie rule", rule)
-
-
-def _add(known: dict[str, Any], kind: str, entry: Any) -> None:
-  if known.get(entry.name, entry) != entry:
-    raise ValueError(f"There is a {kind} {entry.name!r} already.")
-  known[entry.name] = entry
+  if _RULES.setdefault(rule.name, rule) != rule:
+    raise ValueError(f"There is an untie rule {rule.name!r} already.")
 
 
 @functools.cache
@@ -172,16 +159,9 @@ def tau_of(sharing: Any, train_steps: int) -> int:
 def read(
   task: Mapping[str, Any], train_steps: int, num_layers: int | None
 ) -> Resolved:
-  """Reads what a saved config says about the method.
+  """Resolves the method of a saved `task`; raises if tau is impossible.
 
-  Args:
-    task: The config of a task as nested tables. Without `sharing` it is a task
-      of stock Model Garden.
-    train_steps: `trainer.train_steps`.
-    num_layers: The number of layers in the model; None if unknown.
-
-  Raises:
-    UsageError: If no run can have had this tau.
+  Without `sharing` it is a task of stock Model Garden.
   """
   from swe_tf.methods import config as config_lib  # Imports TensorFlow.
 

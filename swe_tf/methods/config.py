@@ -19,10 +19,7 @@ from swe_tf.sharing import untie_step as untie_step_lib
 class StageConfig(base_config.Config):
   """A stage with larger units, for `SharingConfig.rule=staged`.
 
-  Attributes:
-    unit_size: The number of consecutive layers that form a unit from then on.
-    from_fraction: The fraction of `trainer.train_steps` after which it begins.
-    from_step: The step after which it begins; wins over the fraction when set.
+  It begins after a fraction of `trainer.train_steps`, or after `from_step`.
   """
 
   unit_size: int = 1
@@ -34,11 +31,7 @@ class StageConfig(base_config.Config):
 class LoopsConfig(base_config.Config):
   """How often the unit is applied while it is shared, and until when.
 
-  Attributes:
-    loops: The number of times; the stack has `num_layers / unit_size` units.
-    until_fraction: The fraction of `trainer.train_steps` after which it ends;
-      until the untie step if unset.
-    until_step: The step after which it ends; wins over the fraction when set.
+  Until a fraction of `trainer.train_steps`, or `until_step`, or the untie step.
   """
 
   loops: int = 0
@@ -180,16 +173,7 @@ RECIPES: dict[str, Callable[[int], Mapping[str, Any]]] = {
 
 
 def apply_recipe(sharing: SharingConfig, num_layers: int | None) -> None:
-  """Sets the fields of `sharing.recipe`, if there is one, in place.
-
-  Args:
-    sharing: `task.sharing`.
-    num_layers: The number of layers in the model; None if unknown.
-
-  Raises:
-    UsageError: If there is no such recipe, it does not fit the model, or a
-      field was set to another value.
-  """
+  """Sets the fields of `sharing.recipe`, if there is one, in place."""
   recipe = sharing.recipe
   if not recipe:
     return

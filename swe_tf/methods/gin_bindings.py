@@ -46,13 +46,6 @@ def complete(task: Any, num_layers: int | None) -> None:
 
   A rule or a plan that gin binds as code is recorded too: otherwise a report
   would label a run by its config and not by what was trained.
-
-  Args:
-    task: The config of a task with `sharing` and `growth`.
-    num_layers: The number of layers in the model; None if unknown.
-
-  Raises:
-    UsageError: If there is no such field or recipe, or a value does not fit.
   """
   for name in ("sharing", "growth"):
     bound = _bound(name)
@@ -142,11 +135,7 @@ def layers_by_name(
 
 @gin.configurable
 def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns the training of a stock task by the method that gin describes.
-
-  Raises:
-    UsageError: If the task cannot be trained with gin's `sharing` and `growth`.
-  """
+  """Returns the training of a stock task by the method that gin describes."""
   config = copy.deepcopy(ingredients.config)
   if (
     config.runtime.mixed_precision_dtype == "float16"

@@ -26,18 +26,12 @@ class GrowthPhases(phases_lib.Phases):
   """A phase for each size; in the last one the model is the task's own."""
 
   def __init__(self, optimizer, steps: Sequence[int], sizes: Sequence[int]):
-    """Initializes the phases.
-
-    Args:
-      optimizer: The bare optimizer of the task; it updates all the models.
-      steps: The updates after which the model grows, in order.
-      sizes: The size in each phase, one more than `steps`.
-    """
+    """Initializes the phases: it grows after `steps`, through `sizes`."""
     if not slots.is_legacy(optimizer):
       raise errors.UsageError(
-        f"{type(optimizer).__name__} creates the slots of all variables at "
-        "once, so it cannot be used with a model that grows (task.growth). Use "
-        "a legacy optimizer: adamw, lamb, adam or sgd."
+        f"{type(optimizer).__name__} makes the slots of all variables at once; "
+        "a model that grows (task.growth) needs a legacy optimizer: adamw, "
+        "lamb, adam or sgd."
       )
     self._optimizer = optimizer
     self._steps = tuple(steps)

@@ -1,21 +1,11 @@
 """Net2Net: train a model of half the width, then double every unit.
 
-What: Chen et al. 2015; appendix B.1 of the paper. Hidden units, heads, and the
-units of feed-forward blocks and embeddings are each duplicated; the size of a
-head stays. Whatever reads a duplicated unit halves its weights, so the wide
-model computes what the narrow one did: layer norms see the same mean and
-variance, and each head attends as its copy does. The last layer norm before the
-logits is halved too: the embedding table, which is tied to the logits and
-cannot be halved, reads each of its units twice.
-
-Use: `task.growth.method=net2net`, `task.sharing.mode=none`; `fractions` and
-`noise` of `task.growth`.
-
-Cost: fewer FLOPs than the baseline, since the first phase has about a quarter
-of the weights: `swe doctor cost`.
-
-Where it does not help: in the paper's Table 5 it ends behind the baseline. BERT
-only, legacy optimizers only, no EMA.
+Chen et al. 2015; appendix B.1 of the paper. Hidden units, heads, and the units
+of feed-forward blocks and embeddings are each duplicated; the size of a head
+stays. Whatever reads a duplicated unit halves its weights, so the wide model
+computes what the narrow one did. The last layer norm before the logits is
+halved too: the embedding table, which is tied to the logits and cannot be
+halved, reads each of its units twice. The card: docs/cards/net2net.md.
 """
 
 import tensorflow as tf
@@ -71,10 +61,7 @@ def _is_kernel(variable: tf.Variable) -> bool:
 def weight_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
   """Returns the factor to multiply a duplicated weight by.
 
-  Args:
-    wide: The variable of the wide model.
-    axes: Its doubled axes.
-    before_logits: Whether it belongs to the layer norm before the logits.
+  The weight is doubled along `axes`; it may belong to the norm before logits.
   """
   reads_twice = _is_kernel(wide) and 0 in axes
   return 0.5 if reads_twice or before_logits else 1.0
@@ -101,15 +88,8 @@ def widen(
 ) -> None:
   """Makes `wide` compute what `narrow` computes. Runs eagerly.
 
-  The optimizer's moments become those of the gradients that the wide model
-  would have had.
-
-  Args:
-    narrow: A `BertPretrainerV2`.
-    wide: Another with twice the width.
-    optimizer: The legacy optimizer that trained `narrow` and will train `wide`.
-    noise: See `config.GrowthConfig`.
-    seed: Seeds the noise.
+  The moments of the legacy optimizer become those of the gradients that the
+  wide model would have had. `config.GrowthConfig` explains the noise.
   """
   head = {plan.variable_key(v) for v in wide.masked_lm.layer_norm.variables}
   for i, (source, target) in enumerate(zip(narrow.variables, wide.variables)):
@@ -138,7 +118,6 @@ class WideningPhases(growth.GrowthPhases):
   """Half the width, then all of it."""
 
   def __init__(self, model, narrow, optimizer, steps, *, noise, seed):
-    """Initializes the phases; see the base class and `widen`."""
     widths = [
       m.encoder_network.get_config()["hidden_size"] for m in (narrow, model)
     ]
@@ -185,7 +164,6 @@ class WideningPhases(growth.GrowthPhases):
 
 
 def build(ingredients: phases.Ingredients, steps: list[int]) -> WideningPhases:
-  """Returns the phases of a run that grows after `steps`."""
   task = ingredients.task
   return WideningPhases(
     ingredients.model,

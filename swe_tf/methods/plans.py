@@ -16,15 +16,12 @@ from swe_tf.sharing import plan as plan_lib
 def find_repeated_blocks(
   model: tf_keras.Model, finder: Callable[..., Any] | None = None
 ) -> Sequence[tf_keras.layers.Layer]:
-  """Returns the repeated blocks of a model, first to last.
+  """Returns the repeated blocks of a model, first to last; maybe none.
 
   Args:
     model: The model that the task built.
     finder: A function of the model, for an encoder that keeps its blocks
       elsewhere. Bind it in gin: `find_repeated_blocks.finder = @my_finder`.
-
-  Returns:
-    The blocks; empty if there are none.
   """
   return list(finder(model) if finder else registry.blocks_of(model))
 
@@ -42,9 +39,6 @@ def make_sharing_plan(
     config: `task.sharing`.
     unit_size: Wins over `config.unit_size`; for gin:
       `make_sharing_plan.unit_size = 4`.
-
-  Returns:
-    The plan.
   """
   return plan_lib.SharingPlan.from_layers(
     blocks,
@@ -57,15 +51,7 @@ def make_sharing_plan(
 def plan_of(
   model: tf_keras.Model, config: config_lib.SharingConfig
 ) -> plan_lib.SharingPlan:
-  """Returns the sharing plan of a model.
-
-  Args:
-    model: The model that the task built.
-    config: `task.sharing`.
-
-  Raises:
-    UsageError: If the model has no repeated blocks.
-  """
+  """Returns the plan of a model; raises `UsageError` if nothing repeats."""
   blocks = find_repeated_blocks(model)
   if blocks:
     return make_sharing_plan(blocks, config)

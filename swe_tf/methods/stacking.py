@@ -1,17 +1,8 @@
 """Progressive stacking: train few layers, copy them on top, train on.
 
-What: Gong et al., Efficient Training of BERT by Progressively Stacking (ICML
-2019): a quarter of the layers at first, then half, then all. Each time, the
-trained blocks are copied on top of themselves, with their weights and slots. A
-shallow phase trains a view of the model (`views.py`).
-
-Use: `task.growth.method=stacking`, `task.sharing.mode=none`; `fractions` of
-`task.growth`.
-
-Cost: fewer FLOPs than the baseline, two more compiles: `swe doctor cost`.
-
-Where it does not help: BERT only, legacy optimizers only, no EMA; the number of
-layers must be divisible by 4.
+Gong et al. (ICML 2019): a quarter of the layers at first, then half, then all.
+A shallow phase trains a view of the model (`views.py`). The card, with its cost
+and where it does not help: docs/cards/stacking.md.
 """
 
 import tf_keras
@@ -26,15 +17,6 @@ class StackingPhases(growth.GrowthPhases):
   """A quarter of the layers, then half of them, then all."""
 
   def __init__(self, model, optimizer, steps, build_encoder):
-    """Initializes the phases.
-
-    Args:
-      model: The model of the task: a `BertPretrainerV2`.
-      optimizer: See the base class.
-      steps: See the base class.
-      build_encoder: Builds an encoder of the task with a given number of
-        layers.
-    """
     self._blocks = model.encoder_network.transformer_layers
     depth = len(self._blocks)
     super().__init__(optimizer, steps, sizes=(depth // 4, depth // 2, depth))
@@ -67,12 +49,9 @@ class StackingPhases(growth.GrowthPhases):
 
 
 def build(ingredients: phases.Ingredients, steps: list[int]) -> StackingPhases:
-  """Returns the phases of a run that grows after `steps`."""
+  build_encoder = views.encoder_builder(ingredients.task)
   return StackingPhases(
-    ingredients.model,
-    ingredients.optimizer,
-    steps,
-    views.encoder_builder(ingredients.task),
+    ingredients.model, ingredients.optimizer, steps, build_encoder
   )
 
 

@@ -11,16 +11,8 @@ other departures from Algorithm 1 are off unless they are set: `share`,
 `own_layers`, `shared_learning_rate_scale`, `untie_warmup_steps`,
 `second_moments`.
 
-Cost: as many FLOPs as the baseline, fewer with `loops` (`swe doctor cost`); a
-smaller all-reduce and fewer slots while shared, one more compile at each
-switch: docs/performance.md.
-
-Where it does not help: at a small width, with a tuned learning rate and few
-steps, the baseline ends ahead: docs/studies.md.
-
-ALBERT-like (`untie_fraction=1.0`) is the special case in which the weights stay
-shared to the end; the worst untie step in Figure 4 of the paper. Every layer
-keeps its own copy of them, so the checkpoint is an ordinary BERT.
+The cards: docs/cards/swe.md; always_tied.md for the ALBERT-like special case
+that stays shared to the end.
 """
 
 import dataclasses
@@ -43,7 +35,6 @@ from swe_tf.training import phases
 
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns the training of a run; see `catalog.Method.build`."""
   config = ingredients.config
   sharing, trainer = config.task.sharing, config.trainer
   resolved = catalog.resolve(config)

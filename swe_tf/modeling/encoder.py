@@ -19,8 +19,8 @@ from official.nlp.modeling import layers
 from official.nlp.modeling import networks
 from swe_tf import errors
 
-# For `hidden_activation`. Model Garden's `gelu` is the tanh approximation, Hugging
-# Face's is exact: up to 5e-4 per activation, which shows in hidden states.
+# For `hidden_activation`. Model Garden's `gelu` is the tanh approximation, the
+# one of Hugging Face is exact: up to 5e-4 apart, which shows in hidden states.
 EXACT_GELU = "swe_tf>exact_gelu"
 
 
@@ -56,14 +56,7 @@ class PreLnBertEncoder(networks.BertEncoderV2):
     causal: bool = False,
     **kwargs,
   ):
-    """Initializes the encoder.
-
-    Args:
-      vocab_size: The size of the token vocabulary.
-      norm_first: Must be True; accepted because a saved config has it.
-      causal: Whether a token sees only itself and those before it.
-      **kwargs: As for `BertEncoderV2`.
-    """
+    """See base class; `norm_first` is there because a saved config has it."""
     if not norm_first:
       raise ValueError(
         "PreLnBertEncoder is Pre-LN. For Post-LN use BertEncoderV2 "

@@ -20,10 +20,7 @@ Params = Mapping[str, Any]
 
 # The parameters of a BERT that determine the shapes of its weights.
 SIZES = (
-  "num_layers",
-  "hidden_size",
-  "num_attention_heads",
-  "intermediate_size",
+  *(field.name for field in dataclasses.fields(sizes.Size)),
   "vocab_size",
   "max_position_embeddings",
   "type_vocab_size",
@@ -81,9 +78,10 @@ class Encoder(abc.ABC):
   @property
   def config(self) -> Any:
     """The encoder's config as Model Garden's tasks take it."""
+    kind = getattr(self, "kind", type(self).__name__)
     raise errors.UsageError(
-      f"{type(self).__name__} encoders can be trained, but not built from a "
-      "saved config: their family has no `config`."
+      f"the encoder is {kind!r}, but only BERT ({', '.join(Bert.KINDS)}) can "
+      "be built from a saved config."
     )
 
   def build(self) -> Any:
@@ -127,13 +125,6 @@ class ModelGarden(Encoder):
 
   def overrides(self, **fields) -> Params:
     return {"model": {"encoder": {"type": self.kind, self.kind: fields}}}
-
-  @property
-  def config(self) -> Any:
-    raise errors.UsageError(
-      f"the encoder has type {self.kind!r}, but only BERT "
-      f"({', '.join(Bert.KINDS)}) can be built from a saved config."
-    )
 
 
 class Bert(ModelGarden):
@@ -182,7 +173,6 @@ def register(family: type[Encoder]) -> None:
 
 
 def unregister(family: type[Encoder]) -> None:
-  """Forgets a family."""
   _FAMILIES.remove(family)
 
 
@@ -198,9 +188,8 @@ def bert(params: Params, kind: str = "any") -> Encoder:
 def encoder_of(task: Params) -> Encoder | None:
   """Returns the encoder of a task; None if no family knows it.
 
-  Args:
-    task: The config of a task as nested tables: `config.task.as_dict()`, or
-      `task` in a `params.yaml`.
+  The task is a config as nested tables: `config.task.as_dict()`, or `task` in a
+  `params.yaml`.
   """
   for family in _FAMILIES:
     params = family.find(task)

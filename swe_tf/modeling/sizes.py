@@ -51,13 +51,11 @@ def parameter_count(
 
 
 def block_parameter_count(size: Size) -> int:
-  """Returns the number of parameters of one block."""
   d, f = size.hidden_size, size.intermediate_size
   return 4 * d * d + 2 * d * f + 9 * d + f
 
 
 def pooler_parameter_count(size: Size) -> int:
-  """Returns the number of parameters of the pooler."""
   return size.hidden_size**2 + size.hidden_size
 
 
@@ -77,18 +75,9 @@ def training_flops(
       4 n^2 L d                attention scores, and the values they weigh
       2 m (d^2 + d V)          masked LM head, on the predictions alone
 
-  SWE needs as many as the baseline: shared blocks are computed one by one.
-
   >>> flops = training_flops(SIZES["large"], sequences=500_000 * 512)
   >>> f"{flops:.2e}"
   '2.61e+20'
-
-  Args:
-    size: The size of the encoder.
-    sequences: The number of sequences, that is steps times the batch size.
-    seq_length: The number of tokens in a sequence.
-    predictions: The number of predictions in a sequence.
-    vocab_size: The number of tokens.
   """
   d, f = size.hidden_size, size.intermediate_size
   products = 2 * seq_length * size.num_layers * (4 * d * d + 2 * d * f)

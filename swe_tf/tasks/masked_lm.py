@@ -21,19 +21,8 @@ from swe_tf.training import optimizer_stack as stack
 
 
 @dataclasses.dataclass
-class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
-  """Model Garden's config, with sharing.
-
-  Attributes:
-    sharing: How block weights are shared.
-    growth: How the model grows; it requires `sharing.mode=none`.
-    seed: Seeds the initial weights, dropout, and the order of the data and its
-      masks, unless `train_data.seed` is set for the latter two.
-    micro_batches: The number of parts into which each replica's batch is cut,
-      to make the same update in less memory.
-    skip_bad_shards: Whether training continues without files that vanish or
-      break; by default it stops and names them.
-  """
+class SharedMaskedLMConfig(mixins.TaskConfig, masked_lm.MaskedLMConfig):
+  """Model Garden's config, with the choice of a method."""
 
   sharing: config_lib.SharingConfig = dataclasses.field(
     default_factory=config_lib.SharingConfig
@@ -41,9 +30,6 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
   growth: config_lib.GrowthConfig = dataclasses.field(
     default_factory=config_lib.GrowthConfig
   )
-  seed: int = 0
-  micro_batches: int = 1
-  skip_bad_shards: bool = False
 
 
 @task_factory.register_task_cls(SharedMaskedLMConfig)

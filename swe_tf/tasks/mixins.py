@@ -15,6 +15,7 @@ import tensorflow as tf
 import tf_keras
 
 from official.core import base_task
+from official.core import config_definitions as cfg
 from official.modeling import optimization
 from swe_tf import errors
 from swe_tf.methods import catalog
@@ -24,6 +25,24 @@ from swe_tf.training import micro_batches
 from swe_tf.training import optimizer_stack as stack
 from swe_tf.training import phases
 from swe_tf.training import resume
+
+
+@dataclasses.dataclass
+class TaskConfig(cfg.TaskConfig):
+  """Fields of all our tasks; mix it in before one of Model Garden's configs.
+
+  Attributes:
+    seed: Seeds initial weights and dropout; in pre-training also the order of
+      the data and its masks, unless `train_data.seed` is set.
+    micro_batches: The number of parts into which each replica's batch is cut,
+      to make the same update in less memory.
+    skip_bad_shards: Whether training continues without files that vanish or
+      break; by default it stops and names them.
+  """
+
+  seed: int = 0
+  micro_batches: int = 1
+  skip_bad_shards: bool = False
 
 
 class SharingTask(base_task.Task):
@@ -90,12 +109,6 @@ class MicroBatchedTask(base_task.Task):
     """Returns what a micro-batch adds to each term of the whole batch's loss.
 
     Here the loss is a mean over sequences, and micro-batches have equally many.
-
-    Args:
-      labels: The labels of the micro-batch.
-      outputs: The outputs of the model for the micro-batch.
-      aux_losses: `model.losses`.
-      whole_labels: The labels of this replica's whole batch.
     """
     del whole_labels
     loss = self.build_losses(

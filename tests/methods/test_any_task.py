@@ -128,7 +128,8 @@ def _model(names):
 
 def test_layers_by_name_are_in_the_order_of_the_stack():
   names = ["block", *(f"block_{i}" for i in range(1, 12))]
-  found = gin_bindings.layers_by_name(_model([*names, "blocks"]), "block(_[0-9]+)?")
+  model = _model([*names, "blocks"])
+  found = gin_bindings.layers_by_name(model, "block(_[0-9]+)?")
   assert [layer.name for layer in found] == names
 
 
