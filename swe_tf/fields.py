@@ -8,6 +8,7 @@ of a complete config against a table of limits.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import math
+import operator
 import types
 import typing
 from typing import Any
@@ -138,27 +139,33 @@ def _convert_plain(kind: type, value: Any, path: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-  """What the value of a field may be; a field that is None is not checked."""
+  """What the value of a field may be; unless `required`, it may be None."""
 
   least: float | None = None
   above: float | None = None
   below: float | None = None
   choices: tuple[str, ...] = ()
+  required: bool = False
 
   def check(self, path: str, value: Any) -> None:
     """Raises `UsageError` unless the value is allowed."""
+    if value is None:
+      raise errors.UsageError(f"{path} is not set; choose a value.")
     if self.choices:
       _check_choice(path, value, self.choices)
       return
     bounds = {
-      f"at least {self.least}": self.least is None or value >= self.least,
-      f"above {self.above}": self.above is None or value > self.above,
-      f"below {self.below}": self.below is None or value < self.below,
+      f"{word} {bound}": math.isfinite(value) and holds(value, bound)
+      for word, bound, holds in (
+        ("at least", self.least, operator.ge),
+        ("above", self.above, operator.gt),
+        ("below", self.below, operator.lt),
+      )
+      if bound is not None
     }
-    if not (math.isfinite(value) and all(bounds.values())):
-      wanted = [text for text in bounds if not text.endswith("None")]
+    if not all(bounds.values()):
       raise errors.UsageError(
-        f"{path} ({value}) must be {' and '.join(wanted)}."
+        f"{path} ({value}) must be {' and '.join(bounds)}."
       )
 
 
@@ -181,8 +188,10 @@ def check(config: base_config.Config, limits: Mapping[str, Limit]) -> None:
     names = path.split(".")
     for i, name in enumerate(names):
       names[i] = str(value.type) if name == "*" else name
-      value = getattr(value, names[i], None)
-      if value is None:
+      if value is None or not hasattr(value, names[i]):
         break
+      value = getattr(value, names[i])
     else:
+      if value is None and not limit.required:
+        continue
       limit.check(".".join(names), value)

@@ -212,13 +212,22 @@ def _default_encoder() -> encoders.EncoderConfig:
   return registry.bert({}).config
 
 
-def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:
+def _experiment(task_cls, model_cls, data_cls, batch_size: int):
   optimizer_config = experiment.paper_optimization()
   optimizer_config.learning_rate.polynomial.initial_learning_rate = 3e-5
-  task.train_data.shuffle_buffer_size = _SHUFFLE_BUFFER
-  task.train_data.seed = 0
   return FineTuningConfig(
-    task=task,
+    task=task_cls(
+      model=model_cls(encoder=_default_encoder()),
+      train_data=data_cls(
+        is_training=True,
+        global_batch_size=batch_size,
+        shuffle_buffer_size=_SHUFFLE_BUFFER,
+        seed=0,
+      ),
+      validation_data=data_cls(
+        is_training=False, global_batch_size=batch_size, drop_remainder=False
+      ),
+    ),
     trainer=cfg.TrainerConfig(
       steps_per_loop=0,
       summary_interval=0,
@@ -234,28 +243,20 @@ def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:
 @exp_factory.register_config_factory("swe/glue")
 def glue() -> cfg.ExperimentConfig:
   """Sentences and sentence pairs, with BERT's batch size."""
-  make = sentence_prediction_dataloader.SentencePredictionDataConfig
   return _experiment(
-    finetuning.GlueConfig(
-      model=sentence_prediction.ModelConfig(encoder=_default_encoder()),
-      train_data=make(is_training=True, global_batch_size=32),
-      validation_data=make(
-        is_training=False, global_batch_size=32, drop_remainder=False
-      ),
-    )
+    finetuning.GlueConfig,
+    sentence_prediction.ModelConfig,
+    sentence_prediction_dataloader.SentencePredictionDataConfig,
+    batch_size=32,
   )
 
 
 @exp_factory.register_config_factory("swe/squad")
 def squad() -> cfg.ExperimentConfig:
   """Questions about paragraphs, with Model Garden's batch size."""
-  make = question_answering_dataloader.QADataConfig
   return _experiment(
-    finetuning.SquadConfig(
-      model=question_answering.ModelConfig(encoder=_default_encoder()),
-      train_data=make(is_training=True, global_batch_size=48),
-      validation_data=make(
-        is_training=False, global_batch_size=48, drop_remainder=False
-      ),
-    )
+    finetuning.SquadConfig,
+    question_answering.ModelConfig,
+    question_answering_dataloader.QADataConfig,
+    batch_size=48,
   )

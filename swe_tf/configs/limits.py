@@ -30,6 +30,14 @@ _BELOW_1 = fields.Limit(least=0, below=1)
 
 LIMITS = {
   **config_lib.LIMITS,
+  **dict.fromkeys(
+    (
+      "trainer.optimizer_config.optimizer.type",
+      "trainer.optimizer_config.learning_rate.type",
+      "task.model.encoder.type",
+    ),
+    fields.Limit(required=True),
+  ),
   # Those of `official.common.distribute_utils`.
   "runtime.distribution_strategy": fields.Limit(
     choices=(
@@ -39,7 +47,8 @@ LIMITS = {
       "multi_worker_mirrored",
       "parameter_server",
       "tpu",
-    )
+    ),
+    required=True,
   ),
   "runtime.num_gpus": _AT_LEAST_0,
   "runtime.num_packs": _AT_LEAST_1,
@@ -56,11 +65,12 @@ LIMITS = {
   **dict.fromkeys(
     (
       *(f"{_OPTIMIZER}.{name}" for name in _RATES),
-      *(f"{_RATE}.{name}learning_rate" for name in ("initial_", "end_", "")),
+      *(f"{_RATE}.{name}learning_rate" for name in ("end_", "")),
       "trainer.optimizer_config.warmup.*.warmup_steps",
     ),
     _AT_LEAST_0,
   ),
+  f"{_RATE}.initial_learning_rate": fields.Limit(least=0, required=True),
   f"{_RATE}.decay_steps": _AT_LEAST_1,
   **{f"task.model.encoder.*.{name}": _AT_LEAST_1 for name in registry.SIZES},
   "task.model.encoder.*.dropout_rate": _BELOW_1,
@@ -88,7 +98,12 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
 
   In fine-tuning, lengths follow the data, and so do steps that are 0.
   """
-  _check_types(config)
+  optimizer = config.trainer.optimizer_config.optimizer.type
+  if optimizer == "adafactor":
+    raise errors.UsageError(
+      "trainer.optimizer_config.optimizer.type: this version of Model Garden "
+      "has no adafactor; use adafactor_keras."
+    )
   steps = fields.Limit(least=0 if follows_data else 1)
   fields.check(config, {f"trainer.{name}": steps for name in _STEPS} | LIMITS)
   runtime = config.runtime
@@ -132,39 +147,6 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
         + errors.nearest(value, _ACTIVATIONS, known)
       ) from error
   _check_lengths(config.task, None if follows_data else encoder)
-
-
-def _check_types(config: cfg.ExperimentConfig) -> None:
-  """Raises if a choice that is needed is not made."""
-  optimization = config.trainer.optimizer_config
-  rate, place = optimization.learning_rate, "trainer.optimizer_config"
-  encoder = getattr(getattr(config.task, "model", None), "encoder", None)
-  for name, value, advice in (
-    (f"{place}.optimizer.type", optimization.optimizer.type, "choose one."),
-    (f"{place}.learning_rate.type", rate.type, "choose one."),
-    (
-      f"{place}.learning_rate.{rate.type}.initial_learning_rate",
-      getattr(rate.get(), "initial_learning_rate", 0) if rate.type else 0,
-      "set the peak.",
-    ),
-    (
-      "task.model.encoder.type",
-      "" if encoder is None else encoder.type,
-      "set it to 'any' for BERT as in the paper.",
-    ),
-    (
-      "runtime.distribution_strategy",
-      config.runtime.distribution_strategy,
-      "choose 'off' for one device.",
-    ),
-  ):
-    if value is None:
-      raise errors.UsageError(f"{name} is not set; {advice}")
-  if optimization.optimizer.type == "adafactor":
-    raise errors.UsageError(
-      f"{place}.optimizer.type: this version of Model Garden has no adafactor; "
-      "use adafactor_keras."
-    )
 
 
 def _check_lengths(

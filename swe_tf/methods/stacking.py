@@ -1,14 +1,14 @@
 """Progressive stacking: train few layers, copy them on top, train on.
 
 Gong et al. (ICML 2019): a quarter of the layers at first, then half, then all.
-A shallow phase trains a view of the model (`views.py`). The card, with its cost
-and where it does not help: docs/cards/stacking.md.
+A shallow phase trains a view of the model (`plans.view_of`). The card:
+docs/cards/stacking.md.
 """
 
 import tf_keras
 
 from swe_tf.methods import growth
-from swe_tf.methods import views
+from swe_tf.methods import plans
 from swe_tf.sharing import slots
 from swe_tf.training import phases
 
@@ -21,7 +21,7 @@ class StackingPhases(growth.GrowthPhases):
     depth = len(self._blocks)
     super().__init__(optimizer, steps, sizes=(depth // 4, depth // 2, depth))
     self._views = [
-      views.of_blocks(model, range(size), build_encoder)
+      plans.view_of(model, range(size), build_encoder)
       for size in self._sizes[:-1]
     ]
 
@@ -49,7 +49,7 @@ class StackingPhases(growth.GrowthPhases):
 
 
 def build(ingredients: phases.Ingredients, steps: list[int]) -> StackingPhases:
-  build_encoder = views.encoder_builder(ingredients.task)
+  build_encoder = plans.encoder_builder(ingredients.task)
   return StackingPhases(
     ingredients.model, ingredients.optimizer, steps, build_encoder
   )

@@ -25,7 +25,6 @@ from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.methods import second_moments as second_moments_lib
 from swe_tf.methods import swe_phases
-from swe_tf.methods import views as views_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import loops as loops_lib
@@ -83,9 +82,9 @@ def _views(
   """Returns the models that apply fewer units, by number of loops."""
   model, own = ingredients.model, ingredients.config.task.sharing.own_layers
   blocks = range(len(registry.blocks_of(model)))
-  build_encoder = views_lib.encoder_builder(ingredients.task)
+  build_encoder = plans.encoder_builder(ingredients.task)
   return {
-    count: views_lib.of_blocks(
+    count: plans.view_of(
       model,
       [*blocks[: own + count * plan.unit_size], *blocks[len(blocks) - own :]],
       build_encoder,

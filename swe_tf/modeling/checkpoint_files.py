@@ -75,22 +75,6 @@ def reader(prefix: str) -> Any:
   return tf.compat.v1.train.NewCheckpointReader(prefix)
 
 
-def for_model_garden(prefix: str) -> str:
-  """Returns the value of Model Garden's `init_checkpoint` for a checkpoint.
-
-  Model Garden looks for a directory first; see `find`.
-  """
-  if not files.uses_private_memory(prefix):
-    return prefix
-  directory = files.as_path(prefix).parent
-  if _latest(directory) != prefix:
-    raise errors.UsageError(
-      f"{prefix}: in ram://, only the latest checkpoint of a directory can be "
-      "loaded; copy it to its own directory."
-    )
-  return str(directory)
-
-
 def find_with_config(
   checkpoint: files.PathLike, config_file: files.PathLike | None = None
 ) -> tuple[str, files.Path]:

@@ -18,7 +18,6 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import finetuning
-from swe_tf.modeling import checkpoint_files
 from swe_tf.studies import directory as directory_lib
 from swe_tf.studies import execution
 from swe_tf.studies import executors
@@ -80,9 +79,7 @@ class FineTuning:
       {
         "task": {
           "data_dir": str(data.directory),
-          "init_checkpoint": ""
-          if is_random
-          else checkpoint_files.for_model_garden(source.checkpoint),
+          "init_checkpoint": "" if is_random else source.checkpoint,
           "epochs": settings.epochs,
           "max_train_examples": settings.max_train_examples,
         }
