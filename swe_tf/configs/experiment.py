@@ -99,6 +99,9 @@ def paper_optimization() -> optimization.OptimizationConfig:
   first update is made at 1 / warmup_steps of the peak: at the paper's 0 it
   would change nothing.
   """
+  decay = {"initial_learning_rate": 3e-4, "end_learning_rate": 0.0}
+  decay["decay_steps"] = None
+  warmup = {"power": 1, "warmup_steps": None}
   return optimization.OptimizationConfig(
     {
       "optimizer": {
@@ -107,24 +110,13 @@ def paper_optimization() -> optimization.OptimizationConfig:
           "weight_decay_rate": 0.01,
           "beta_1": 0.9,
           "beta_2": 0.999,
-          # The paper gives neither of these two; they are Model Garden's.
-          "epsilon": 1e-7,
-          "gradient_clip_norm": 1.0,
+          "epsilon": 1e-7,  # The paper gives neither this one
+          "gradient_clip_norm": 1.0,  # nor this; they are Model Garden's.
           "exclude_from_weight_decay": ["LayerNorm", "layer_norm", "bias"],
         },
       },
-      "learning_rate": {
-        "type": "polynomial",
-        "polynomial": {
-          "initial_learning_rate": 3e-4,
-          "end_learning_rate": 0.0,
-          "decay_steps": None,
-        },
-      },
-      "warmup": {
-        "type": "polynomial",
-        "polynomial": {"power": 1, "warmup_steps": None},
-      },
+      "learning_rate": {"type": "polynomial", "polynomial": decay},
+      "warmup": {"type": "polynomial", "polynomial": warmup},
     }
   )
 

@@ -16,15 +16,13 @@ from swe_tf.training import micro_batches
 _DATA = ("train_data", "validation_data")
 _OPTIMIZER = "trainer.optimizer_config.optimizer.*"
 _RATE = "trainer.optimizer_config.learning_rate.*"
+_INTERVALS = ("summary", "checkpoint", "validation")
 _STEPS = (
   "train_steps",
   "steps_per_loop",
-  "summary_interval",
-  "checkpoint_interval",
-  "validation_interval",
+  *(f"{i}_interval" for i in _INTERVALS),
 )
 _RATES = ("weight_decay_rate", "gradient_clip_norm", "epsilon", "momentum")
-_ACTIVATIONS = ("gelu", "relu", "swish", "tanh", "elu", "selu", "sigmoid")
 _AT_LEAST_0, _AT_LEAST_1 = fields.Limit(least=0), fields.Limit(least=1)
 _BELOW_1 = fields.Limit(least=0, below=1)
 
@@ -127,11 +125,9 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
   if encoder is not None and encoder.is_bert:
     width, heads = params.get("hidden_size"), params.get("num_attention_heads")
     if width and heads and width % heads:
-      fitting = [n for n in range(1, width + 1) if width % n == 0]
-      best = sorted(sorted(fitting, key=lambda n: abs(n - heads))[:2])
       raise errors.UsageError(
         f"num_attention_heads ({heads}) of task.model.encoder must divide "
-        f"hidden_size ({width}); choose {' or '.join(map(str, best))}."
+        f"hidden_size ({width})."
       )
   model = getattr(config.task, "model", None)
   for name, value in (
@@ -141,10 +137,8 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
     try:
       tf_utils.get_activation(value)
     except (TypeError, ValueError) as error:
-      known = "see tf_keras.activations."
       raise errors.UsageError(
-        f"{name} ({value!r}) is not known to Keras; "
-        + errors.nearest(value, _ACTIVATIONS, known)
+        f"{name} ({value!r}) is not known to Keras; see tf_keras.activations."
       ) from error
   _check_lengths(config.task, None if follows_data else encoder)
 

@@ -23,14 +23,8 @@ gin.config.register_file_reader(tf.io.gfile.GFile, tf.io.gfile.exists)
 
 # What Model Garden and gin raise for a faulty config.
 _FAULTS = (
-  LookupError,
-  AttributeError,
-  TypeError,
-  ValueError,
-  SyntaxError,
-  ImportError,
-  OSError,
-  tf.errors.OpError,
+  *(LookupError, AttributeError, TypeError, ValueError, SyntaxError),
+  *(ImportError, OSError, tf.errors.OpError),
 )
 
 

@@ -6,9 +6,9 @@ from swe_tf.training import phases
 
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
-  blocks = plans.find_repeated_blocks(ingredients.model)
-  sharing = ingredients.config.task.sharing
-  plan = plans.make_sharing_plan(blocks, sharing) if blocks else None
+  model, sharing = ingredients.model, ingredients.config.task.sharing
+  repeats = plans.find_repeated_blocks(model)
+  plan = plans.plan_of(model, sharing) if repeats else None
   return phases.Training(ingredients.optimizer, phases.OnePhase(plan))
 
 

@@ -20,17 +20,88 @@ import pkgutil
 from typing import Any
 
 from swe_tf import errors
-from swe_tf.methods import resolved as resolved_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
+from swe_tf.sharing import loops as loops_lib
 from swe_tf.sharing import units as units_lib
 from swe_tf.sharing import untie_step as untie_step_lib
 
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
 NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
 FIXED, STAGED = "fixed", "staged"
-KNOBS = resolved_lib.KNOBS
-Resolved = resolved_lib.Resolved
+# Fields of `task.sharing` that, when changed, depart from Algorithm 1 as
+# printed; with their defaults.
+KNOBS = {
+  "own_init": False,
+  "share": "all",
+  "own_layers": 0,
+  "shared_learning_rate_scale": 1.0,
+  "untie_warmup_steps": 0,
+  "second_moments": "copy",
+  "untied_as": "copies",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Resolved:
+  """What the config of a run says about its method, in steps and layers.
+
+  The one place where fractions and lists of stages become numbers; `resolve`
+  and `read` make it. The untie step is tau of Algorithm 1; None if the method
+  never unties, or only its rule knows when.
+  """
+
+  sharing: Any  # `task.sharing`, a `SharingConfig`.
+  growth: Any  # `task.growth`, a `GrowthConfig`.
+  train_steps: int
+  num_layers: int | None  # None if unknown.
+  untie_step: int | None
+
+  @property
+  def tied_layers(self) -> int | None:
+    """How many layers are in units."""
+    if self.num_layers is None:
+      return None
+    return self.num_layers - 2 * self.sharing.own_layers
+
+  @functools.cached_property
+  def stages(self) -> list[tuple[int, int]]:
+    """The step at which each of `task.sharing.stages` begins, and its unit."""
+    return sorted(
+      (
+        untie_step_lib.resolve_untie_step(
+          self.train_steps,
+          untie_step=stage.from_step,
+          untie_fraction=stage.from_fraction,
+        ),
+        stage.unit_size,
+      )
+      for stage in self.sharing.stages
+    )
+
+  @functools.cached_property
+  def loops(self) -> loops_lib.LoopSchedule | None:
+    """How often the unit is applied while shared; None for always fully."""
+    if not self.sharing.loops:
+      return None
+    assert self.tied_layers is not None and self.untie_step is not None
+    return loops_lib.resolve(
+      [stage.as_dict() for stage in self.sharing.loops],
+      num_units=self.tied_layers // self.sharing.unit_size,
+      untie_step=self.untie_step,
+      train_steps=self.train_steps,
+    )
+
+  @property
+  def is_never_shared(self) -> bool:
+    """Whether no two layers would ever be tied."""
+    return self.untie_step == 0 or self.sharing.unit_size == self.tied_layers
+
+  @property
+  def knobs(self) -> dict[str, Any]:
+    """The fields that depart from Algorithm 1, except `loops`."""
+    values = {name: getattr(self.sharing, name) for name in KNOBS}
+    return {name: v for name, v in values.items() if v != KNOBS[name]}
 
 
 @dataclasses.dataclass(frozen=True)

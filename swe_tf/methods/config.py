@@ -61,8 +61,8 @@ class SharingConfig(base_config.Config):
     check_interval: The steps between two measurements of the cosines.
     rho: The cosine below which two units disagree.
     patience: How many times in a row they must disagree.
-    loops: How often the unit is applied while shared: fewer applications make
-      a shared step cheaper. Empty applies all units, as Algorithm 1 does.
+    loops: How often the unit is applied while shared; empty for all units, as
+      in Algorithm 1. Fewer make a shared step cheaper.
     own_init: Whether each layer keeps its own initial weights; while shared,
       all make the same step. Algorithm 1 starts them equal.
     share: `all` ties all weights of a block; with `kernels` each layer has its
@@ -114,14 +114,13 @@ class GrowthConfig(base_config.Config):
   """How the model grows while it is trained.
 
   Attributes:
-    method: `none`; `net2net` trains a model of half the width and then doubles
-      it; `stacking` trains a quarter of the layers, then half, then all. Both
-      need `task.sharing.mode=none`.
+    method: `none`, `net2net` or `stacking`, which need
+      `task.sharing.mode=none`.
     fractions: The fractions of `trainer.train_steps` after which it grows: one
       for `net2net` (0.1 if unset), two for `stacking` (0.125 and 0.3).
-    noise: For `net2net`, the standard deviation of the normal noise that is
-      added to widened weights so that the copies of a unit diverge, relative to
-      that of each weight. 0 adds none; then only dropout separates the copies.
+    noise: For `net2net`, the deviation of the noise that is added to widened
+      weights so that the copies of a unit diverge, relative to that of each
+      weight. With 0 only dropout separates the copies.
   """
 
   method: str = "none"

@@ -44,7 +44,7 @@ def _growth(**bound):
 def complete(task: Any, num_layers: int | None) -> None:
   """Sets what gin and the recipe say about the method, in place.
 
-  A rule or a plan that gin binds as code is recorded too: otherwise a report
+  A rule that gin binds as code is recorded too: otherwise a report
   would label a run by its config and not by what was trained.
   """
   for name in ("sharing", "growth"):
@@ -54,9 +54,6 @@ def complete(task: Any, num_layers: int | None) -> None:
       config.override(fields.conform(config, bound, f"task.{name}"))
   sharing = task.sharing
   config_lib.apply_recipe(sharing, num_layers)
-  unit_size = _bound("make_sharing_plan").get("unit_size")
-  if unit_size is not None:
-    sharing.unit_size = unit_size
   # What no field expresses is kept as lines of gin.
   unsaid = ["find_repeated_blocks"]
   rule = _bound("SharedWeightsTrainer").get("untie_rule")
@@ -104,11 +101,8 @@ def layers_by_name(
     UsageError: If no layer has such a name, or two have the same one.
   """
   place = f"layers_by_name.pattern ({pattern!r})"
-  every = [
-    layer
-    for layer in model.submodules
-    if isinstance(layer, tf_keras.layers.Layer)
-  ]
+  kind = tf_keras.layers.Layer
+  every = [layer for layer in model.submodules if isinstance(layer, kind)]
   try:
     found = [layer for layer in every if re.fullmatch(pattern, layer.name)]
   except re.error as error:
@@ -123,13 +117,11 @@ def layers_by_name(
     )
   # The first layer has no number: Keras leaves it out.
   found.sort(key=lambda layer: [int(n) for n in re.findall(r"\d+", layer.name)])
-  for one, other in zip(found, found[1:]):
-    if one.name == other.name:
-      raise errors.UsageError(
-        f"{place} matches two layers named {one.name!r}; bind "
-        "find_repeated_blocks.finder to a function of the model that returns "
-        "the blocks."
-      )
+  if len({layer.name for layer in found}) < len(found):
+    raise errors.UsageError(
+      f"{place} matches two layers with one name; bind "
+      "find_repeated_blocks.finder to a function of the model instead."
+    )
   return found
 
 
@@ -142,9 +134,8 @@ def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
     and config.trainer.optimizer_config.ema is not None
   ):
     raise errors.UsageError(
-      "runtime.mixed_precision_dtype is float16 and "
-      "trainer.optimizer_config.ema is set: a stock task cannot scale its loss "
-      "under EMA. Use bfloat16 or float32, or unset one of them."
+      "runtime.mixed_precision_dtype is float16 and trainer.optimizer_config."
+      "ema is set: a stock task cannot scale its loss then; unset one of them."
     )
   sharing, growth = config_lib.SharingConfig(), config_lib.GrowthConfig()
   config.task.override({"sharing": sharing, "growth": growth}, is_strict=False)

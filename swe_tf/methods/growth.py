@@ -97,14 +97,13 @@ def register(
   halves: Sequence[str],
   fractions: Sequence[float],
 ) -> None:
-  """Registers a method whose model doubles, once or more often.
+  """Registers a method whose model doubles after each of `fractions`.
 
   Args:
     name: `task.growth.method`.
     build: Makes the phases of a run, given the updates after which it grows.
     halves: The parameters of a BERT that double.
-    fractions: The default of `task.growth.fractions`: one for each time that
-      the model doubles.
+    fractions: The default of `task.growth.fractions`.
   """
 
   def steps_of(resolved: catalog.Resolved) -> list[int]:
@@ -134,29 +133,35 @@ def register(
     return [phase for phase in found if phase.steps]
 
   def check(config: cfg.ExperimentConfig, resolved: catalog.Resolved) -> None:
-    chosen, mode = f"task.growth.method={name}", resolved.sharing.mode
-    if mode != catalog.NONE:
-      raise errors.UsageError(
-        f"{chosen}, but task.sharing.mode is {mode!r}: a model that grows "
-        "shares no weights. Set one of them to 'none'."
-      )
+    mode, ema = resolved.sharing.mode, config.trainer.optimizer_config.ema
     given = list(resolved.growth.fractions or fractions)
-    if len(given) != len(fractions) or sorted([0, *given, 1]) != [0, *given, 1]:
-      raise errors.UsageError(
-        f"task.growth.fractions ({given}) must be {len(fractions)} for "
-        f"{name!r}, between 0.0 and 1.0, in ascending order."
-      )
-    if config.trainer.optimizer_config.ema is not None:
-      raise errors.UsageError(
-        f"{chosen}, but trainer.optimizer_config.ema is set: models of "
-        "different sizes cannot be averaged. Unset one of them."
-      )
     encoder = registry.encoder_of(config.task.as_dict())
-    if encoder is None or not encoder.is_bert:
-      raise errors.UsageError(
-        f"{chosen} is for BERT, but the encoder is another one. Set "
-        "task.model.encoder.type to 'any' or 'bert'."
-      )
+    for is_wrong, why in (
+      (
+        mode != catalog.NONE,
+        f"but task.sharing.mode is {mode!r}: a model that grows shares no "
+        "weights; set one of them to 'none'.",
+      ),
+      (
+        len(given) != len(fractions)
+        or sorted([0, *given, 1]) != [0, *given, 1],
+        f"but task.growth.fractions ({given}) must be {len(fractions)} "
+        "number(s) between 0.0 and 1.0, in ascending order.",
+      ),
+      (
+        ema is not None,
+        "but trainer.optimizer_config.ema is set: models of different sizes "
+        "cannot be averaged; unset one of them.",
+      ),
+      (
+        encoder is None or not encoder.is_bert,
+        "which is for BERT, but the encoder is another one; set "
+        "task.model.encoder.type to 'any' or 'bert'.",
+      ),
+    ):
+      if is_wrong:
+        raise errors.UsageError(f"task.growth.method={name}, {why}")
+    assert encoder is not None
     for field in halves:
       value, divisor = encoder.params.get(field) or 0, 2 ** len(fractions)
       if value % divisor:

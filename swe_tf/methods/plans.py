@@ -27,40 +27,23 @@ def find_repeated_blocks(
   return list(finder(model) if finder else registry.blocks_of(model))
 
 
-@gin.configurable
-def make_sharing_plan(
-  blocks: Sequence[tf_keras.layers.Layer],
-  config: config_lib.SharingConfig,
-  unit_size: int | None = None,
-) -> plan_lib.SharingPlan:
-  """Makes the plan of a model's repeated blocks.
-
-  Args:
-    blocks: The repeated blocks, first to last.
-    config: `task.sharing`.
-    unit_size: Wins over `config.unit_size`; for gin:
-      `make_sharing_plan.unit_size = 4`.
-  """
-  return plan_lib.SharingPlan.from_layers(
-    blocks,
-    unit_size or config.unit_size,
-    share=config.share,
-    own_layers=config.own_layers,
-  )
-
-
 def plan_of(
   model: tf_keras.Model, config: config_lib.SharingConfig
 ) -> plan_lib.SharingPlan:
   """Returns the plan of a model; raises `UsageError` if nothing repeats."""
   blocks = find_repeated_blocks(model)
-  if blocks:
-    return make_sharing_plan(blocks, config)
-  encoder = getattr(model, "encoder_network", model)
-  raise errors.UsageError(
-    f"task.sharing.mode is {config.mode!r}, but {type(encoder).__name__} has "
-    "no `transformer_layers` to share. Bind `find_repeated_blocks.finder` in "
-    "gin to a function that returns them, or set task.sharing.mode=none."
+  if not blocks:
+    encoder = getattr(model, "encoder_network", model)
+    raise errors.UsageError(
+      f"task.sharing.mode is {config.mode!r}, but {type(encoder).__name__} has "
+      "no `transformer_layers` to share. Bind `find_repeated_blocks.finder` in "
+      "gin to a function that returns them, or set task.sharing.mode=none."
+    )
+  return plan_lib.SharingPlan.from_layers(
+    blocks,
+    config.unit_size,
+    share=config.share,
+    own_layers=config.own_layers,
   )
 
 

@@ -101,9 +101,8 @@ def phases_of(
   tau, sharing = resolved.untie_step, resolved.sharing
   if tau is None:
     raise errors.UsageError(
-      f"task.sharing.rule is {sharing.rule!r}, so the untie step is known only "
-      "once the run unties. For an estimate, set task.sharing.rule="
-      f"{catalog.FIXED} and the untie_fraction that you expect."
+      f"task.sharing.rule is {sharing.rule!r}, so only the run knows when it "
+      "unties. For an estimate, set task.sharing.rule=fixed and untie_fraction."
     )
   own, unit = 2 * sharing.own_layers, sharing.unit_size
   tied = size.num_layers - own
@@ -112,11 +111,8 @@ def phases_of(
     stages = *resolved.loops.stages, (tau, resolved.loops.num_units)
     for end, loops in stages:
       applied = dataclasses.replace(size, num_layers=own + unit * loops)
-      shared.append(
-        catalog.Phase(
-          f"shared, {loops} loops", end - begin, applied, own + unit
-        )
-      )
+      name = f"shared, {loops} loops"
+      shared.append(catalog.Phase(name, end - begin, applied, own + unit))
       begin = end
   else:
     units = [(0, unit), *resolved.stages]
@@ -124,14 +120,12 @@ def phases_of(
     for (begin, unit), end in zip(units, ends):
       name = f"shared {unit}x{tied // unit}" if begin else "shared"
       shared.append(catalog.Phase(name, end - begin, size, own + unit))
-  last = catalog.Phase(
-    "unshared", resolved.train_steps - tau, size, size.num_layers
-  )
+  rest = resolved.train_steps - tau
+  last = catalog.Phase("unshared", rest, size, size.num_layers)
   return [phase for phase in (*shared, last) if phase.steps]
 
 
 def check(config: cfg.ExperimentConfig, resolved: catalog.Resolved) -> None:
-  """Raises unless an experiment can share as configured."""
   sharing = resolved.sharing
   if (
     sharing.second_moments == "own"

@@ -24,8 +24,6 @@ from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import resumable
 from swe_tf.scoring import squad as squad_scores
 from swe_tf.tasks import mixins
-from swe_tf.training import checkpoint
-from swe_tf.training import resume
 
 
 @dataclasses.dataclass
@@ -62,12 +60,6 @@ class SquadConfig(FineTuningConfig, question_answering.QuestionAnsweringConfig):
 class FineTuningTask(mixins.MicroBatchedTask):
   """What both tasks have in common; mix it in before Model Garden's task."""
 
-  def build_model(self) -> tf_keras.Model:
-    """Builds the model, always the same for a given `task_config.seed`."""
-    tf_keras.utils.set_random_seed(self.task_config.seed)
-    with resume.dropout_with_state():
-      return super().build_model()
-
   def build_inputs(
     self,
     params,
@@ -92,14 +84,8 @@ class FineTuningTask(mixins.MicroBatchedTask):
     )
     return reader.read(input_context, start_step=start_step)
 
-  def initialize(self, model: tf_keras.Model) -> None:
-    """Loads the encoder of `init_checkpoint`, after checking that it fits."""
-    checkpoint.check_init_checkpoint(
-      self.task_config.init_checkpoint,
-      encoder=model.checkpoint_items["encoder"],
-    )
-    with checkpoint.readable(self.task_config.init_checkpoint):
-      super().initialize(model)
+  def loaded_items(self, model: tf_keras.Model):
+    return {"encoder": model.checkpoint_items["encoder"]}
 
 
 @task_factory.register_task_cls(GlueConfig)

@@ -45,23 +45,37 @@ class TaskConfig(cfg.TaskConfig):
   skip_bad_shards: bool = False
 
 
-class SharingTask(base_task.Task):
-  """A task whose config chooses a method: a `phases.TaskWithMethod`."""
-
-  _has_method = False
+class SeededTask(base_task.Task):
+  """A task that always builds the same model from `task_config.seed`."""
 
   def build_model(self, *args, **kwargs) -> tf_keras.Model:
-    """Builds the model with all its variables, from `task_config.seed`.
+    """Builds the model with all its variables, and dropout that can resume.
 
     Model Garden builds the heads on the first batch, when the trainer has
-    already copied the variables for EMA. It also starts every run from other
-    weights, and starts dropout over when a run is resumed.
+    already copied the variables for EMA.
     """
     tf_keras.utils.set_random_seed(self.task_config.seed)
     with resume.dropout_with_state():
       model = super().build_model(*args, **kwargs)
       _ = model(model.inputs)
     return model
+
+  def loaded_items(self, model: tf_keras.Model) -> dict[str, Any]:
+    """Returns what `init_checkpoint` must have."""
+    return model.checkpoint_items
+
+  def initialize(self, model: tf_keras.Model) -> None:
+    """Loads `init_checkpoint`, after checking that it fits."""
+    path = self.task_config.init_checkpoint
+    checkpoint.check_init_checkpoint(path, **self.loaded_items(model))
+    with checkpoint.readable(path):
+      super().initialize(model)
+
+
+class SharingTask(SeededTask):
+  """A task whose config chooses a method: a `phases.TaskWithMethod`."""
+
+  _has_method = False
 
   def apply_method(self, ingredients: phases.Ingredients) -> phases.Training:
     """Applies the method that the config chooses."""
@@ -91,16 +105,8 @@ class SharingTask(base_task.Task):
     bare = dataclasses.replace(optimizer_config, ema=None)
     return super().create_optimizer(bare, dp_config=dp_config)
 
-  def initialize(self, model: tf_keras.Model) -> None:
-    """Loads `init_checkpoint`, after checking that it fits."""
-    checkpoint.check_init_checkpoint(
-      self.task_config.init_checkpoint, **model.checkpoint_items
-    )
-    with checkpoint.readable(self.task_config.init_checkpoint):
-      super().initialize(model)
 
-
-class MicroBatchedTask(base_task.Task):
+class MicroBatchedTask(SeededTask):
   """Mix it in before a Model Garden task whose config has `micro_batches`."""
 
   def loss_shares(

@@ -6,10 +6,7 @@ or weights that are not tied are left out of its means; second moments of each
 layer are computed from gradients of the next batches.
 """
 
-import os
-
 from absl.testing import parameterized
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -19,6 +16,7 @@ from swe_tf.configs import cost
 from swe_tf.sharing import slots
 from tests import tiny
 from tests.sharing import toy
+from tests.training import runs
 
 _LAYERS, _TAU, _STEPS = 4, 4, 7
 
@@ -56,19 +54,7 @@ def _is_kernel(variable):
   return variable.name.split("/")[-1].startswith("kernel")
 
 
-class LoopsTest(tf.test.TestCase, parameterized.TestCase):
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.records = os.path.join(tf.compat.v1.test.get_temp_dir(), "records")
-    os.makedirs(cls.records)
-    cls.base = tiny.overrides(tiny.write_records(cls.records))
-
-  @classmethod
-  def tearDownClass(cls):
-    tf.io.gfile.rmtree(cls.records)
-    super().tearDownClass()
-
+class LoopsTest(runs.RunsTestCase):
   def _runner(self, override, directory=None, strategy=None):
     config = tiny.config_of(self.base, override)
     directory = directory or self.create_tempdir().full_path
@@ -288,9 +274,7 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
         for stem, *branches in plan.whole_ties:
           for branch in branches:
             self.assertAllEqual(stem, branch)
-    ours, theirs = map(tiny.final_state, (resumed.trainer, straight.trainer))
-    differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
-    self.assertEmpty(differ)
+    self.assert_same_state(resumed.trainer, straight.trainer)
 
   def test_units_of_a_quarter_applied_once_are_stacking(self):
     """The recipe: what stacking does when it grows at once."""
