@@ -31,15 +31,11 @@ def conform(
   """Checks overrides against a config and converts them to its types.
 
   A whole number such as 1e3 becomes an integer where one is expected. The
-  strategy `off`, which YAML reads as false, becomes `off` again.
-
-  Args:
-    config: The config. Its values say more than the annotations: the subclass
-      of each part, and what may be None.
-    overrides: Nested tables.
-    place: The path of the config, for errors; empty for an experiment.
+  strategy `off`, which YAML reads as false, becomes `off` again. The `place` of
+  the config is for errors; it is empty for an experiment.
   """
   hints = _hints(type(config))
+  # They say more than annotations: the class of each part, what may be None.
   values = {
     name: value
     for name, value in vars(config).items()

@@ -44,8 +44,8 @@ def _growth(**bound):
 def complete(task: Any, num_layers: int | None) -> None:
   """Sets what gin and the recipe say about the method, in place.
 
-  A rule that gin binds as code is recorded too: otherwise a report
-  would label a run by its config and not by what was trained.
+  A rule that gin binds as code is recorded too: otherwise a report would label
+  a run by its config and not by what was trained.
   """
   for name in ("sharing", "growth"):
     bound = _bound(name)
@@ -92,13 +92,8 @@ def layers_by_name(
 ) -> list[tf_keras.layers.Layer]:
   """Returns the layers of a model by name, in the order of their numbers.
 
-  Args:
-    model: The model; layers inside layers are found too.
-    pattern: A regular expression for the whole name of a layer. Keras names
-      layers `block`, `block_1`, `block_2`, ...
-
-  Raises:
-    UsageError: If no layer has such a name, or two have the same one.
+  The pattern is a regular expression for the whole name of a layer, also inside
+  of other layers. Keras names layers `block`, `block_1`, `block_2`, ...
   """
   place = f"layers_by_name.pattern ({pattern!r})"
   kind = tf_keras.layers.Layer

@@ -97,13 +97,10 @@ def register(
   halves: Sequence[str],
   fractions: Sequence[float],
 ) -> None:
-  """Registers a method whose model doubles after each of `fractions`.
+  """Registers a `task.growth.method` that doubles the parameters `halves`.
 
-  Args:
-    name: `task.growth.method`.
-    build: Makes the phases of a run, given the updates after which it grows.
-    halves: The parameters of a BERT that double.
-    fractions: The default of `task.growth.fractions`.
+  It does so after each of `task.growth.fractions`, by default `fractions`;
+  `build` makes the phases of a run, given these updates.
   """
 
   def steps_of(resolved: catalog.Resolved) -> list[int]:

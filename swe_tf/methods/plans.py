@@ -19,10 +19,8 @@ def find_repeated_blocks(
 ) -> Sequence[tf_keras.layers.Layer]:
   """Returns the repeated blocks of a model, first to last; maybe none.
 
-  Args:
-    model: The model that the task built.
-    finder: A function of the model, for an encoder that keeps its blocks
-      elsewhere. Bind it in gin: `find_repeated_blocks.finder = @my_finder`.
+  For an encoder that keeps them elsewhere, bind a function of the model in gin:
+  `find_repeated_blocks.finder = @my_finder`.
   """
   return list(finder(model) if finder else registry.blocks_of(model))
 

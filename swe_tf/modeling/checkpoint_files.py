@@ -26,11 +26,9 @@ _LATEST = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
 
 
 def find(checkpoint: files.PathLike, name: str = "") -> str:
-  """Returns the prefix of a checkpoint whose files exist.
+  """Returns a prefix whose files exist, of a prefix or the latest in a folder.
 
-  Args:
-    checkpoint: A prefix, or a directory, whose latest checkpoint is taken.
-    name: The parameter that names it, for errors.
+  Errors quote the `name` of the parameter that gave it.
   """
   path = files.as_path(checkpoint)
   # Must come first: in ram:// TensorFlow takes a prefix for a directory.

@@ -6,7 +6,6 @@ Two workers are in `tests/end_to_end/test_multi_worker.py`.
 from absl.testing import parameterized
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from official.modeling import performance
 from tests import tiny
@@ -70,7 +69,3 @@ class GrowthRunsTest(runs.RunsTestCase):
   @pytest.mark.slow
   def test_resumed_equals_straight_too(self, method, setup):
     self._check(method, setup)
-
-
-if __name__ == "__main__":
-  tf.test.main()

@@ -374,7 +374,3 @@ class LoopsTest(runs.RunsTestCase):
     override["task"]["sharing"] |= sharing
     with self.assertRaisesRegex(errors.UsageError, message):
       tiny.config_of(self.base, override)
-
-
-if __name__ == "__main__":
-  tf.test.main()

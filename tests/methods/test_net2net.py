@@ -239,7 +239,3 @@ class CheckTest(parameterized.TestCase):
         _GROWTH,
         {"task": task, "trainer": trainer},
       )
-
-
-if __name__ == "__main__":
-  tf.test.main()

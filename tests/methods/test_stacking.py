@@ -169,7 +169,3 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
       resolved = catalog.read(method.task, 400_000, 24)
       phases = method.phases(resolved, sizes.SIZES["large"])
       self.assertEqual([phase.steps for phase in phases], steps)
-
-
-if __name__ == "__main__":
-  tf.test.main()
