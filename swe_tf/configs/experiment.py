@@ -99,8 +99,11 @@ def paper_optimization() -> optimization.OptimizationConfig:
   first update is made at 1 / warmup_steps of the peak: at the paper's 0 it
   would change nothing.
   """
-  decay = {"initial_learning_rate": 3e-4, "end_learning_rate": 0.0}
-  decay["decay_steps"] = None
+  decay = {
+    "initial_learning_rate": 3e-4,
+    "end_learning_rate": 0.0,
+    "decay_steps": None,
+  }
   warmup = {"power": 1, "warmup_steps": None}
   return optimization.OptimizationConfig(
     {
