@@ -65,7 +65,7 @@ class GrowthRunsTest(runs.RunsTestCase):
     # Each takes most of a minute.
     self._check("net2net", "float16_two_replicas")
 
-  @parameterized.product(method=_METHODS, setup=_SETUPS)
+  @parameterized.product(method=list(_METHODS), setup=list(_SETUPS))
   @pytest.mark.slow
   def test_resumed_equals_straight_too(self, method, setup):
     self._check(method, setup)
