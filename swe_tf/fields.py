@@ -8,6 +8,7 @@ of a complete config against a table of limits.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import math
+import operator
 import types
 import typing
 from typing import Any
@@ -22,7 +23,6 @@ _NAMES = {
   bool: "true or false",
   str: "text",
 }
-_STRATEGY = "runtime.distribution_strategy"
 
 
 def conform(
@@ -31,18 +31,11 @@ def conform(
   """Checks overrides against a config and converts them to its types.
 
   A whole number such as 1e3 becomes an integer where one is expected. The
-  strategy `off`, which YAML reads as false, becomes `off` again.
-
-  Args:
-    config: The config. Its values say more than the annotations: the subclass
-      of each part, and what may be None.
-    overrides: Nested tables.
-    place: The path of the config, for errors; empty for an experiment.
-
-  Raises:
-    UsageError: If a field does not exist, or its value has another type.
+  strategy `off`, which YAML reads as false, becomes `off` again. The `place` of
+  the config is for errors; it is empty for an experiment.
   """
   hints = _hints(type(config))
+  # They say more than annotations: the class of each part, what may be None.
   values = {
     name: value
     for name, value in vars(config).items()
@@ -100,28 +93,19 @@ def _convert(annotation: Any, now: Any, value: Any, path: str) -> Any:
     return conform(kind(), value, path)
   origin = typing.get_origin(kind)
   if isinstance(origin, type) and issubclass(origin, Sequence):
-    return _convert_list(typing.get_args(kind)[0], value, path)
+    of_tables = _is_table(item := typing.get_args(kind)[0])
+    is_list = isinstance(value, (list, tuple))
+    if not is_list or (
+      of_tables and not all(isinstance(each, Mapping) for each in value)
+    ):
+      such = " of tables, such as [{a: 1}]" if of_tables else ", such as [1, 2]"
+      raise errors.UsageError(f"{path} ({value!r}) must be a list{such}.")
+    if not of_tables:
+      return value
+    return [conform(item(), v, f"{path}[{i}]") for i, v in enumerate(value)]
   if kind is int and isinstance(now, float):
     kind = float
   return _convert_plain(kind, value, path) if kind in _NAMES else value
-
-
-def _convert_list(kind: Any, value: Any, path: str) -> Any:
-  is_list = isinstance(value, (list, tuple))
-  if not _is_table(kind):
-    if not is_list:
-      raise errors.UsageError(
-        f"{path} ({value!r}) must be a list, such as [1, 2]."
-      )
-    return value
-  if not is_list or not all(isinstance(each, Mapping) for each in value):
-    raise errors.UsageError(
-      f"{path} ({value!r}) must be a list of tables, such as [{{a: 1}}]."
-    )
-  return [
-    conform(kind(), each, f"{path}[{index}]")
-    for index, each in enumerate(value)
-  ]
 
 
 def _convert_plain(kind: type, value: Any, path: str) -> Any:
@@ -134,7 +118,7 @@ def _convert_plain(kind: type, value: Any, path: str) -> Any:
     return bool(value)
   if kind is str and (value is None or isinstance(value, str)):
     return value
-  if path == _STRATEGY and value is False:
+  if path == "runtime.distribution_strategy" and value is False:
     return "off"
   hint = ""
   if kind in (int, float) and isinstance(value, str):
@@ -151,37 +135,33 @@ def _convert_plain(kind: type, value: Any, path: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-  """What the value of a field may be; unset fields are not checked.
-
-  Attributes:
-    least: The smallest number.
-    above: A number that the value must exceed.
-    most: The largest number.
-    below: A number that the value must stay below.
-    choices: The allowed values; empty for any.
-  """
+  """What the value of a field may be; unless `required`, it may be None."""
 
   least: float | None = None
   above: float | None = None
-  most: float | None = None
   below: float | None = None
   choices: tuple[str, ...] = ()
+  required: bool = False
 
   def check(self, path: str, value: Any) -> None:
     """Raises `UsageError` unless the value is allowed."""
+    if value is None:
+      raise errors.UsageError(f"{path} is not set; choose a value.")
     if self.choices:
       _check_choice(path, value, self.choices)
       return
     bounds = {
-      f"at least {self.least}": self.least is None or value >= self.least,
-      f"above {self.above}": self.above is None or value > self.above,
-      f"at most {self.most}": self.most is None or value <= self.most,
-      f"below {self.below}": self.below is None or value < self.below,
+      f"{word} {bound}": math.isfinite(value) and holds(value, bound)
+      for word, bound, holds in (
+        ("at least", self.least, operator.ge),
+        ("above", self.above, operator.gt),
+        ("below", self.below, operator.lt),
+      )
+      if bound is not None
     }
-    if not (math.isfinite(value) and all(bounds.values())):
-      wanted = [text for text in bounds if not text.endswith("None")]
+    if not all(bounds.values()):
       raise errors.UsageError(
-        f"{path} ({value}) must be {' and '.join(wanted)}."
+        f"{path} ({value}) must be {' and '.join(bounds)}."
       )
 
 
@@ -196,20 +176,18 @@ def _check_choice(path: str, value: Any, choices: Sequence[str]) -> None:
 def check(config: base_config.Config, limits: Mapping[str, Limit]) -> None:
   """Raises `UsageError` unless all fields are within their limits.
 
-  Args:
-    config: An experiment.
-    limits: By path; `*` stands for the type that a one-of config chooses.
-      Fields that the config does not have are skipped.
+  In a path, `*` stands for the type that a one-of config chooses. Fields that
+  the config does not have are skipped.
   """
   for path, limit in limits.items():
     value: Any = config
-    names = []
-    for name in path.split("."):
-      if name == "*":
-        name = value.type
-      names.append(str(name))
-      value = getattr(value, names[-1], None)
-      if value is None:
+    names = path.split(".")
+    for i, name in enumerate(names):
+      names[i] = str(value.type) if name == "*" else name
+      if value is None or not hasattr(value, names[i]):
         break
+      value = getattr(value, names[i])
     else:
+      if value is None and not limit.required:
+        continue
       limit.check(".".join(names), value)

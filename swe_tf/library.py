@@ -1,8 +1,7 @@
 """The configurations that come with the package, by name.
 
 Examples of names are `experiments/models/base.yaml` and `gin/swe.gin`. In the
-repository, swe_tf/experiments and swe_tf/gin are links to the folders beside
-swe_tf.
+repository, swe_tf/experiments and swe_tf/gin are links.
 """
 
 import os
@@ -27,14 +26,7 @@ def read(name: str) -> str:
 
 
 def find(path: str) -> str:
-  """Returns `path`, or the package's own file of that name.
-
-  Args:
-    path: A path, a URL, or the name of a file in experiments/ or gin/.
-
-  Returns:
-    `path` itself, unless only the package has such a file.
-  """
+  """Returns a path or URL as it is, unless only the package has such a file."""
   is_name = path.startswith(("experiments/", "gin/"))
   if is_name and not os.path.exists(path) and (_ROOT / path).is_file():
     return str(_ROOT / path)

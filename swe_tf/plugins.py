@@ -14,11 +14,7 @@ VARIABLE = "SWE_PLUGINS"
 
 
 def load() -> None:
-  """Imports the modules in SWE_PLUGINS, from the current directory as well.
-
-  Raises:
-    UsageError: If a module cannot be imported.
-  """
+  """Imports the modules in SWE_PLUGINS, from the current directory as well."""
   names = [
     name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name
   ]

@@ -6,10 +6,10 @@ imported here.
 """
 
 # ruff: noqa: F401
-from swe_tf.configs import bert_pretraining
+from swe_tf.configs import experiment
 from swe_tf.configs import finetuning
-from swe_tf.methods import any_task
+from swe_tf.methods import gin_bindings
 from swe_tf.methods import plans
-from swe_tf.modeling import activations
+from swe_tf.modeling import encoder
 from swe_tf.sharing import schedule
 from swe_tf.training import trainer

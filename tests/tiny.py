@@ -24,12 +24,7 @@ def write_records(
 ):
   """Writes random masked examples; returns their glob.
 
-  Args:
-    directory: Where to write.
-    num_files: The number of files.
-    per_file: The number of examples in each.
-    real_predictions: How many predictions of an example are not padding, by
-      turns.
+  `real_predictions` says, by turns, how many predictions are not padding.
   """
   rng = np.random.default_rng(0)
 

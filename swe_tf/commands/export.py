@@ -52,17 +52,18 @@ def run(options: Options) -> None:
   # TensorFlow takes seconds to import.
   from swe_tf.convert import huggingface_export
   from swe_tf.convert import saved_model_export
-  from swe_tf.modeling import encoder_files
 
   logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
-  encoder = encoder_files.load_encoder(options.checkpoint, options.config_file)
+  encoder = checkpoint_files.load_encoder(
+    options.checkpoint, options.config_file
+  )
   if options.vocab:
     encoder = encoder._replace(vocab_file=options.vocab)
   with files.new_directory(options.output_dir) as scratch:
     if options.format == "savedmodel":
       saved_model_export.write_saved_model(scratch, encoder)
     elif options.format == "model_garden":
-      encoder_files.write_encoder(scratch, encoder)
+      checkpoint_files.write_encoder(scratch, encoder)
     else:
       head = huggingface_export.read_head(encoder, options.checkpoint)
       huggingface_export.write_huggingface(scratch, encoder, head)

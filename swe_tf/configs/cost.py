@@ -5,7 +5,6 @@ the real model, and `docs/performance.md` against the TPU compiler's report.
 They count a BERT of the encoder's size.
 """
 
-from collections.abc import Sequence
 import dataclasses
 import functools
 
@@ -28,54 +27,32 @@ _FLOAT = 4  # Weights, slots and gradients are float32, even under bfloat16.
 class PhaseCost:
   """The cost of one step in one phase; bytes are per replica.
 
-  Attributes:
-    steps: Number of steps in the phase.
-    parameters: Parameters of the model that the phase trains, including tied
-      ones.
-    flops_per_step: FLOPs of the matrix products, over all replicas.
-    all_reduce_bytes: Payload of the gradients' all-reduce.
-    weight_bytes: Memory of the model's weights. Every layer has its own, tied
-      or not, applied or not: layers that few loops leave out, or that a model
-      grows deeper into, exist from the first step on. Only a model that grows
-      wider starts small.
-    optimizer_bytes: Memory of the optimizer's slots.
+  Every layer has its own weights, tied or not, applied or not: layers that few
+  loops leave out, or that a model grows deeper into, exist from the first step
+  on. Only a model that grows wider starts small.
   """
 
   steps: int
-  parameters: int
-  flops_per_step: int
-  all_reduce_bytes: int
+  parameters: int  # Of the model that the phase trains, including tied ones.
+  flops_per_step: int  # Of the matrix products, over all replicas.
+  all_reduce_bytes: int  # Payload of the gradients' all-reduce.
   weight_bytes: int
-  optimizer_bytes: int
+  optimizer_bytes: int  # The optimizer's slots.
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-  """The cost of a run.
-
-  Attributes:
-    units: `AxB`: B units of A layers.
-    parameters: All parameters of the model.
-    tied_parameters: Parameters in tied blocks. If only kernels are tied, biases
-      and norms still count; they are few.
-    distinct_parameters: Parameters that are distinct while weights are shared.
-    flops_per_step: FLOPs of the whole model's matrix products, over all
-      replicas.
-    tokens_per_step: Tokens in the global batch.
-    train_steps: Number of steps in the run.
-    shared_steps: Number of steps in which layers share weights.
-    phases: The phases by name, first to last.
-  """
+  """The cost of a run: `units` is `AxB`, B units of A layers."""
 
   units: str
   parameters: int
-  tied_parameters: int
-  distinct_parameters: int
-  flops_per_step: int
+  tied_parameters: int  # In tied blocks, biases and norms included.
+  distinct_parameters: int  # Distinct while weights are shared.
+  flops_per_step: int  # Of the whole model, over all replicas.
   tokens_per_step: int
   train_steps: int
   shared_steps: int
-  phases: dict[str, PhaseCost]
+  phases: dict[str, PhaseCost]  # By name, first to last.
 
   @property
   def shared_fraction(self) -> float:
@@ -91,10 +68,14 @@ class Cost:
 
 
 def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
-  """Returns how many predictions the model makes for each sequence."""
   return train_data.max_predictions_per_seq or budget.max_predictions(
     train_data.seq_length, train_data.masking_rate
   )
+
+
+def _tokens_per_step(config: cfg.ExperimentConfig) -> int:
+  data = config.task.train_data
+  return data.global_batch_size * data.seq_length
 
 
 def tokens(config: cfg.ExperimentConfig) -> int:
@@ -110,20 +91,17 @@ def training_flops(config: cfg.ExperimentConfig) -> int:
 
 def phase_flops(config: cfg.ExperimentConfig) -> tuple[tuple[int, int], ...]:
   """Returns each phase's steps and FLOPs per step."""
-  resolved = catalog.resolve(config)
+  resolved, encoder = catalog.resolve(config), _encoder(config)
   if resolved.sharing.mode == catalog.SWE and resolved.untie_step is None:
     # Such a rule applies all layers in every step.
-    steps = config.trainer.train_steps
-    return ((steps, _flops_per_step(config, _encoder(config).size)),)
-  return tuple(
-    (phase.steps, _flops_per_step(config, phase.size))
-    for phase in _phases(config)
-  )
+    phases = catalog.never_shared(resolved, encoder.size)
+  else:
+    phases = catalog.find(resolved).phases(resolved, encoder.size)
+  return tuple((p.steps, _flops_per_step(config, p.size)) for p in phases)
 
 
-def _tokens_per_step(config: cfg.ExperimentConfig) -> int:
-  data = config.task.train_data
-  return data.global_batch_size * data.seq_length
+def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
+  return registry.require_encoder(config.task.as_dict())
 
 
 def _flops_per_step(config: cfg.ExperimentConfig, size: sizes.Size) -> int:
@@ -137,23 +115,6 @@ def _flops_per_step(config: cfg.ExperimentConfig, size: sizes.Size) -> int:
   )
 
 
-def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
-  return registry.require_encoder(config.task.as_dict())
-
-
-def _phases(config: cfg.ExperimentConfig) -> Sequence[catalog.Phase]:
-  resolved, size = catalog.resolve(config), _encoder(config).size
-  return catalog.find(resolved).phases(resolved, size)
-
-
-def _slots_per_parameter(optimizer) -> float:
-  """Counts the slots that the optimizer makes for a small variable."""
-  variable = tf.Variable(tf.zeros([64, 64]))
-  optimizer.apply_gradients([(tf.zeros_like(variable), variable)])
-  made = slots_lib.slots_of(optimizer, variable).values()
-  return sum(slot.shape.num_elements() for slot in made) / 64**2
-
-
 def _parameter_count(encoder: registry.Encoder, size: sizes.Size) -> int:
   return sizes.parameter_count(
     size,
@@ -163,37 +124,32 @@ def _parameter_count(encoder: registry.Encoder, size: sizes.Size) -> int:
   )
 
 
-def _make_optimizer(config: cfg.ExperimentConfig):
+def _optimizer_and_slots(config: cfg.ExperimentConfig):
+  """Returns the optimizer, and how many slots it makes for each parameter."""
   task = task_factory.get_task(config.task)
-  return train_utils.create_optimizer(task, config)
+  optimizer = train_utils.create_optimizer(task, config)
+  # A matrix: some optimizers keep factors of it.
+  variable = tf.Variable(tf.zeros([64, 64]))
+  optimizer.apply_gradients([(tf.zeros_like(variable), variable)])
+  made = slots_lib.slots_of(optimizer, variable).values()
+  return optimizer, sum(slot.shape.num_elements() for slot in made) / 64**2
 
 
 def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
-  """Returns the bytes of weights and slots, in the phase that has most.
-
-  Args:
-    config: An experiment of this package; fine-tuning has one phase.
-
-  Raises:
-    UsageError: If it cannot be computed from the config.
-  """
+  """Returns the bytes of weights and slots, in the phase that has most."""
   if isinstance(config, experiment.SharingExperimentConfig):
     phases = estimate(config).phases.values()
     return max(((p.weight_bytes, p.optimizer_bytes) for p in phases), key=sum)
   encoder = _encoder(config)
   weights = _FLOAT * _parameter_count(encoder, encoder.size)
-  return weights, round(_slots_per_parameter(_make_optimizer(config)) * weights)
+  return weights, round(_optimizer_and_slots(config)[1] * weights)
 
 
 def estimate(config: cfg.ExperimentConfig) -> Cost:
-  """Returns the cost of an experiment that shares weights.
-
-  Raises:
-    UsageError: If it cannot be computed from the config.
-  """
-  encoder, phases = _encoder(config), _phases(config)
-  optimizer = _make_optimizer(config)
-  slots = _slots_per_parameter(optimizer)
+  """Returns the cost of an experiment that has `task.sharing`."""
+  resolved, encoder = catalog.resolve(config), _encoder(config)
+  phases = catalog.find(resolved).phases(resolved, encoder.size)
+  optimizer, slots = _optimizer_and_slots(config)
   count = functools.partial(_parameter_count, encoder)
 
   def cost_of(phase: catalog.Phase) -> PhaseCost:

@@ -3,9 +3,15 @@
 Three epochs; the learning rate rises linearly for the first 10% of the steps
 and then falls linearly to 0. Only `task.data_dir` and `task.init_checkpoint`
 have to be set: steps, lengths, classes and the architecture follow from them.
+
+The architecture and the vocabulary are found beside the checkpoint: a
+pre-training run writes `params.yaml` there and `swe import` writes
+`encoder.yaml`, so nobody has to retype an architecture, or fine-tunes on token
+ids that mean other tokens.
 """
 
 import dataclasses
+from typing import NamedTuple
 
 from official.core import config_definitions as cfg
 from official.core import exp_factory
@@ -15,18 +21,87 @@ from official.nlp.data import sentence_prediction_dataloader
 from official.nlp.tasks import question_answering
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
-from swe_tf.configs import bert_pretraining
+from swe_tf import files
+from swe_tf import library
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
 from swe_tf.data.prepare import prepared_data
+from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
-from swe_tf.tasks import encoder_source
 from swe_tf.tasks import finetuning
 
 _WARMUP_FRACTION = 0.1
 # Holds all but the largest data sets whole: records are in the order of the
 # official files, where SQuAD has all questions of an article together.
 _SHUFFLE_BUFFER = 100_000
+
+
+class EncoderSource(NamedTuple):
+  """An encoder, and the vocabulary that it was trained with, if it exists."""
+
+  checkpoint: str
+  encoder: registry.Encoder
+  vocab_file: files.Path | None
+
+
+def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
+  """Finds the encoder of a checkpoint, or of the latest in a directory."""
+  path, config_file = checkpoint_files.find_with_config(checkpoint)
+  encoder = checkpoint_files.read_config(config_file)
+  places = [config_file.parent / "vocab.txt"]
+  train_data = encoder.task.get("train_data") or {}
+  if train_data.get("vocab_file_path"):
+    places.append(files.as_path(library.find(train_data["vocab_file_path"])))
+  input_path = train_data.get("input_path")
+  if isinstance(input_path, str) and input_path:
+    # `swe prepare` writes the vocabulary beside the records.
+    first = files.as_path(input_path.split(",")[0].strip())
+    places.append(first.parent / "vocab.txt")
+  vocab_file = next((place for place in places if place.exists()), None)
+  return EncoderSource(path, encoder, vocab_file)
+
+
+def check_vocabulary(
+  source: EncoderSource, data: prepared_data.PreparedData
+) -> None:
+  """Raises `UsageError` unless data and encoder have the same vocabulary."""
+  if source.vocab_file:
+    vocabulary = vocab_lib.Vocabulary.load(str(source.vocab_file))
+    if vocabulary.sha256 != data.meta["vocab_sha256"]:
+      raise errors.UsageError(
+        f"{data.path}: the data has another vocabulary ("
+        f"{data.meta['vocab_size']:,} tokens) than the encoder of "
+        f"{source.checkpoint} ({len(vocabulary):,} tokens); prepare the data "
+        f"with the vocabulary {source.vocab_file}."
+      )
+  _check_fits_data(source.encoder, data, exact_vocab=not source.vocab_file)
+
+
+def _check_fits_data(
+  encoder: registry.Encoder,
+  data: prepared_data.PreparedData,
+  exact_vocab: bool = False,
+) -> None:
+  """Raises `UsageError` unless the data's ids and positions fit an encoder.
+
+  If the encoder's vocabulary is not available, the most that can be asked for
+  is that it has as many tokens: `exact_vocab`.
+  """
+  size, known = data.meta["vocab_size"], encoder.vocab_size
+  if known and (size > known or exact_vocab and size != known):
+    raise errors.UsageError(
+      f"{data.path}: the data has a vocabulary of {size:,} tokens, the encoder "
+      f"one of {known:,}; prepare the data with the vocabulary that the "
+      "encoder was trained with."
+    )
+  length, positions = data.meta["max_seq_length"], encoder.positions
+  if positions and length > positions:
+    raise errors.UsageError(
+      f"{data.path}: max_seq_length is {length}, but the encoder has only "
+      f"{positions} positions; prepare the data with a max_seq_length of "
+      f"{positions} or less."
+    )
 
 
 @dataclasses.dataclass
@@ -36,39 +111,36 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
   def validate(self):
     """Fills in what follows from the data and the checkpoint, and checks it."""
     super().validate()
-    if self.task.validation_data.drop_remainder:
+    task = self.task
+    if task.validation_data.drop_remainder:
       raise errors.UsageError(
         "task.validation_data.drop_remainder is true, so the last examples "
         "would not be scored; set it to false."
       )
     limits.check(self, follows_data=True)
-    data = prepared_data.read_prepared_data(self.task.data_dir)
-    follow_checkpoint(self.task, data)
-    if isinstance(self.task, finetuning.SquadConfig):
-      follow_squad_data(self.task, data)
+    data = prepared_data.read_prepared_data(task.data_dir)
+    if task.init_checkpoint:
+      source = find_encoder(task.init_checkpoint)
+      # The encoder of the config counts, if it was set.
+      if task.model.encoder.as_dict() == _default_encoder().as_dict():
+        task.model.encoder = source.encoder.config
+      check_vocabulary(source, data)
     else:
-      follow_glue_data(self.task, data)
+      encoder = registry.encoder_of(task.as_dict())
+      if encoder is not None:
+        _check_fits_data(encoder, data)
+    if isinstance(task, finetuning.SquadConfig):
+      _follow_squad_data(task, data)
+    else:
+      _follow_glue_data(task, data)
     # Evaluation alone needs a schedule too, as the driver makes an optimizer.
     size = data.train.size if data.train else 0
     if data.train:
-      self.task.train_data.input_path = data.train.path
-    follow_train_size(self, min(self.task.max_train_examples or size, size))
+      task.train_data.input_path = data.train.path
+    _follow_train_size(self, min(task.max_train_examples or size, size))
 
 
-def follow_checkpoint(task, data: prepared_data.PreparedData) -> None:
-  """Takes the encoder saved with the checkpoint, unless the config has one."""
-  if not task.init_checkpoint:
-    encoder = registry.encoder_of(task.as_dict())
-    if encoder is not None:
-      encoder_source.check_fits_data(encoder, data)
-    return
-  source = encoder_source.find_encoder(task.init_checkpoint)
-  if task.model.encoder.as_dict() == _default_encoder().as_dict():
-    task.model.encoder = source.encoder.config
-  encoder_source.check_vocabulary(source, data)
-
-
-def follow_glue_data(
+def _follow_glue_data(
   task: finetuning.GlueConfig, data: prepared_data.PreparedData
 ) -> None:
   """Sets classes, metric, lengths and files from the GLUE manifest."""
@@ -83,12 +155,8 @@ def follow_glue_data(
     params.seq_length = meta["max_seq_length"]
     params.label_type = meta["label_type"]
   if not task.eval_split:
-    labelled = [
-      split.name
-      for split in data.splits_of("dev", "diagnostic")
-      if split.labelled
-    ]
-    task.eval_split = labelled[0] if labelled else ""
+    splits = data.splits_of("dev", "diagnostic")
+    task.eval_split = next((s.name for s in splits if s.labelled), "")
   split = data.splits.get(task.eval_split)
   if split is None or not split.labelled:
     raise errors.UsageError(
@@ -98,7 +166,7 @@ def follow_glue_data(
   task.validation_data.input_path = split.path
 
 
-def follow_squad_data(
+def _follow_squad_data(
   task: finetuning.SquadConfig, data: prepared_data.PreparedData
 ) -> None:
   """Sets lengths, vocabulary and files from the SQuAD manifest."""
@@ -119,7 +187,7 @@ def follow_squad_data(
   task.validation_data.input_preprocessed_data_path = str(data.directory)
 
 
-def follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
+def _follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
   """Sets the steps, and what depends on them, from the number of examples."""
   trainer = config.trainer
   if not trainer.train_steps:
@@ -144,13 +212,22 @@ def _default_encoder() -> encoders.EncoderConfig:
   return registry.bert({}).config
 
 
-def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:
-  optimizer_config = bert_pretraining.paper_optimization()
+def _experiment(task_cls, model_cls, data_cls, batch_size: int):
+  optimizer_config = experiment.paper_optimization()
   optimizer_config.learning_rate.polynomial.initial_learning_rate = 3e-5
-  task.train_data.shuffle_buffer_size = _SHUFFLE_BUFFER
-  task.train_data.seed = 0
   return FineTuningConfig(
-    task=task,
+    task=task_cls(
+      model=model_cls(encoder=_default_encoder()),
+      train_data=data_cls(
+        is_training=True,
+        global_batch_size=batch_size,
+        shuffle_buffer_size=_SHUFFLE_BUFFER,
+        seed=0,
+      ),
+      validation_data=data_cls(
+        is_training=False, global_batch_size=batch_size, drop_remainder=False
+      ),
+    ),
     trainer=cfg.TrainerConfig(
       steps_per_loop=0,
       summary_interval=0,
@@ -159,38 +236,27 @@ def _experiment(task: cfg.TaskConfig) -> cfg.ExperimentConfig:
       max_to_keep=1,
       optimizer_config=optimizer_config,
     ),
-    restrictions=[
-      "task.train_data.is_training != None",
-      "task.validation_data.is_training != None",
-    ],
+    restrictions=list(experiment.RESTRICTIONS),
   )
 
 
 @exp_factory.register_config_factory("swe/glue")
 def glue() -> cfg.ExperimentConfig:
   """Sentences and sentence pairs, with BERT's batch size."""
-  make = sentence_prediction_dataloader.SentencePredictionDataConfig
   return _experiment(
-    finetuning.GlueConfig(
-      model=sentence_prediction.ModelConfig(encoder=_default_encoder()),
-      train_data=make(is_training=True, global_batch_size=32),
-      validation_data=make(
-        is_training=False, global_batch_size=32, drop_remainder=False
-      ),
-    )
+    finetuning.GlueConfig,
+    sentence_prediction.ModelConfig,
+    sentence_prediction_dataloader.SentencePredictionDataConfig,
+    batch_size=32,
   )
 
 
 @exp_factory.register_config_factory("swe/squad")
 def squad() -> cfg.ExperimentConfig:
   """Questions about paragraphs, with Model Garden's batch size."""
-  make = question_answering_dataloader.QADataConfig
   return _experiment(
-    finetuning.SquadConfig(
-      model=question_answering.ModelConfig(encoder=_default_encoder()),
-      train_data=make(is_training=True, global_batch_size=48),
-      validation_data=make(
-        is_training=False, global_batch_size=48, drop_remainder=False
-      ),
-    )
+    finetuning.SquadConfig,
+    question_answering.ModelConfig,
+    question_answering_dataloader.QADataConfig,
+    batch_size=48,
   )

@@ -1,8 +1,8 @@
 """What the values of an experiment may be, and how they must fit together.
 
-`LIMITS` is the one table of bounds and choices; the functions below it compare
-fields with each other. `methods/catalog.py` checks the method, `data/checks.py`
-the data.
+`LIMITS` is the one table of bounds and choices; `check` also compares fields
+with each other. `methods/catalog.py` checks the method, `data/checks.py` the
+data.
 """
 
 from official.core import config_definitions as cfg
@@ -10,29 +10,32 @@ from official.modeling import tf_utils
 from swe_tf import errors
 from swe_tf import fields
 from swe_tf.methods import config as config_lib
-from swe_tf.modeling import activations  # noqa: F401 (makes its name known)
 from swe_tf.modeling import registry
 from swe_tf.training import micro_batches
 
 _DATA = ("train_data", "validation_data")
 _OPTIMIZER = "trainer.optimizer_config.optimizer.*"
 _RATE = "trainer.optimizer_config.learning_rate.*"
+_INTERVALS = ("summary", "checkpoint", "validation")
 _STEPS = (
   "train_steps",
   "steps_per_loop",
-  "summary_interval",
-  "checkpoint_interval",
-  "validation_interval",
+  *(f"{i}_interval" for i in _INTERVALS),
 )
-_ACTIVATIONS = ("gelu", "relu", "swish", "tanh", "elu", "selu", "sigmoid")
-# The algorithms of each strategy that can choose one.
-_ALL_REDUCE = {
-  "mirrored": ("nccl", "hierarchical_copy"),
-  "multi_worker_mirrored": ("ring", "nccl"),
-}
+_RATES = ("weight_decay_rate", "gradient_clip_norm", "epsilon", "momentum")
+_AT_LEAST_0, _AT_LEAST_1 = fields.Limit(least=0), fields.Limit(least=1)
+_BELOW_1 = fields.Limit(least=0, below=1)
 
 LIMITS = {
   **config_lib.LIMITS,
+  **dict.fromkeys(
+    (
+      "trainer.optimizer_config.optimizer.type",
+      "trainer.optimizer_config.learning_rate.type",
+      "task.model.encoder.type",
+    ),
+    fields.Limit(required=True),
+  ),
   # Those of `official.common.distribute_utils`.
   "runtime.distribution_strategy": fields.Limit(
     choices=(
@@ -42,45 +45,44 @@ LIMITS = {
       "multi_worker_mirrored",
       "parameter_server",
       "tpu",
-    )
+    ),
+    required=True,
   ),
-  "runtime.num_gpus": fields.Limit(least=0),
-  "runtime.num_packs": fields.Limit(least=1),
+  "runtime.num_gpus": _AT_LEAST_0,
+  "runtime.num_packs": _AT_LEAST_1,
   "runtime.mixed_precision_dtype": fields.Limit(
     choices=("float32", "float16", "bfloat16")
   ),
-  "trainer.max_to_keep": fields.Limit(least=1),
+  "trainer.max_to_keep": _AT_LEAST_1,
   "trainer.validation_steps": fields.Limit(least=-1),
   "trainer.best_checkpoint_metric_comp": fields.Limit(
     choices=("higher", "lower")
   ),
-  f"{_OPTIMIZER}.beta_1": fields.Limit(least=0, below=1),
-  f"{_OPTIMIZER}.beta_2": fields.Limit(least=0, below=1),
-  f"{_OPTIMIZER}.weight_decay_rate": fields.Limit(least=0),
-  f"{_OPTIMIZER}.gradient_clip_norm": fields.Limit(least=0),
-  f"{_OPTIMIZER}.epsilon": fields.Limit(least=0),
-  f"{_OPTIMIZER}.momentum": fields.Limit(least=0),
-  f"{_RATE}.initial_learning_rate": fields.Limit(least=0),
-  f"{_RATE}.end_learning_rate": fields.Limit(least=0),
-  f"{_RATE}.learning_rate": fields.Limit(least=0),
-  f"{_RATE}.decay_steps": fields.Limit(least=1),
-  "trainer.optimizer_config.warmup.*.warmup_steps": fields.Limit(least=0),
-  **{
-    f"task.model.encoder.*.{name}": fields.Limit(least=1)
-    for name in registry.SIZES
-  },
-  "task.model.encoder.*.dropout_rate": fields.Limit(least=0, below=1),
-  "task.model.encoder.*.attention_dropout_rate": fields.Limit(least=0, below=1),
+  f"{_OPTIMIZER}.beta_1": _BELOW_1,
+  f"{_OPTIMIZER}.beta_2": _BELOW_1,
+  **dict.fromkeys(
+    (
+      *(f"{_OPTIMIZER}.{name}" for name in _RATES),
+      *(f"{_RATE}.{name}learning_rate" for name in ("end_", "")),
+      "trainer.optimizer_config.warmup.*.warmup_steps",
+    ),
+    _AT_LEAST_0,
+  ),
+  f"{_RATE}.initial_learning_rate": fields.Limit(least=0, required=True),
+  f"{_RATE}.decay_steps": _AT_LEAST_1,
+  **{f"task.model.encoder.*.{name}": _AT_LEAST_1 for name in registry.SIZES},
+  "task.model.encoder.*.dropout_rate": _BELOW_1,
+  "task.model.encoder.*.attention_dropout_rate": _BELOW_1,
   "task.epochs": fields.Limit(above=0),
-  "task.max_train_examples": fields.Limit(least=0),
+  "task.max_train_examples": _AT_LEAST_0,
   **{
     f"task.{data}.{name}": limit
     for data in _DATA
     for name, limit in {
-      "global_batch_size": fields.Limit(least=1),
-      "seq_length": fields.Limit(least=1),
-      "max_predictions_per_seq": fields.Limit(least=0),
-      "shuffle_buffer_size": fields.Limit(least=1),
+      "global_batch_size": _AT_LEAST_1,
+      "seq_length": _AT_LEAST_1,
+      "max_predictions_per_seq": _AT_LEAST_0,
+      "shuffle_buffer_size": _AT_LEAST_1,
       "masking": fields.Limit(choices=("random", "whole_word", "next_token")),
       "masking_rate": fields.Limit(above=0, below=1),
       "tokenizer": fields.Limit(choices=("wordpiece", "character")),
@@ -92,19 +94,24 @@ LIMITS = {
 def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
   """Raises unless the values of an experiment are possible together.
 
-  Args:
-    config: The experiment.
-    follows_data: Whether the data determines the lengths, and the steps and
-      intervals that are 0, as in fine-tuning.
-
-  Raises:
-    UsageError: If they are not.
+  In fine-tuning, lengths follow the data, and so do steps that are 0.
   """
-  _check_types(config)
+  optimizer = config.trainer.optimizer_config.optimizer.type
+  if optimizer == "adafactor":
+    raise errors.UsageError(
+      "trainer.optimizer_config.optimizer.type: this version of Model Garden "
+      "has no adafactor; use adafactor_keras."
+    )
   steps = fields.Limit(least=0 if follows_data else 1)
   fields.check(config, {f"trainer.{name}": steps for name in _STEPS} | LIMITS)
-  _check_runtime(config.runtime)
-  micro_batches.check(config.task, max(1, config.runtime.num_gpus))
+  runtime = config.runtime
+  gpus, strategy = runtime.num_gpus, runtime.distribution_strategy
+  if gpus > 1 and strategy in ("off", "one_device"):
+    raise errors.UsageError(
+      f"runtime.num_gpus is {gpus}, but runtime.distribution_strategy "
+      f"{strategy!r} has one device; set it to 'mirrored'."
+    )
+  micro_batches.check(config.task, max(1, gpus))
   trainer = config.trainer
   if trainer.steps_per_loop and (
     trainer.summary_interval % trainer.steps_per_loop
@@ -114,71 +121,15 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
       f"multiple of trainer.steps_per_loop ({trainer.steps_per_loop})."
     )
   encoder = registry.encoder_of(config.task.as_dict())
-  if encoder is not None and encoder.is_bert:
-    _check_heads(encoder.params)
-  _check_activations(config.task, encoder)
-  _check_lengths(config.task, None if follows_data else encoder)
-
-
-def _check_types(config: cfg.ExperimentConfig) -> None:
-  """Raises if a one-of config that is needed chooses nothing."""
-  optimization = config.trainer.optimizer_config
-  place = "trainer.optimizer_config"
-  for name in ("optimizer", "learning_rate"):
-    if getattr(optimization, name).type is None:
-      raise errors.UsageError(f"{place}.{name}.type is not set; choose one.")
-  if optimization.optimizer.type == "adafactor":
-    raise errors.UsageError(
-      f"{place}.optimizer.type: this version of Model Garden has no adafactor; "
-      "use adafactor_keras."
-    )
-  rate = optimization.learning_rate
-  if getattr(rate.get(), "initial_learning_rate", 0) is None:
-    raise errors.UsageError(
-      f"{place}.learning_rate.{rate.type}.initial_learning_rate is not set; "
-      "set the peak."
-    )
-  encoder = getattr(getattr(config.task, "model", None), "encoder", None)
-  if encoder is not None and encoder.type is None:
-    raise errors.UsageError(
-      "task.model.encoder.type is not set; set it to 'any' for BERT as in the "
-      "paper."
-    )
-
-
-def _check_runtime(runtime: cfg.RuntimeConfig) -> None:
-  strategy, gpus = runtime.distribution_strategy, runtime.num_gpus
-  if strategy is None:
-    raise errors.UsageError(
-      "runtime.distribution_strategy is not set; choose 'off' for one device."
-    )
-  if gpus > 1 and strategy in ("off", "one_device"):
-    raise errors.UsageError(
-      f"runtime.num_gpus is {gpus}, but runtime.distribution_strategy "
-      f"{strategy!r} has one device; set it to 'mirrored'."
-    )
-  if runtime.all_reduce_alg and strategy in _ALL_REDUCE:
-    limit = fields.Limit(choices=_ALL_REDUCE[strategy])
-    limit.check("runtime.all_reduce_alg", runtime.all_reduce_alg)
-
-
-def _check_heads(params: registry.Params) -> None:
-  width, heads = params.get("hidden_size"), params.get("num_attention_heads")
-  if width and heads and width % heads:
-    fitting = [n for n in range(1, width + 1) if width % n == 0]
-    best = sorted(fitting, key=lambda n: abs(n - heads))[:2]
-    raise errors.UsageError(
-      f"num_attention_heads ({heads}) of task.model.encoder must divide "
-      f"hidden_size ({width}); choose {' or '.join(map(str, sorted(best)))}."
-    )
-
-
-def _check_activations(
-  task: cfg.TaskConfig, encoder: registry.Encoder | None
-) -> None:
-  """Raises unless Keras knows the activations of the model."""
   params = encoder.params if encoder is not None else {}
-  model = getattr(task, "model", None)
+  if encoder is not None and encoder.is_bert:
+    width, heads = params.get("hidden_size"), params.get("num_attention_heads")
+    if width and heads and width % heads:
+      raise errors.UsageError(
+        f"num_attention_heads ({heads}) of task.model.encoder must divide "
+        f"hidden_size ({width})."
+      )
+  model = getattr(config.task, "model", None)
   for name, value in (
     ("the encoder's hidden_activation", params.get("hidden_activation")),
     ("task.model.mlm_activation", getattr(model, "mlm_activation", None)),
@@ -186,11 +137,10 @@ def _check_activations(
     try:
       tf_utils.get_activation(value)
     except (TypeError, ValueError) as error:
-      known = "see tf_keras.activations."
       raise errors.UsageError(
-        f"{name} ({value!r}) is not known to Keras; "
-        + errors.nearest(value, _ACTIVATIONS, known)
+        f"{name} ({value!r}) is not known to Keras; see tf_keras.activations."
       ) from error
+  _check_lengths(config.task, None if follows_data else encoder)
 
 
 def _check_lengths(

@@ -23,51 +23,30 @@ gin.config.register_file_reader(tf.io.gfile.GFile, tf.io.gfile.exists)
 
 # What Model Garden and gin raise for a faulty config.
 _FAULTS = (
-  LookupError,
-  AttributeError,
-  TypeError,
-  ValueError,
-  SyntaxError,
-  ImportError,
-  OSError,
-  tf.errors.OpError,
+  *(LookupError, AttributeError, TypeError, ValueError, SyntaxError),
+  *(ImportError, OSError, tf.errors.OpError),
 )
 
 
 @contextlib.contextmanager
-def _one_line(place: str) -> Iterator[None]:
-  """Turns whatever a config can raise into one line that begins with `place`.
-
-  Raises:
-    UsageError: In place of the error.
-  """
+def _one_line(place: str = "") -> Iterator[None]:
+  """Turns whatever a config can raise into a line that begins with `place`."""
+  place = f"{place}: " if place else ""
   try:
     yield
   except errors.UsageError as error:
-    raise errors.UsageError(f"{place}: {error}") from error
+    raise errors.UsageError(f"{place}{error}") from error
   except yaml.YAMLError as error:
     problem = getattr(error, "problem", None) or errors.first_line(error)
-    raise errors.UsageError(f"{place}: not YAML ({problem}).") from error
+    raise errors.UsageError(f"{place}not YAML ({problem}).") from error
   except _FAULTS as error:
-    raise errors.UsageError(f"{place}: {errors.first_line(error)}.") from error
+    raise errors.UsageError(f"{place}{errors.first_line(error)}.") from error
 
 
 def parse_configuration(
   options: Any, lock_return: bool = True
 ) -> cfg.ExperimentConfig:
-  """Builds the experiment as Model Garden's `parse_configuration` does.
-
-  Args:
-    options: Has the stock driver's flags as attributes.
-    lock_return: Whether to lock the experiment.
-
-  Returns:
-    The experiment, validated.
-
-  Raises:
-    UsageError: If an experiment, a parameter or a file does not exist, or a
-      value is not allowed.
-  """
+  """Builds and validates an experiment from the stock driver's flags."""
   parser = train_utils.ExperimentParser(options)
   params = base_experiment(options.experiment)
   for path in options.config_file or ():
@@ -75,12 +54,8 @@ def parse_configuration(
       params.override(yaml_files.read(path), is_strict=True)
   params = parser.parse_data_service(parser.parse_runtime(params))
   params = apply_overrides(params, options.params_override)
-  try:
+  with _one_line():
     params.validate()
-  except errors.UsageError:
-    raise
-  except _FAULTS as error:
-    raise errors.UsageError(f"{errors.first_line(error)}.") from error
   if params.runtime.distribution_strategy is False:  # In a stock experiment.
     raise errors.UsageError(
       "runtime.distribution_strategy is false, which is how YAML reads off; "
@@ -109,22 +84,21 @@ def base_experiment(name: str) -> cfg.ExperimentConfig:
 def apply_overrides(
   config: cfg.ExperimentConfig, params_override: str | None
 ) -> cfg.ExperimentConfig:
-  """Applies `params_override` to an experiment.
-
-  Args:
-    config: The experiment.
-    params_override: YAML or `a=b,c=d`; may be empty.
-
-  Returns:
-    The experiment, not validated.
-
-  Raises:
-    UsageError: If a parameter does not exist, or its value is not allowed.
-  """
+  """Returns an experiment with `a=b,c=d` or YAML applied; not validated."""
   if not params_override:
     return config
   with _one_line("params_override"):
-    _check_names(params_override)
+    pattern = params_dict._PARAM_RE  # pylint: disable=protected-access
+    names, place = [], 0
+    while match := pattern.match(params_override, place):
+      names.append(match["name"])
+      place = match.end()
+    for name in names:
+      # Model Garden would silently let the one hide the other.
+      if any(other.startswith(f"{name}.") for other in names):
+        raise errors.UsageError(
+          f"{name} is set, and so is a parameter of this table; set only one."
+        )
     try:
       return hyperparams.override_params_dict(
         config, params_override, is_strict=True
@@ -137,32 +111,8 @@ def apply_overrides(
       ) from error
 
 
-def _check_names(params_override: str) -> None:
-  """Raises if a field and the table that it is in are both set.
-
-  Model Garden would silently let the one hide the other.
-  """
-  pattern = params_dict._PARAM_RE  # pylint: disable=protected-access
-  names, place = [], 0
-  while match := pattern.match(params_override, place):
-    names.append(match["name"])
-    place = match.end()
-  for name in names:
-    if any(other.startswith(f"{name}.") for other in names):
-      raise errors.UsageError(
-        f"{name} is set, and so is a parameter of this table; set only one."
-      )
-
-
 def parse_gin(options: Any) -> None:
-  """Applies `gin_file` and `gin_params`.
-
-  Args:
-    options: Has the stock driver's flags as attributes.
-
-  Raises:
-    UsageError: If a file does not exist, or a binding is wrong.
-  """
+  """Applies the stock driver's `gin_file` and `gin_params`."""
   try:
     gin.parse_config_files_and_bindings(
       options.gin_file, options.gin_params, finalize_config=False

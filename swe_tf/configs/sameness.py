@@ -46,9 +46,6 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 
   A field that is None or empty counts as absent, and a tuple as a list, because
   files have no tuples.
-
-  >>> flatten({"task": {"seed": 1, "name": None}, "sizes": (1, 2)})
-  {'task.seed': 1, 'sizes': [1, 2]}
   """
   if isinstance(config, Mapping):
     fields: dict[str, Any] = {}
@@ -78,12 +75,6 @@ def difference(
 
   >>> difference({"trainer": {"max_to_keep": 1}}, {"trainer": {}})
   [('trainer.max_to_keep', 1, None)]
-
-  Args:
-    then: A config as nested tables.
-    now: Another one.
-    matters: Which fields to compare: all, `defines_training` or
-      `defines_result`.
   """
   one, other = flatten(then), flatten(now)
   return [

@@ -15,7 +15,7 @@ CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
 
 # Hugging Face's names to Model Garden's, whose `gelu` approximates by tanh.
 ACTIVATIONS = {
-  "gelu": "swe_tf>exact_gelu",  # From `modeling.activations`.
+  "gelu": "swe_tf>exact_gelu",  # From `modeling.encoder`.
   "gelu_new": "gelu",
   "gelu_pytorch_tanh": "gelu",
   "relu": "relu",

@@ -21,7 +21,6 @@ from swe_tf.convert import huggingface_config
 from swe_tf.convert import huggingface_names
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
-from swe_tf.modeling import encoder_files
 
 # Model Garden's default, of the blocks and of the head.
 _DEFAULT_ACTIVATION = "gelu"
@@ -67,7 +66,7 @@ class LanguageHead(NamedTuple):
 
 
 def read_head(
-  loaded: encoder_files.LoadedEncoder, checkpoint: str
+  loaded: checkpoint_files.LoadedEncoder, checkpoint: str
 ) -> LanguageHead | None:
   """Returns the head that an encoder was pre-trained with, if there is one.
 
@@ -89,13 +88,13 @@ def read_head(
   width = shapes[_HEAD_KERNEL][0]
   head(tf.zeros([1, 1, width]), tf.zeros([1, 1], tf.int32))
   what = "the language-model head of its config"
-  encoder_files.read_into(path, what, masked_lm=head)
+  checkpoint_files.read_into(path, what, masked_lm=head)
   return LanguageHead(head, name)
 
 
 def write_huggingface(
   output_dir: pathlib.Path,
-  loaded: encoder_files.LoadedEncoder,
+  loaded: checkpoint_files.LoadedEncoder,
   head: LanguageHead | None = None,
 ) -> None:
   """Writes an encoder, with its language-model head if Hugging Face has one.
@@ -138,7 +137,7 @@ def write_huggingface(
       metadata={"format": "pt"},  # transformers looks for this.
     )
   files.write_json(output_dir / "config.json", config)
-  encoder_files.write_vocabulary(output_dir, loaded)
+  checkpoint_files.write_vocabulary(output_dir, loaded)
   if vocabulary is not None:
     files.write_json(
       output_dir / "tokenizer_config.json",
@@ -170,7 +169,7 @@ def _fits(
 
 
 def _config(
-  loaded: encoder_files.LoadedEncoder, layout: huggingface_names.Layout
+  loaded: checkpoint_files.LoadedEncoder, layout: huggingface_names.Layout
 ) -> dict[str, Any]:
   """Returns the content of `config.json`."""
   built = loaded.network.get_config()

@@ -12,7 +12,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.convert import huggingface_config
 from swe_tf.convert import huggingface_names
-from swe_tf.modeling import encoder_files
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
 _ENCODER = ("embeddings.", "encoder.", "pooler.", "LayerNorm.")
@@ -20,7 +20,7 @@ _ENCODER = ("embeddings.", "encoder.", "pooler.", "LayerNorm.")
 
 def import_huggingface(
   input_dir: files.PathLike, output_dir: files.PathLike
-) -> encoder_files.LoadedEncoder:
+) -> checkpoint_files.LoadedEncoder:
   """Writes an encoder checkpoint, its config and its vocabulary.
 
   `output_dir` gets a checkpoint with the key `encoder`, which Model Garden's
@@ -45,9 +45,9 @@ def import_huggingface(
   network = encoder.build()
   weights_file = input_dir / huggingface_config.WEIGHTS
   load_weights(network, params["num_layers"], weights_file)
-  loaded = encoder_files.LoadedEncoder(network, encoder, vocab_file)
+  loaded = checkpoint_files.LoadedEncoder(network, encoder, vocab_file)
   with files.new_directory(output_dir) as scratch:
-    encoder_files.write_encoder(scratch, loaded)
+    checkpoint_files.write_encoder(scratch, loaded)
   return loaded
 
 

@@ -22,11 +22,11 @@ import tf_keras
 
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import encoder_files
+from swe_tf.modeling import checkpoint_files
 
 
 def write_saved_model(
-  output_dir: pathlib.Path, loaded: encoder_files.LoadedEncoder
+  output_dir: pathlib.Path, loaded: checkpoint_files.LoadedEncoder
 ) -> None:
   """Writes an encoder to a directory, with its vocabulary as an asset."""
   # Called anew: the network's own outputs have no "default".
@@ -41,7 +41,7 @@ def write_saved_model(
 
 
 def _serve(
-  model: tf_keras.Model, loaded: encoder_files.LoadedEncoder
+  model: tf_keras.Model, loaded: checkpoint_files.LoadedEncoder
 ) -> tf.types.experimental.PolymorphicFunction:
   """Returns the serving function, which takes strings."""
   vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)

@@ -1,17 +1,15 @@
 """The catalog of methods and untie rules, and the method of one run.
 
 A method or a rule is one file of this folder, or of a plug-in, that registers
-itself; the docstring of a method's file is its card:
+itself:
 
     catalog.register(catalog.Method(
       name="frozen", mode="frozen", build=build,
       ignores=frozenset({"tau", "units"})))
     catalog.register_rule(catalog.Rule(name="halfway", make=make_halfway))
 
-Tasks find the method to train here, studies take their values from it, reports
-label runs by it, and the cost model gets phases from it. The files of this
-folder import TensorFlow, and are imported when the catalog is first read; this
-file alone does not need it.
+The files of this folder import TensorFlow, and are imported when the catalog is
+first read; this file alone does not need it.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +20,6 @@ import pkgutil
 from typing import Any
 
 from swe_tf import errors
-from swe_tf.methods import resolved as resolved_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import untie_step as untie_step_lib
@@ -30,25 +27,77 @@ from swe_tf.sharing import untie_step as untie_step_lib
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
 NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
 FIXED, STAGED = "fixed", "staged"
-KNOBS = resolved_lib.KNOBS
-Resolved = resolved_lib.Resolved
+# Fields of `task.sharing` that, when changed, depart from Algorithm 1 as
+# printed; with their defaults.
+KNOBS = {
+  "own_init": False,
+  "untied_as": "copies",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Resolved:
+  """What the config of a run says about its method, in steps and layers.
+
+  The one place where fractions and lists of stages become numbers; `resolve`
+  and `read` make it. The untie step is tau of Algorithm 1; None if the method
+  never unties, or only its rule knows when.
+  """
+
+  sharing: Any  # `task.sharing`, a `SharingConfig`.
+  growth: Any  # `task.growth`, a `GrowthConfig`.
+  train_steps: int
+  num_layers: int | None  # None if unknown.
+  untie_step: int | None
+
+  @functools.cached_property
+  def stages(self) -> list[tuple[int, int]]:
+    """The step at which each of `task.sharing.stages` begins, and its unit."""
+    return sorted(
+      (
+        untie_step_lib.resolve_untie_step(
+          self.train_steps,
+          untie_step=stage.from_step,
+          untie_fraction=stage.from_fraction,
+        ),
+        stage.unit_size,
+      )
+      for stage in self.sharing.stages
+    )
+
+  @functools.cached_property
+  def loops(self) -> untie_step_lib.LoopSchedule | None:
+    """How often the unit is applied while shared; None for always fully."""
+    if not self.sharing.loops:
+      return None
+    assert self.num_layers is not None and self.untie_step is not None
+    return untie_step_lib.resolve_loops(
+      [stage.as_dict() for stage in self.sharing.loops],
+      num_units=self.num_layers // self.sharing.unit_size,
+      untie_step=self.untie_step,
+      train_steps=self.train_steps,
+    )
+
+  @property
+  def is_never_shared(self) -> bool:
+    """Whether no two layers would ever be tied."""
+    return self.untie_step == 0 or self.sharing.unit_size == self.num_layers
+
+  @property
+  def knobs(self) -> dict[str, Any]:
+    """The fields that depart from Algorithm 1, except `loops`."""
+    values = {name: getattr(self.sharing, name) for name in KNOBS}
+    return {name: v for name, v in values.items() if v != KNOBS[name]}
 
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-  """A part of a run in which every step is the same program.
-
-  Attributes:
-    name: Its name.
-    steps: The number of steps.
-    size: The size of the model that is trained in it.
-    distinct_layers: How many layers have distinct weights.
-  """
+  """A part of a run in which every step is the same program."""
 
   name: str
   steps: int
-  size: sizes.Size
-  distinct_layers: int
+  size: sizes.Size  # Of the model that is trained in it.
+  distinct_layers: int  # How many layers have distinct weights.
 
 
 def never_shared(resolved: Resolved, size: sizes.Size) -> list[Phase]:
@@ -58,7 +107,7 @@ def never_shared(resolved: Resolved, size: sizes.Size) -> list[Phase]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Method:
-  """A way to train. The docstring of its file is its card.
+  """A way to train.
 
   Attributes:
     name: Its name in studies and reports.
@@ -112,18 +161,14 @@ _RULES: dict[str, Rule] = {}
 
 def register(method: Method) -> None:
   """Registers a method; its name must be new."""
-  _add(_METHODS, "method", method)
+  if _METHODS.setdefault(method.name, method) != method:
+    raise ValueError(f"There is a method {method.name!r} already.")
 
 
 def register_rule(rule: Rule) -> None:
   """Registers an untie rule; its name must be new."""
-  _add(_RULES, "untie rule", rule)
-
-
-def _add(known: dict[str, Any], kind: str, entry: Any) -> None:
-  if known.get(entry.name, entry) != entry:
-    raise ValueError(f"There is a {kind} {entry.name!r} already.")
-  known[entry.name] = entry
+  if _RULES.setdefault(rule.name, rule) != rule:
+    raise ValueError(f"There is an untie rule {rule.name!r} already.")
 
 
 @functools.cache
@@ -159,19 +204,21 @@ def rules() -> Mapping[str, Rule]:
   return dict(_RULES)
 
 
+def tau_of(sharing: Any, train_steps: int) -> int:
+  """Returns the tau of `task.sharing`, for a rule that fixes it."""
+  return untie_step_lib.resolve_untie_step(
+    train_steps,
+    untie_step=sharing.untie_step,
+    untie_fraction=sharing.untie_fraction,
+  )
+
+
 def read(
   task: Mapping[str, Any], train_steps: int, num_layers: int | None
 ) -> Resolved:
-  """Reads what a saved config says about the method.
+  """Resolves the method of a saved `task`; raises if tau is impossible.
 
-  Args:
-    task: The config of a task as nested tables. Without `sharing` it is a task
-      of stock Model Garden.
-    train_steps: `trainer.train_steps`.
-    num_layers: The number of layers in the model; None if unknown.
-
-  Raises:
-    UsageError: If no run can have had this tau.
+  Without `sharing` it is a task of stock Model Garden.
   """
   from swe_tf.methods import config as config_lib  # Imports TensorFlow.
 
@@ -180,13 +227,13 @@ def read(
   for config, name in ((sharing, "sharing"), (growth, "growth")):
     # Not strict: another version may have had other fields.
     config.override(dict(task.get(name) or {}), is_strict=False)
-  return make_resolved(sharing, growth, train_steps, num_layers)
+  return _resolve(sharing, growth, train_steps, num_layers)
 
 
 def resolve(config: Any) -> Resolved:
   """Resolves the method of an experiment that has `task.sharing`."""
   encoder = registry.encoder_of(config.task.as_dict())
-  return make_resolved(
+  return _resolve(
     config.task.sharing,
     config.task.growth,
     config.trainer.train_steps,
@@ -194,19 +241,20 @@ def resolve(config: Any) -> Resolved:
   )
 
 
-def make_resolved(
+def _resolve(
   sharing: Any, growth: Any, train_steps: int, num_layers: int | None
 ) -> Resolved:
-  """Resolves `task.sharing` and `task.growth`; see `Resolved`."""
-  rule = rules().get(sharing.rule)
-  tau = None
+  rule, tau = rules().get(sharing.rule), None
   if sharing.mode == SWE and rule is not None and rule.fixes_tau:
-    tau = untie_step_lib.resolve_untie_step(
-      train_steps,
-      untie_step=sharing.untie_step,
-      untie_fraction=sharing.untie_fraction,
-    )
+    tau = tau_of(sharing, train_steps)
   return Resolved(sharing, growth, train_steps, num_layers, tau)
+
+
+def _unknown(field: str, value: str, known: Any, other: str) -> Exception:
+  return errors.UsageError(
+    f"task.{field} ({value!r}) must be one of {', '.join(known)}; "
+    + errors.nearest(value, known, other)
+  )
 
 
 def chosen(resolved: Resolved) -> Method:
@@ -220,18 +268,60 @@ def chosen(resolved: Resolved) -> Method:
   if growth != NONE:
     field, value = "growth.method", growth
     known = {m.growth for m in plain} - {NONE}
-  raise errors.UsageError(
-    f"task.{field} ({value!r}) must be one of {', '.join(sorted(known))}; "
-    + errors.nearest(value, known, "register your own in a plug-in.")
-  )
+  other = "register your own in a plug-in."
+  raise _unknown(field, value, sorted(known), other)
 
 
 def find(resolved: Resolved) -> Method:
-  """Returns the method that a config chooses.
-
-  Raises:
-    UsageError: If no such method is registered.
-  """
+  """Returns the method that a config chooses; raises `UsageError` if none."""
   method = chosen(resolved)
   special = method.special_case(resolved)
   return methods()[special] if special else method
+
+
+def make_rule(resolved: Resolved) -> Any:
+  """Returns the `UntieRule` of a config; raises `UsageError` if none."""
+  name, known = resolved.sharing.rule, rules()
+  if name not in known:
+    raise _unknown("sharing.rule", name, known, "see docs/methods.md.")
+  if resolved.sharing.stages and name != STAGED:
+    raise errors.UsageError(
+      f"task.sharing.stages is set, but task.sharing.rule is {name!r}, which "
+      f"has none; set it to {STAGED!r}."
+    )
+  try:
+    return known[name].make(resolved)
+  except errors.UsageError as error:
+    # Gin appends lines of its own to what a configurable raises.
+    raise errors.UsageError(f"{errors.first_line(error)}.") from error
+
+
+def check(config: Any) -> None:
+  """Raises unless an experiment can be trained by the method it chooses."""
+  resolved = resolve(config)
+  sharing, growth = resolved.sharing, resolved.growth
+  method = find(resolved)
+  tau_of(sharing, resolved.train_steps)  # Even if the method has none.
+  if resolved.num_layers is not None:
+    for units in (sharing, *sharing.stages):
+      untie_step_lib.check_unit_size(units.unit_size, resolved.num_layers)
+  make_rule(resolved)
+  if growth.fractions and method.growth == NONE:
+    raise errors.UsageError(
+      "task.growth.fractions is set, but task.growth.method is 'none'."
+    )
+  if sharing.loops and method.mode != SWE:
+    raise errors.UsageError(
+      f"task.sharing.loops is set, but the method is {method.name!r}, which "
+      "ties no layers."
+    )
+  method.check(config, resolved)
+
+
+def apply(ingredients: Any) -> Any:
+  """Returns the `Training` of `Ingredients` by the method of its experiment."""
+  resolved = resolve(ingredients.config)
+  # A rule that is given in code may untie at any step, so the config does not
+  # tell a special case.
+  method = (chosen if ingredients.untie_rule else find)(resolved)
+  return method.build(ingredients)

@@ -1,11 +1,16 @@
 """`task.sharing` and `task.growth`: the one form in which a method is chosen.
 
-`catalog.Resolved` turns the fractions of a config into steps.
+`catalog.Resolved` turns the fractions of a config into steps. A recipe is a set
+of fields that was tried and measured (docs/map.md); none is the default, which
+is Algorithm 1 as printed.
 """
 
+from collections.abc import Callable, Mapping
 import dataclasses
+from typing import Any
 
 from official.modeling.hyperparams import base_config
+from swe_tf import errors
 from swe_tf import fields
 from swe_tf.sharing import untie_step as untie_step_lib
 
@@ -14,10 +19,7 @@ from swe_tf.sharing import untie_step as untie_step_lib
 class StageConfig(base_config.Config):
   """A stage with larger units, for `SharingConfig.rule=staged`.
 
-  Attributes:
-    unit_size: The number of consecutive layers that form a unit from then on.
-    from_fraction: The fraction of `trainer.train_steps` after which it begins.
-    from_step: The step after which it begins; wins over the fraction when set.
+  It begins after a fraction of `trainer.train_steps`, or after `from_step`.
   """
 
   unit_size: int = 1
@@ -29,11 +31,7 @@ class StageConfig(base_config.Config):
 class LoopsConfig(base_config.Config):
   """How often the unit is applied while it is shared, and until when.
 
-  Attributes:
-    loops: The number of times; the stack has `num_layers / unit_size` units.
-    until_fraction: The fraction of `trainer.train_steps` after which it ends;
-      until the untie step if unset.
-    until_step: The step after which it ends; wins over the fraction when set.
+  Until a fraction of `trainer.train_steps`, or `until_step`, or the untie step.
   """
 
   loops: int = 0
@@ -61,14 +59,14 @@ class SharingConfig(base_config.Config):
     check_interval: The steps between two measurements of the cosines.
     rho: The cosine below which two units disagree.
     patience: How many times in a row they must disagree.
-    loops: How often the unit is applied while shared: fewer applications make
-      a shared step cheaper. Empty applies all units, as Algorithm 1 does.
+    loops: How often the unit is applied while shared; empty for all units, as
+      in Algorithm 1. Fewer make a shared step cheaper.
     own_init: Whether each layer keeps its own initial weights; while shared,
       all make the same step. Algorithm 1 starts them equal.
     untied_as: What the layers are right after untying: `copies` of their stem,
       as in Algorithm 1; or copies with `noise`; with half of their entries
       redrawn (`redraw`); or new layers that start as the `identity`.
-    recipe: The name of a set of the fields above (`recipes.py`) that was tried
+    recipe: The name of a set of the fields above (`RECIPES`) that was tried
       and measured; the fields themselves must then be left alone.
     bindings: Gin's bindings of the method that no field above expresses; filled
       in automatically.
@@ -95,14 +93,13 @@ class GrowthConfig(base_config.Config):
   """How the model grows while it is trained.
 
   Attributes:
-    method: `none`; `net2net` trains a model of half the width and then doubles
-      it; `stacking` trains a quarter of the layers, then half, then all. Both
-      need `task.sharing.mode=none`.
+    method: `none`, `net2net` or `stacking`, which need
+      `task.sharing.mode=none`.
     fractions: The fractions of `trainer.train_steps` after which it grows: one
       for `net2net` (0.1 if unset), two for `stacking` (0.125 and 0.3).
-    noise: For `net2net`, the standard deviation of the normal noise that is
-      added to widened weights so that the copies of a unit diverge, relative to
-      that of each weight. 0 adds none; then only dropout separates the copies.
+    noise: For `net2net`, the deviation of the noise that is added to widened
+      weights so that the copies of a unit diverge, relative to that of each
+      weight. With 0 only dropout separates the copies.
   """
 
   method: str = "none"
@@ -118,3 +115,59 @@ LIMITS = {
   ),
   "task.growth.noise": fields.Limit(least=0),
 }
+
+
+def _few_loops(num_layers: int) -> Mapping[str, Any]:
+  """A unit of a quarter of the layers, applied once, for 30% of the steps.
+
+  In the paper's terms, these are the updates of progressive stacking from a
+  quarter of the layers to all (`stacking.py`).
+  """
+  if num_layers % 4:
+    raise errors.UsageError(
+      f"task.sharing.recipe=few_loops has 4 units, but the model has "
+      f"{num_layers} layers; set unit_size, untie_fraction and loops by hand."
+    )
+  once = [{"loops": 1}]
+  return {"unit_size": num_layers // 4, "untie_fraction": 0.3, "loops": once}
+
+
+# The fields of each recipe as a function of the number of layers.
+RECIPES: dict[str, Callable[[int], Mapping[str, Any]]] = {
+  "few_loops": _few_loops,
+  # One layer, applied once, for half of the steps; then all are untied.
+  "one_loop": lambda num_layers: {
+    "unit_size": 1,
+    "untie_fraction": 0.5,
+    "loops": [{"loops": 1}],
+  },
+}
+
+
+def apply_recipe(sharing: SharingConfig, num_layers: int | None) -> None:
+  """Sets the fields of `sharing.recipe`, if there is one, in place."""
+  recipe = sharing.recipe
+  if not recipe:
+    return
+  if recipe not in RECIPES:
+    raise errors.UsageError(
+      f"task.sharing.recipe ({recipe!r}) must be one of {', '.join(RECIPES)}; "
+      + errors.nearest(recipe, RECIPES, "see docs/methods.md.")
+    )
+  if num_layers is None:
+    raise errors.UsageError(
+      f"task.sharing.recipe={recipe}: the number of layers is not known; "
+      "register its family in swe_tf.modeling.registry."
+    )
+  made = SharingConfig()
+  made.override(RECIPES[recipe](num_layers))
+  now, wanted, plain = (
+    each.as_dict() for each in (sharing, made, SharingConfig())
+  )
+  for name in RECIPES[recipe](num_layers):
+    if now[name] not in (plain[name], wanted[name]):
+      raise errors.UsageError(
+        f"task.sharing.recipe={recipe} sets {name} to {wanted[name]}, but it "
+        f"was set to {now[name]}; set only one of them."
+      )
+  sharing.override(RECIPES[recipe](num_layers))

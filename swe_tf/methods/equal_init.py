@@ -1,14 +1,7 @@
-"""Equal initial weights: the control for what the shared start alone does.
+"""Equal initial weights, `task.sharing.mode=equal_init`: the control for SWE.
 
-What: the blocks start as copies of the first unit, as in SWE, but are never
-tied: each layer trains on its own from the first update.
-
-Use: `task.sharing.mode=equal_init`, with `unit_size`.
-
-Cost: none; the step is the baseline's.
-
-Where it does not help: it is a control. What SWE gains over it comes from
-sharing, not from the initial weights.
+The blocks start as copies of the first unit, but are never tied. What SWE gains
+over it comes from sharing. The card: docs/cards/equal_init.md.
 """
 
 from swe_tf.methods import catalog
@@ -17,17 +10,14 @@ from swe_tf.training import phases
 
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns the training of a run; see `catalog.Method.build`."""
   plan = plans.plan_of(ingredients.model, ingredients.config.task.sharing)
   one_phase = phases.OnePhase(plan, begin=plan.tie_weights)
   return phases.Training(ingredients.optimizer, one_phase)
 
 
+_TAU = frozenset({"tau"})
 catalog.register(
   catalog.Method(
-    name="equal_init",
-    mode="equal_init",
-    build=build,
-    ignores=frozenset({"tau"}),
+    name="equal_init", mode="equal_init", build=build, ignores=_TAU
   )
 )

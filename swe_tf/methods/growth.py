@@ -15,7 +15,7 @@ from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry
-from swe_tf.modeling import sizes
+from swe_tf.modeling import sizes as sizes_lib
 from swe_tf.sharing import slots
 from swe_tf.training import phases as phases_lib
 
@@ -23,25 +23,15 @@ _NOT_BEGUN = -1
 
 
 class GrowthPhases(phases_lib.Phases):
-  """A phase for each size; in the last one the model is the task's own.
-
-  Attributes:
-    stage: How often the model has grown; it is in the checkpoint.
-  """
+  """A phase for each size; in the last one the model is the task's own."""
 
   def __init__(self, optimizer, steps: Sequence[int], sizes: Sequence[int]):
-    """Initializes the phases.
-
-    Args:
-      optimizer: The bare optimizer of the task; it updates all the models.
-      steps: The updates after which the model grows, in order.
-      sizes: The size in each phase, one more than `steps`.
-    """
+    """Initializes the phases: it grows after `steps`, through `sizes`."""
     if not slots.made_on_demand(optimizer):
       raise errors.UsageError(
-        f"{type(optimizer).__name__} creates the slots of all variables at "
-        "once, so it cannot be used with a model that grows (task.growth). Use "
-        "a legacy optimizer: adamw, lamb, adam or sgd."
+        f"{type(optimizer).__name__} makes the slots of all variables at once; "
+        "a model that grows (task.growth) needs a legacy optimizer: adamw, "
+        "lamb, adam or sgd."
       )
     self._optimizer = optimizer
     self._steps = tuple(steps)
@@ -67,6 +57,7 @@ class GrowthPhases(phases_lib.Phases):
 
   @property
   def stage(self) -> int:
+    """How often the model has grown; it is in the checkpoint."""
     return max(0, self._saved_stage)
 
   @property
@@ -99,82 +90,90 @@ class GrowthPhases(phases_lib.Phases):
     return {"growth/stage": float(self.stage), "growth/size": float(self.size)}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Growing:
-  """What tells one method whose model grows from another.
+def register(
+  name: str,
+  build: Callable[[phases_lib.Ingredients, list[int]], phases_lib.Phases],
+  *,
+  halves: Sequence[str],
+  fractions: Sequence[float],
+) -> None:
+  """Registers a `task.growth.method` that doubles the parameters `halves`.
 
-  Attributes:
-    name: `task.growth.method`.
-    shrink: Returns the size of the model before it has grown that often.
-    fractions: The default of `task.growth.fractions`.
-    check_size: Raises unless a BERT with these parameters can grow.
+  It does so after each of `task.growth.fractions`, by default `fractions`;
+  `build` makes the phases of a run, given these updates.
   """
 
-  name: str
-  shrink: Callable[[sizes.Size, int], sizes.Size]
-  fractions: tuple[float, ...]
-  check_size: Callable[[registry.Params], None]
+  def steps_of(resolved: catalog.Resolved) -> list[int]:
+    given = resolved.growth.fractions or fractions
+    return [round(fraction * resolved.train_steps) for fraction in given]
 
-  def method(self, build: Callable[..., phases_lib.Training]) -> catalog.Method:
-    """Returns the record of the method; see `catalog.Method.build`."""
-    return catalog.Method(
-      name=self.name,
-      growth=self.name,
-      build=build,
-      ignores=frozenset({"tau", "units"}),
-      phases=self.phases,
-      check=self.check,
-    )
-
-  def steps(self, resolved: catalog.Resolved) -> list[int]:
-    """Returns the updates after which the model grows."""
-    fractions = resolved.growth.fractions or self.fractions
-    return [round(fraction * resolved.train_steps) for fraction in fractions]
+  def train(ingredients: phases_lib.Ingredients) -> phases_lib.Training:
+    steps = steps_of(catalog.resolve(ingredients.config))
+    return phases_lib.Training(ingredients.optimizer, build(ingredients, steps))
 
   def phases(
-    self, resolved: catalog.Resolved, size: sizes.Size
+    resolved: catalog.Resolved, size: sizes_lib.Size
   ) -> list[catalog.Phase]:
-    """Returns a phase for each size, for the cost model."""
-    ends, found, begin = self.steps(resolved), [], 0
+    ends, found, begin = steps_of(resolved), [], 0
     for stage, end in enumerate([*ends, resolved.train_steps]):
-      small = self.shrink(size, len(ends) - stage)
-      name = f"{small.num_layers}x{small.hidden_size}"
-      found.append(catalog.Phase(name, end - begin, small, small.num_layers))
+      small = dataclasses.replace(
+        size,
+        **{
+          field: value // 2 ** (len(ends) - stage)
+          for field, value in dataclasses.asdict(size).items()
+          if field in halves
+        },
+      )
+      label = f"{small.num_layers}x{small.hidden_size}"
+      found.append(catalog.Phase(label, end - begin, small, small.num_layers))
       begin = end
     return [phase for phase in found if phase.steps]
 
-  def check(
-    self, config: cfg.ExperimentConfig, resolved: catalog.Resolved
-  ) -> None:
-    """Raises unless the model of an experiment can grow as configured."""
-    mode = resolved.sharing.mode
-    if mode != catalog.NONE:
-      raise errors.UsageError(
-        f"task.growth.method is {self.name!r} and task.sharing.mode is "
-        f"{mode!r}: a model that grows shares no weights. Set "
-        "task.sharing.mode=none, or task.growth.method=none."
-      )
-    fractions = list(resolved.growth.fractions or self.fractions)
-    given, count = f"task.growth.fractions ({fractions})", len(self.fractions)
-    if len(fractions) != count:
-      raise errors.UsageError(
-        f"{given} must be {count} for {self.name!r}, one for each time the "
-        "model grows."
-      )
-    if not all(0.0 <= fraction <= 1.0 for fraction in fractions):
-      raise errors.UsageError(f"{given} must be between 0.0 and 1.0.")
-    if sorted(fractions) != fractions:
-      raise errors.UsageError(f"{given} must be in ascending order.")
-    if config.trainer.optimizer_config.ema is not None:
-      raise errors.UsageError(
-        f"task.growth.method is {self.name!r}, but "
-        "trainer.optimizer_config.ema is set: models of different sizes cannot "
-        "be averaged. Unset one of them."
-      )
+  def check(config: cfg.ExperimentConfig, resolved: catalog.Resolved) -> None:
+    mode, ema = resolved.sharing.mode, config.trainer.optimizer_config.ema
+    given = list(resolved.growth.fractions or fractions)
     encoder = registry.encoder_of(config.task.as_dict())
-    if encoder is None or not encoder.is_bert:
-      raise errors.UsageError(
-        f"task.growth.method={self.name} is for BERT, but the encoder is "
-        "another one. Set task.model.encoder.type to 'any' or 'bert'."
-      )
-    self.check_size(encoder.params)
+    for is_wrong, why in (
+      (
+        mode != catalog.NONE,
+        f"but task.sharing.mode is {mode!r}: a model that grows shares no "
+        "weights; set one of them to 'none'.",
+      ),
+      (
+        len(given) != len(fractions)
+        or sorted([0, *given, 1]) != [0, *given, 1],
+        f"but task.growth.fractions ({given}) must be {len(fractions)} "
+        "number(s) between 0.0 and 1.0, in ascending order.",
+      ),
+      (
+        ema is not None,
+        "but trainer.optimizer_config.ema is set: models of different sizes "
+        "cannot be averaged; unset one of them.",
+      ),
+      (
+        encoder is None or not encoder.is_bert,
+        "which is for BERT, but the encoder is another one; set "
+        "task.model.encoder.type to 'any' or 'bert'.",
+      ),
+    ):
+      if is_wrong:
+        raise errors.UsageError(f"task.growth.method={name}, {why}")
+    assert encoder is not None
+    for field in halves:
+      value, divisor = encoder.params.get(field) or 0, 2 ** len(fractions)
+      if value % divisor:
+        raise errors.UsageError(
+          f"{field} ({value}) must be divisible by {divisor} for {name!r}, "
+          "which trains a smaller model first."
+        )
+
+  catalog.register(
+    catalog.Method(
+      name=name,
+      growth=name,
+      build=train,
+      ignores=frozenset({"tau", "units"}),
+      phases=phases,
+      check=check,
+    )
+  )

@@ -1,34 +1,20 @@
 """Net2Net: train a model of half the width, then double every unit.
 
-What: Chen et al. 2015; appendix B.1 of the paper. Hidden units, heads, and the
-units of feed-forward blocks and embeddings are each duplicated; the size of a
-head stays. Whatever reads a duplicated unit halves its weights, so the wide
-model computes what the narrow one did: layer norms see the same mean and
-variance, and each head attends as its copy does. The last layer norm before the
-logits is halved too: the embedding table, which is tied to the logits and
-cannot be halved, reads each of its units twice.
-
-Use: `task.growth.method=net2net`, `task.sharing.mode=none`; `fractions` and
-`noise` of `task.growth`.
-
-Cost: fewer FLOPs than the baseline, since the first phase has about a quarter
-of the weights: `swe doctor cost`.
-
-Where it does not help: in the paper's Table 5 it ends behind the baseline. BERT
-only, legacy optimizers only, no EMA.
+Chen et al. 2015; appendix B.1 of the paper. Hidden units, heads, and the units
+of feed-forward blocks and embeddings are each duplicated; the size of a head
+stays. Whatever reads a duplicated unit halves its weights, so the wide model
+computes what the narrow one did. The last layer norm before the logits is
+halved too: the embedding table, which is tied to the logits and cannot be
+halved, reads each of its units twice. The card: docs/cards/net2net.md.
 """
-
-import dataclasses
 
 import tensorflow as tf
 import tf_keras
 
 from official.nlp.configs import bert
 from swe_tf import errors
-from swe_tf.methods import catalog
 from swe_tf.methods import growth
 from swe_tf.modeling import registry
-from swe_tf.modeling import sizes
 from swe_tf.sharing import plan
 from swe_tf.sharing import slots
 from swe_tf.training import phases
@@ -36,39 +22,19 @@ from swe_tf.training import phases
 # Each slot scales with this power of the gradient. Any other slot of an
 # optimizer starts from scratch, as for a new variable.
 _POWERS = {"m": 1, "momentum": 1, "v": 2, "vhat": 2}
-# What is halved, beside the embedding.
-_WIDTHS = ("hidden_size", "num_attention_heads", "intermediate_size")
-
-
-def _narrow(size: sizes.Size, times: int) -> sizes.Size:
-  halves = {name: getattr(size, name) // 2**times for name in _WIDTHS}
-  return dataclasses.replace(size, **halves)
-
-
-def _check_size(params: registry.Params) -> None:
-  for name in (*_WIDTHS, "embedding_size"):
-    value = params.get(name) or 0
-    if value % 2:
-      raise errors.UsageError(
-        f"{name} ({value}) must be even for 'net2net': it trains a model of "
-        "half the width first."
-      )
-
-
-_GROWING = growth.Growing(
-  name="net2net",
-  shrink=_narrow,
-  fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
-  check_size=_check_size,
+_HALVES = (
+  "hidden_size",
+  "num_attention_heads",
+  "intermediate_size",
+  "embedding_size",
 )
 
 
 def halve_width(config: bert.PretrainerConfig) -> bert.PretrainerConfig:
   """Returns the narrow model's config; classification heads are unchanged."""
   encoder = registry.require_encoder({"model": config.as_dict()})
-  half = dataclasses.asdict(_narrow(encoder.size, 1))
-  if encoder.params["embedding_size"]:
-    half["embedding_size"] = encoder.params["embedding_size"] // 2
+  params = encoder.params
+  half = {name: params[name] // 2 for name in _HALVES if params.get(name)}
   return config.replace(**encoder.overrides(**half)["model"])
 
 
@@ -95,10 +61,7 @@ def _is_kernel(variable: tf.Variable) -> bool:
 def weight_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
   """Returns the factor to multiply a duplicated weight by.
 
-  Args:
-    wide: The variable of the wide model.
-    axes: Its doubled axes.
-    before_logits: Whether it belongs to the layer norm before the logits.
+  The weight is doubled along `axes`; it may belong to the norm before logits.
   """
   reads_twice = _is_kernel(wide) and 0 in axes
   return 0.5 if reads_twice or before_logits else 1.0
@@ -109,12 +72,7 @@ def gradient_factor(wide: tf.Variable, axes, before_logits: bool) -> float:
 
   The two copies of a unit split the gradient that the unit had, so whatever
   makes duplicated units gets half of it. Before the logits each copy gets all
-  of it, which its halved weights then pass on as half.
-
-  Args:
-    wide: The variable of the wide model.
-    axes: Its doubled axes.
-    before_logits: Whether it belongs to the layer norm before the logits.
+  of it, which its halved weights then pass on as half. See `weight_factor`.
   """
   makes_twice = any(axis or not _is_kernel(wide) for axis in axes)
   return 0.5 if makes_twice and not before_logits else 1.0
@@ -130,15 +88,8 @@ def widen(
 ) -> None:
   """Makes `wide` compute what `narrow` computes. Runs eagerly.
 
-  The optimizer's moments become those of the gradients that the wide model
-  would have had.
-
-  Args:
-    narrow: A `BertPretrainerV2`.
-    wide: Another with twice the width.
-    optimizer: The legacy optimizer that trained `narrow` and will train `wide`.
-    noise: See `config.GrowthConfig`.
-    seed: Seeds the noise.
+  The moments of the legacy optimizer become those of the gradients that the
+  wide model would have had. `config.GrowthConfig` explains the noise.
   """
   head = {plan.variable_key(v) for v in wide.masked_lm.layer_norm.variables}
   for i, (source, target) in enumerate(zip(narrow.variables, wide.variables)):
@@ -147,42 +98,26 @@ def widen(
     value = _tile(source.read_value(), axes)
     value *= weight_factor(target, axes, before_logits)
     if axes and noise:
-      value += (
-        noise
-        * tf.math.reduce_std(value)
-        * tf.random.stateless_normal(
-          value.shape, seed=(seed, i), dtype=value.dtype
-        )
+      drawn = tf.random.stateless_normal(
+        value.shape, seed=(seed, i), dtype=value.dtype
       )
+      value += noise * tf.math.reduce_std(value) * drawn
     target.assign(value)
-    if optimizer is not None and slots.has_slots(optimizer, source):
-      factor = gradient_factor(target, axes, before_logits)
-      _widen_slots(optimizer, source, target, axes, factor)
-
-
-def _widen_slots(optimizer, source, target, axes, factor: float) -> None:
-  slots.create_slots(optimizer, [target])
-  targets = slots.slots_of(optimizer, target)
-  for name, slot in slots.slots_of(optimizer, source).items():
-    if name in _POWERS:
-      value = _tile(slot.read_value(), axes) * factor ** _POWERS[name]
-      targets[name].assign(value)
+    if optimizer is None or not slots.has_slots(optimizer, source):
+      continue
+    factor = gradient_factor(target, axes, before_logits)
+    slots.create_slots(optimizer, [target])
+    targets = slots.slots_of(optimizer, target)
+    for name, slot in slots.slots_of(optimizer, source).items():
+      if name in _POWERS:
+        moment = _tile(slot.read_value(), axes) * factor ** _POWERS[name]
+        targets[name].assign(moment)
 
 
 class WideningPhases(growth.GrowthPhases):
   """Half the width, then all of it."""
 
   def __init__(self, model, narrow, optimizer, steps, *, noise, seed):
-    """Initializes the phases.
-
-    Args:
-      model: The model of the task: a `BertPretrainerV2`.
-      narrow: Another with half the width.
-      optimizer: See the base class.
-      steps: See the base class.
-      noise: See `config.GrowthConfig`.
-      seed: Seeds the noise.
-    """
     widths = [
       m.encoder_network.get_config()["hidden_size"] for m in (narrow, model)
     ]
@@ -228,18 +163,21 @@ class WideningPhases(growth.GrowthPhases):
       )
 
 
-def build(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns the training of a run; see `catalog.Method.build`."""
-  task, optimizer = ingredients.task, ingredients.optimizer
-  widening = WideningPhases(
+def build(ingredients: phases.Ingredients, steps: list[int]) -> WideningPhases:
+  task = ingredients.task
+  return WideningPhases(
     ingredients.model,
     task.build_model(halve_width(task.task_config.model)),
-    optimizer,
-    _GROWING.steps(catalog.resolve(ingredients.config)),
+    ingredients.optimizer,
+    steps,
     noise=task.task_config.growth.noise,
     seed=task.task_config.seed,
   )
-  return phases.Training(optimizer, widening)
 
 
-catalog.register(_GROWING.method(build))
+growth.register(
+  "net2net",
+  build,
+  halves=_HALVES,
+  fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
+)

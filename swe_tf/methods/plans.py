@@ -1,4 +1,4 @@
-"""The sharing plan of a task's model: its repeated blocks, in units."""
+"""The repeated blocks of a model: the plan that ties them, shallow views."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import gin
 import tf_keras
 
+from official.nlp.modeling import models
 from swe_tf import errors
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
@@ -16,57 +17,59 @@ from swe_tf.sharing import plan as plan_lib
 def find_repeated_blocks(
   model: tf_keras.Model, finder: Callable[..., Any] | None = None
 ) -> Sequence[tf_keras.layers.Layer]:
-  """Returns the repeated blocks of a model, first to last.
+  """Returns the repeated blocks of a model, first to last; maybe none.
 
-  Args:
-    model: The model that the task built.
-    finder: A function of the model, for an encoder that keeps its blocks
-      elsewhere. Bind it in gin: `find_repeated_blocks.finder = @my_finder`.
-
-  Returns:
-    The blocks; empty if there are none.
+  For an encoder that keeps them elsewhere, bind a function of the model in gin:
+  `find_repeated_blocks.finder = @my_finder`.
   """
   return list(finder(model) if finder else registry.blocks_of(model))
-
-
-@gin.configurable
-def make_sharing_plan(
-  blocks: Sequence[tf_keras.layers.Layer],
-  config: config_lib.SharingConfig,
-  unit_size: int | None = None,
-) -> plan_lib.SharingPlan:
-  """Makes the plan of a model's repeated blocks.
-
-  Args:
-    blocks: The repeated blocks, first to last.
-    config: `task.sharing`.
-    unit_size: Wins over `config.unit_size`; for gin:
-      `make_sharing_plan.unit_size = 4`.
-
-  Returns:
-    The plan.
-  """
-  return plan_lib.SharingPlan.from_layers(blocks, unit_size or config.unit_size)
 
 
 def plan_of(
   model: tf_keras.Model, config: config_lib.SharingConfig
 ) -> plan_lib.SharingPlan:
-  """Returns the sharing plan of a model.
-
-  Args:
-    model: The model that the task built.
-    config: `task.sharing`.
-
-  Raises:
-    UsageError: If the model has no repeated blocks.
-  """
+  """Returns the plan of a model; raises `UsageError` if nothing repeats."""
   blocks = find_repeated_blocks(model)
-  if blocks:
-    return make_sharing_plan(blocks, config)
-  encoder = getattr(model, "encoder_network", model)
-  raise errors.UsageError(
-    f"task.sharing.mode is {config.mode!r}, but {type(encoder).__name__} has "
-    "no `transformer_layers` to share. Bind `find_repeated_blocks.finder` in "
-    "gin to a function that returns them, or set task.sharing.mode=none."
+  if not blocks:
+    encoder = getattr(model, "encoder_network", model)
+    raise errors.UsageError(
+      f"task.sharing.mode is {config.mode!r}, but {type(encoder).__name__} has "
+      "no `transformer_layers` to share. Bind `find_repeated_blocks.finder` in "
+      "gin to a function that returns them, or set task.sharing.mode=none."
+    )
+  return plan_lib.SharingPlan.from_layers(blocks, config.unit_size)
+
+
+def encoder_builder(task) -> Callable[[int], Any]:
+  """Returns a function that builds the task's encoder at a given depth."""
+  model = task.task_config.model
+  encoder = registry.require_encoder({"model": model.as_dict()})
+
+  def build(num_layers: int):
+    shallow = encoder.overrides(num_layers=num_layers)["model"]
+    return task._build_encoder(model.replace(**shallow).encoder)  # pylint: disable=protected-access
+
+  return build
+
+
+def view_of(
+  model: tf_keras.Model,
+  blocks: Sequence[int],
+  build_encoder: Callable[[int], Any],
+) -> tf_keras.Model:
+  """Returns a view of a built `BertPretrainerV2` with some of its blocks.
+
+  The encoder that is built gets the layers of the model in place of its own;
+  blocks that are left out get neither gradients nor weight decay nor slots.
+  """
+  encoder, shallow = model.encoder_network, build_encoder(len(blocks))
+  for name, value in list(vars(encoder).items()):
+    if isinstance(value, tf_keras.layers.Layer):
+      setattr(shallow, name, value)
+    elif value is encoder.transformer_layers:
+      setattr(shallow, name, [value[i] for i in blocks])
+  return models.BertPretrainerV2(
+    encoder_network=shallow,
+    customized_masked_lm=model.masked_lm,
+    classification_heads=model.classification_heads,
   )

@@ -1,15 +1,7 @@
-"""Reparameterization: every layer moves along the common direction too.
+"""Reparameterization (appendix B.1): layers also move in the common direction.
 
-What: appendix B.1 of the paper. For the whole run, the gradient of layer i is
-replaced by (g_0 + g_i) / 2, where g_0 is the mean gradient over the tie.
-
-Use: `task.sharing.mode=reparameterize`, with `unit_size`.
-
-Cost: one mean over the ties per step, on each replica; slots and all-reduce are
-the baseline's.
-
-Where it does not help: in the paper's Table 5 its averages on SQuAD and GLUE
-are between the baseline's and SWE's, and its MLM accuracy is below both.
+For the whole run, the gradient of layer i is replaced by (g_0 + g_i) / 2, where
+g_0 is the mean gradient over the tie. The card: docs/cards/reparameterize.md.
 """
 
 from swe_tf.methods import catalog
@@ -37,7 +29,6 @@ class ReparameterizedOptimizer(wrapper.WrappedOptimizer):
 
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns the training of a run; see `catalog.Method.build`."""
   plan = plans.plan_of(ingredients.model, ingredients.config.task.sharing)
   optimizer = ReparameterizedOptimizer(ingredients.optimizer, plan)
   return phases.Training(optimizer, phases.OnePhase(plan))

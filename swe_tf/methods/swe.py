@@ -10,12 +10,8 @@ applied fewer times while it is shared; the whole stack is untied from it. The
 other departures from Algorithm 1 are off unless they are set: `own_init`,
 `untied_as`.
 
-Cost: as many FLOPs as the baseline, fewer with `loops` (`swe doctor cost`); a
-smaller all-reduce and fewer slots while shared, one more compile at each
-switch: docs/performance.md.
-
-Where it does not help: at a small width, with a tuned learning rate and few
-steps, the baseline ends ahead: docs/studies.md.
+The cards: docs/cards/swe.md; always_tied.md for the ALBERT-like special case
+that stays shared to the end.
 """
 
 import dataclasses
@@ -26,9 +22,7 @@ from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import plans
-from swe_tf.methods import rules
 from swe_tf.methods import swe_phases
-from swe_tf.methods import views as views_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import optimizer as optimizer_lib
@@ -38,11 +32,10 @@ from swe_tf.training import phases
 
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns the training of a run; see `catalog.Method.build`."""
   config = ingredients.config
   sharing, trainer = config.task.sharing, config.trainer
   resolved = catalog.resolve(config)
-  rule = ingredients.untie_rule or rules.make_rule(resolved)
+  rule = ingredients.untie_rule or catalog.make_rule(resolved)
   plan = plans.plan_of(ingredients.model, sharing)
   loops = resolved.loops or untie_step_lib.LoopSchedule(plan.num_units)
   optimizer = optimizer_lib.SharedWeightsOptimizer(
@@ -77,9 +70,9 @@ def _views(
   loops: untie_step_lib.LoopSchedule,
 ) -> dict[int, tf_keras.Model]:
   """Returns the models that apply fewer units, by number of loops."""
-  build_encoder = views_lib.encoder_builder(ingredients.task)
+  build_encoder = plans.encoder_builder(ingredients.task)
   return {
-    count: views_lib.of_blocks(
+    count: plans.view_of(
       ingredients.model, list(range(count * plan.unit_size)), build_encoder
     )
     for _, count in loops.stages
@@ -94,12 +87,10 @@ def phases_of(
   tau, sharing = resolved.untie_step, resolved.sharing
   if tau is None:
     raise errors.UsageError(
-      f"task.sharing.rule is {sharing.rule!r}, so the untie step is known only "
-      "once the run unties. For an estimate, set task.sharing.rule="
-      f"{catalog.FIXED} and the untie_fraction that you expect."
+      f"task.sharing.rule is {sharing.rule!r}, so only the run knows when it "
+      "unties. For an estimate, set task.sharing.rule=fixed and untie_fraction."
     )
-  unit = sharing.unit_size
-  shared, begin = [], 0
+  shared, begin, unit = [], 0, sharing.unit_size
   if resolved.loops is not None:
     stages = *resolved.loops.stages, (tau, resolved.loops.num_units)
     for end, loops in stages:
@@ -113,14 +104,12 @@ def phases_of(
     for (begin, unit), end in zip(units, ends):
       name = f"shared {unit}x{size.num_layers // unit}" if begin else "shared"
       shared.append(catalog.Phase(name, end - begin, size, unit))
-  last = catalog.Phase(
-    "unshared", resolved.train_steps - tau, size, size.num_layers
-  )
+  rest = resolved.train_steps - tau
+  last = catalog.Phase("unshared", rest, size, size.num_layers)
   return [phase for phase in (*shared, last) if phase.steps]
 
 
 def check(config: cfg.ExperimentConfig, resolved: catalog.Resolved) -> None:
-  """Raises unless an experiment can share as configured."""
   sharing = resolved.sharing
   if not sharing.loops:
     return
@@ -146,13 +135,20 @@ def _special_case(resolved: catalog.Resolved) -> str | None:
   return catalog.ALBERT if is_fixed and shares_to_the_end else None
 
 
+_METHOD = catalog.Method(
+  name=catalog.SWE,
+  mode=catalog.SWE,
+  build=build,
+  phases=phases_of,
+  special_case=_special_case,
+  check=check,
+)
+catalog.register(_METHOD)
 catalog.register(
-  catalog.Method(
-    name=catalog.SWE,
-    mode=catalog.SWE,
-    build=build,
-    phases=phases_of,
-    special_case=_special_case,
-    check=check,
+  dataclasses.replace(
+    _METHOD,
+    name=catalog.ALBERT,
+    sharing={"untie_fraction": 1.0, "untie_step": None},
+    ignores=frozenset({"tau"}),
   )
 )

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
 import tf_keras
 
-from swe_tf.methods import untied_as as untied_as_lib
 from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import untie_step as untie_step_lib
 from swe_tf.training import layer_curves
@@ -22,7 +24,7 @@ class SharingPhases(phases.Phases):
     rule: schedule.UntieRule,
     loops: untie_step_lib.LoopSchedule,
     views: Mapping[int, tf_keras.Model],
-    untied_as: tuple[str, int] = (untied_as_lib.COPIES, 0),
+    untied_as: tuple[str, int] = ("copies", 0),
   ):
     """Initializes the phases.
 
@@ -82,7 +84,7 @@ class SharingPhases(phases.Phases):
       return None
     self.optimizer.split(groups)
     if not self.is_shared:
-      untied_as_lib.break_symmetry(self.optimizer.plan, *self._untied_as)
+      break_symmetry(self.optimizer.plan, *self._untied_as)
       return f"untied {before} after step {step}"
     return f"split {before} into {self.optimizer.plan} after step {step}"
 
@@ -114,3 +116,41 @@ class SharingPhases(phases.Phases):
     if not self._views:
       return {}
     return {"sharing/loops": float(self.optimizer.loops)}
+
+
+def break_symmetry(plan: plan_lib.SharingPlan, way: str, seed: int) -> None:
+  """Makes the units of a plan that was just untied different. Runs eagerly.
+
+  Copies of one layer with equal slots part only as fast as their gradients
+  differ. The ways out change all units but the first, by numbers that are a
+  function of the seed, the tie and the unit:
+
+  - `noise`: normal noise on the kernels, half as large as their own deviation.
+  - `redraw`: a random half of the entries of each kernel is drawn anew, with
+    the deviation that the kernel has.
+  - `identity`: new layers of their own random kernels, whose output projections
+    are 0, so that under Pre-LN they start as the identity. Without the random
+    kernels all new layers would have the same gradients and stay equal.
+
+  Slots stay copies: their scale is right, and moments of directions that no
+  longer exist fade within tens of steps.
+  """
+  if way == "copies":
+    return
+  for index, tie in enumerate(plan.whole_ties):
+    for unit, variable in enumerate(tie[1:], start=1):
+      random, value = (
+        np.random.default_rng([seed, index, unit]),
+        variable.numpy(),
+      )
+      if way == "identity" and "output/" in variable.name:
+        new = np.zeros_like(value)
+      elif "kernel" not in variable.name:
+        continue
+      else:
+        new = random.standard_normal(value.shape) * value.std()
+        if way == "noise":
+          new = value + 0.5 * new
+        elif way == "redraw":
+          new = np.where(random.random(value.shape) >= 0.5, value, new)
+      variable.assign(tf.cast(new, variable.dtype))

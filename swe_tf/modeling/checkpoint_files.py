@@ -1,14 +1,22 @@
-"""Finds a checkpoint and checks that its files are whole, without TensorFlow.
+"""Checkpoints on disk, and the encoders that they hold.
 
 A checkpoint is a prefix, such as DIR/ckpt-1000, with an index and data files;
-DIR/checkpoint names the latest one. TensorFlow reads what they hold.
+DIR/checkpoint names the latest one. An encoder is a checkpoint with the key
+`encoder`, which Model Garden's tasks take as `init_checkpoint`, and the config
+beside it: `encoder.yaml`, or the `params.yaml` of a run. TensorFlow is imported
+only to read and write weights.
 """
 
+import pathlib
 import re
-from typing import Any
+from typing import Any, NamedTuple
+
+import yaml
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
+from swe_tf.modeling import registry
 
 # The last bytes of every table file, and so of every index.
 _MAGIC = bytes.fromhex("57fb808b247547db")
@@ -18,14 +26,9 @@ _LATEST = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
 
 
 def find(checkpoint: files.PathLike, name: str = "") -> str:
-  """Returns the prefix of a checkpoint whose files exist.
+  """Returns a prefix whose files exist, of a prefix or the latest in a folder.
 
-  Args:
-    checkpoint: A prefix, or a directory, whose latest checkpoint is taken.
-    name: The flag or the parameter that names it, for errors.
-
-  Raises:
-    UsageError: If there is none, its index is broken, or its data is missing.
+  Errors quote the `name` of the parameter that gave it.
   """
   path = files.as_path(checkpoint)
   # Must come first: in ram:// TensorFlow takes a prefix for a directory.
@@ -43,12 +46,21 @@ def find(checkpoint: files.PathLike, name: str = "") -> str:
       f"{prefix}.index is not the index of a checkpoint, or it is truncated; "
       "name another checkpoint."
     )
-  if not list(files.as_path(prefix).parent.glob(f"{_name(prefix)}.data-*")):
+  data = re.sub(r"([*?[])", r"[\1]", files.as_path(prefix).name) + ".data-*"
+  if not list(files.as_path(prefix).parent.glob(data)):
     raise errors.UsageError(
       f"{prefix}.index is there, but no {prefix}.data-*; copy all files of the "
       "checkpoint."
     )
   return prefix
+
+
+def _latest(directory: files.Path) -> str | None:
+  state = directory / "checkpoint"
+  if not state.is_file():
+    return None
+  found = _LATEST.search(files.read_text(state))
+  return str(directory / found[1]) if found else None
 
 
 def reader(prefix: str) -> Any:
@@ -61,60 +73,88 @@ def reader(prefix: str) -> Any:
   return tf.compat.v1.train.NewCheckpointReader(prefix)
 
 
-def for_model_garden(prefix: str) -> str:
-  """Returns the value of Model Garden's `init_checkpoint` for a checkpoint.
-
-  Model Garden looks for a directory first; see `find`.
-
-  Raises:
-    UsageError: If the checkpoint is in ram:// and not the latest one there.
-  """
-  if not files.uses_private_memory(prefix):
-    return prefix
-  directory = files.as_path(prefix).parent
-  if _latest(directory) != prefix:
-    raise errors.UsageError(
-      f"{prefix}: in ram://, only the latest checkpoint of a directory can be "
-      "loaded; copy it to its own directory."
-    )
-  return str(directory)
-
-
 def find_with_config(
   checkpoint: files.PathLike, config_file: files.PathLike | None = None
 ) -> tuple[str, files.Path]:
   """Returns the prefix of a checkpoint and the config file of its encoder.
 
-  Args:
-    checkpoint: See `find`.
-    config_file: A YAML file with `task.model.encoder`. By default
-      `encoder.yaml` or `params.yaml` beside the checkpoint.
-
-  Raises:
-    UsageError: If there is no checkpoint or no config.
+  By default that is `encoder.yaml` or `params.yaml` beside the checkpoint.
   """
   path = find(checkpoint)
-  candidates = (
-    [files.as_path(config_file)]
-    if config_file
-    else [files.as_path(path).parent / name for name in _CONFIG_NAMES]
-  )
-  config_path = next((each for each in candidates if each.exists()), None)
+  places = [files.as_path(path).parent / name for name in _CONFIG_NAMES]
+  if config_file:
+    places = [files.as_path(config_file)]
+  config_path = next((each for each in places if each.exists()), None)
   if config_path is None:
     raise errors.UsageError(
-      f"there is no {' or '.join(map(str, candidates))}; put the params.yaml "
-      "of the run that wrote the checkpoint beside it, or give a config_file."
+      f"there is no {' or '.join(map(str, places))}; put the params.yaml of "
+      "the run that wrote the checkpoint beside it, or give a config_file."
     )
   return path, config_path
 
 
-def _name(prefix: str) -> str:
-  return re.sub(r"([*?[])", r"[\1]", files.as_path(prefix).name)
+class LoadedEncoder(NamedTuple):
+  """An encoder with its weights, and the vocabulary if there is one."""
+
+  network: Any  # A `BertEncoderV2` or a subclass.
+  encoder: registry.Encoder
+  vocab_file: files.PathLike | None
 
 
-def _latest(directory: files.Path) -> str | None:
-  state = directory / "checkpoint"
-  if not state.is_file():
-    return None
-  found = _LATEST.search(files.read_text(state))
-  return str(directory / found[1]) if found else None
+def load_encoder(
+  checkpoint: files.PathLike, config_file: files.PathLike | None = None
+) -> LoadedEncoder:
+  """Reads the encoder of a checkpoint; see `find_with_config`."""
+  path, config_path = find_with_config(checkpoint, config_file)
+  encoder = read_config(config_path)
+  network = encoder.build()
+  read_into(path, f"the encoder of {config_path}", encoder=network)
+  vocab_file = files.as_path(path).parent / "vocab.txt"
+  found = vocab_file if vocab_file.exists() else None
+  return LoadedEncoder(network, encoder, found)
+
+
+def read_into(path: str, what: str, **items: Any) -> None:
+  """Reads all variables of `items` from a checkpoint that may hold more."""
+  import tensorflow as tf
+
+  try:
+    status = tf.train.Checkpoint(**items).read(path)
+    # The checkpoint of a run has slots and heads too; ours must be in it.
+    status.expect_partial().assert_existing_objects_matched()
+  except (AssertionError, ValueError) as error:
+    raise errors.UsageError(
+      f"{path} does not hold {what}: {errors.first_line(error)}"
+    ) from error
+
+
+def read_config(path: files.PathLike) -> registry.Encoder:
+  """Returns the encoder in a config file, or raises `UsageError`."""
+  content = yaml_files.read(path)
+  task = content.get("task") if isinstance(content, dict) else None
+  encoder = registry.encoder_of(task) if isinstance(task, dict) else None
+  if encoder is None:
+    raise errors.UsageError(f"{path} has no task.model.encoder with its type.")
+  try:
+    encoder.config  # noqa: B018 (raises if it cannot be built)
+  except errors.UsageError as error:
+    raise errors.UsageError(f"{path}: {error}") from error
+  return encoder
+
+
+def write_encoder(output_dir: pathlib.Path, loaded: LoadedEncoder) -> None:
+  """Writes the checkpoint, `encoder.yaml` and `vocab.txt` into a directory."""
+  import tensorflow as tf
+
+  checkpoint = tf.train.Checkpoint(encoder=loaded.network)
+  checkpoint.save(str(output_dir / "ckpt"))
+  config = loaded.encoder.overrides(**loaded.encoder.params)
+  (output_dir / "encoder.yaml").write_text(yaml.safe_dump({"task": config}))
+  write_vocabulary(output_dir, loaded)
+
+
+def write_vocabulary(output_dir: pathlib.Path, loaded: LoadedEncoder) -> None:
+  """Copies the vocabulary, if there is one, into a directory."""
+  if loaded.vocab_file:
+    content = files.read_bytes(loaded.vocab_file)
+    (output_dir / "vocab.txt").write_bytes(content)

@@ -20,10 +20,7 @@ Params = Mapping[str, Any]
 
 # The parameters of a BERT that determine the shapes of its weights.
 SIZES = (
-  "num_layers",
-  "hidden_size",
-  "num_attention_heads",
-  "intermediate_size",
+  *(field.name for field in dataclasses.fields(sizes.Size)),
   "vocab_size",
   "max_position_embeddings",
   "type_vocab_size",
@@ -81,9 +78,10 @@ class Encoder(abc.ABC):
   @property
   def config(self) -> Any:
     """The encoder's config as Model Garden's tasks take it."""
+    kind = getattr(self, "kind", type(self).__name__)
     raise errors.UsageError(
-      f"{type(self).__name__} encoders can be trained, but not built from a "
-      "saved config: their family has no `config`."
+      f"the encoder is {kind!r}, but only BERT ({', '.join(Bert.KINDS)}) can "
+      "be built from a saved config."
     )
 
   def build(self) -> Any:
@@ -96,10 +94,9 @@ class Encoder(abc.ABC):
 
 
 def _encoder_table(task: Params) -> Params:
-  found: Any = task
-  for key in ("model", "encoder"):
-    found = found.get(key) if isinstance(found, Mapping) else None
-  return found if isinstance(found, Mapping) else {}
+  model = task.get("model")
+  table = model.get("encoder") if isinstance(model, Mapping) else None
+  return table if isinstance(table, Mapping) else {}
 
 
 class ModelGarden(Encoder):
@@ -129,13 +126,6 @@ class ModelGarden(Encoder):
   def overrides(self, **fields) -> Params:
     return {"model": {"encoder": {"type": self.kind, self.kind: fields}}}
 
-  @property
-  def config(self) -> Any:
-    raise errors.UsageError(
-      f"the encoder has type {self.kind!r}, but only BERT "
-      f"({', '.join(Bert.KINDS)}) can be built from a saved config."
-    )
-
 
 class Bert(ModelGarden):
   """BERT: Model Garden's own, and that of `swe_tf.modeling.encoder`."""
@@ -158,9 +148,14 @@ class Bert(ModelGarden):
 
   @property
   def config(self) -> Any:
+    from official.nlp.configs import encoders
     from swe_tf.modeling import encoder as encoder_lib
 
-    return encoder_lib.make_config(self.kind, self.params)
+    params = dict(self.params)
+    if self.kind == "any":
+      own = encoder_lib.EncoderConfig(**params)
+      return encoders.EncoderConfig(type=self.kind, any=own)
+    return encoders.EncoderConfig({"type": self.kind, self.kind: params})
 
   def build(self) -> Any:
     if self.kind == "bert":
@@ -178,16 +173,13 @@ def register(family: type[Encoder]) -> None:
 
 
 def unregister(family: type[Encoder]) -> None:
-  """Forgets a family."""
   _FAMILIES.remove(family)
 
 
 def bert(params: Params, kind: str = "any") -> Encoder:
-  """Returns a BERT.
+  """Returns a BERT with these parameters.
 
-  Args:
-    params: The fields of its config that differ from the defaults.
-    kind: `any` is Pre-LN with the final layer norm, `bert` is Model Garden's.
+  The kind `any` is Pre-LN with the final layer norm, `bert` is Model Garden's.
   """
   encoder = {"type": kind, kind: dict(params)}
   return Bert({"model": {"encoder": encoder}}, params)
@@ -196,9 +188,8 @@ def bert(params: Params, kind: str = "any") -> Encoder:
 def encoder_of(task: Params) -> Encoder | None:
   """Returns the encoder of a task; None if no family knows it.
 
-  Args:
-    task: The config of a task as nested tables: `config.task.as_dict()`, or
-      `task` in a `params.yaml`.
+  The task is a config as nested tables: `config.task.as_dict()`, or `task` in a
+  `params.yaml`.
   """
   for family in _FAMILIES:
     params = family.find(task)

@@ -11,23 +11,12 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-  """The size of a BERT encoder; fields are named as in the encoder's config.
-
-  Attributes:
-    num_layers: The number of blocks.
-    hidden_size: The width.
-    num_attention_heads: The number of heads in a block.
-    intermediate_size: The width of the feed-forward part.
-  """
+  """The size of a BERT encoder; fields are named as in the encoder's config."""
 
   num_layers: int
   hidden_size: int
   num_attention_heads: int
   intermediate_size: int
-
-  @property
-  def head_size(self) -> int:
-    return self.hidden_size // self.num_attention_heads
 
 
 SIZES: dict[str, Size] = {
@@ -53,12 +42,6 @@ def parameter_count(
 
   >>> parameter_count(SIZES["large"])
   336226106
-
-  Args:
-    size: The size of the encoder.
-    vocab_size: The number of tokens.
-    positions: The number of position embeddings.
-    types: The number of segment embeddings.
   """
   d = size.hidden_size
   embeddings = (vocab_size + positions + types) * d + 2 * d
@@ -68,13 +51,11 @@ def parameter_count(
 
 
 def block_parameter_count(size: Size) -> int:
-  """Returns the number of parameters of one block."""
   d, f = size.hidden_size, size.intermediate_size
   return 4 * d * d + 2 * d * f + 9 * d + f
 
 
 def pooler_parameter_count(size: Size) -> int:
-  """Returns the number of parameters of the pooler."""
   return size.hidden_size**2 + size.hidden_size
 
 
@@ -94,18 +75,9 @@ def training_flops(
       4 n^2 L d                attention scores, and the values they weigh
       2 m (d^2 + d V)          masked LM head, on the predictions alone
 
-  SWE needs as many as the baseline: shared blocks are computed one by one.
-
   >>> flops = training_flops(SIZES["large"], sequences=500_000 * 512)
   >>> f"{flops:.2e}"
   '2.61e+20'
-
-  Args:
-    size: The size of the encoder.
-    sequences: The number of sequences, that is steps times the batch size.
-    seq_length: The number of tokens in a sequence.
-    predictions: The number of predictions in a sequence.
-    vocab_size: The number of tokens in the vocabulary.
   """
   d, f = size.hidden_size, size.intermediate_size
   products = 2 * seq_length * size.num_layers * (4 * d * d + 2 * d * f)

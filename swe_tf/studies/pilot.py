@@ -26,8 +26,6 @@ from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
-from swe_tf.methods import recipes
-from swe_tf.methods import rules
 from swe_tf.modeling import registry as encoders
 from swe_tf.studies import budget
 from swe_tf.studies import study_file
@@ -158,7 +156,7 @@ def _arms(
   unit = {"unit_size": sharing.unit_size}
   swe = {"mode": catalog.SWE, **unit}
   if sharing.mode == catalog.SWE:
-    swe["untie_fraction"] = rules.tau_of(sharing, steps) / steps
+    swe["untie_fraction"] = catalog.tau_of(sharing, steps) / steps
   arms: dict[str, dict[str, Any]] = {
     BASELINE: {"mode": catalog.NONE},
     EQUAL_INIT: {"mode": EQUAL_INIT, **unit},
@@ -166,7 +164,7 @@ def _arms(
   }
   encoder = encoders.encoder_of(config.task.as_dict())
   if encoder is not None and encoder.is_bert:
-    fields = recipes.RECIPES[RECIPE](encoder.num_layers or 1)
+    fields = config_lib.RECIPES[RECIPE](encoder.num_layers or 1)
     arms[RECIPE] = {"mode": catalog.SWE, **fields}
   planned = _planned(config, pilot_steps)
   if planned is not None and planned not in arms.values():
@@ -204,7 +202,7 @@ def _planned(
   ):
     return None
   steps = config.trainer.train_steps
-  tau = rules.tau_of(config.task.sharing, steps)
+  tau = catalog.tau_of(config.task.sharing, steps)
   for stage in (*extra.get("loops", ()), *extra.get("stages", ())):
     for name in ("until", "from"):
       step = stage.pop(f"{name}_step", None)

@@ -8,12 +8,10 @@ and SQuAD scores by the official definitions. Weights are never shared here.
 from collections.abc import Collection
 import dataclasses
 import functools
-import os
 
 import tensorflow as tf
 import tf_keras
 
-from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.nlp.data import data_loader_factory
 from official.nlp.tasks import question_answering
@@ -25,13 +23,11 @@ from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import resumable
 from swe_tf.scoring import squad as squad_scores
-from swe_tf.tasks import micro_batched
-from swe_tf.training import checkpoint
-from swe_tf.training import resume
+from swe_tf.tasks import mixins
 
 
 @dataclasses.dataclass
-class FineTuningConfig(cfg.TaskConfig):
+class FineTuningConfig(mixins.TaskConfig):
   """What is added to Model Garden's configs; mix it in before one of them.
 
   Attributes:
@@ -40,33 +36,20 @@ class FineTuningConfig(cfg.TaskConfig):
     epochs: The number of passes over the training data.
     max_train_examples: How many records to train on, the first ones; 0 for all.
       For SQuAD these are windows, not questions.
-    seed: Seeds the heads and dropout; `train_data.seed` seeds the order of the
-      data.
-    micro_batches: The number of parts into which each replica's batch is cut,
-      to make the same update in less memory.
-    skip_bad_shards: Whether training continues without files that vanish or
-      break; by default it stops and names them.
   """
 
   data_dir: str = ""
   epochs: float = 3.0
   max_train_examples: int = 0
-  seed: int = 0
-  micro_batches: int = 1
-  skip_bad_shards: bool = False
 
 
 @dataclasses.dataclass
 class GlueConfig(
   FineTuningConfig, sentence_prediction.SentencePredictionConfig
 ):
-  """Sentences and sentence pairs.
+  """Sentences and sentence pairs."""
 
-  Attributes:
-    eval_split: The split to evaluate on; the first dev split if empty.
-  """
-
-  eval_split: str = ""
+  eval_split: str = ""  # The first dev split.
 
 
 @dataclasses.dataclass
@@ -74,14 +57,8 @@ class SquadConfig(FineTuningConfig, question_answering.QuestionAnsweringConfig):
   """Questions about paragraphs."""
 
 
-class FineTuningTask(micro_batched.MicroBatchedTask):
+class FineTuningTask(mixins.MicroBatchedTask):
   """What both tasks have in common; mix it in before Model Garden's task."""
-
-  def build_model(self) -> tf_keras.Model:
-    """Builds the model, always the same for a given `task_config.seed`."""
-    tf_keras.utils.set_random_seed(self.task_config.seed)
-    with resume.dropout_with_state():
-      return super().build_model()
 
   def build_inputs(
     self,
@@ -94,9 +71,8 @@ class FineTuningTask(micro_batched.MicroBatchedTask):
     if not params.is_training or params.input_path == "dummy":
       return super().build_inputs(params, input_context)
     if not params.input_path:
-      raise errors.UsageError(
-        f"{self.task_config.data_dir} has no training data."
-      )
+      place = self.task_config.data_dir
+      raise errors.UsageError(f"{place} has no training data.")
     limit = self.task_config.max_train_examples or -1
     loader = data_loader_factory.get_data_loader(params)
     reader = resumable.ResumableInputReader(
@@ -108,14 +84,8 @@ class FineTuningTask(micro_batched.MicroBatchedTask):
     )
     return reader.read(input_context, start_step=start_step)
 
-  def initialize(self, model: tf_keras.Model) -> None:
-    """Loads the encoder of `init_checkpoint`, after checking that it fits."""
-    checkpoint.check_init_checkpoint(
-      self.task_config.init_checkpoint,
-      encoder=model.checkpoint_items["encoder"],
-    )
-    with checkpoint.readable(self.task_config.init_checkpoint):
-      super().initialize(model)
+  def loaded_items(self, model: tf_keras.Model):
+    return {"encoder": model.checkpoint_items["encoder"]}
 
 
 @task_factory.register_task_cls(GlueConfig)
@@ -154,15 +124,7 @@ def read_questions(
   do_lower_case: bool,
   windows: squad_records.Windows,
 ):
-  """Returns a SQuAD file and its windows, cached for the next run of a sweep.
-
-  Args:
-    path: The JSON file.
-    version: `1.1` or `2.0`.
-    vocab_file: The vocabulary.
-    do_lower_case: Whether it is uncased.
-    windows: The lengths that the records were made with.
-  """
+  """Returns a SQuAD file and its windows; cached for the runs of a sweep."""
   tokenizer = cached_tokenizer.CachedTokenizer(vocab_file, do_lower_case)
   return (
     squad_questions.read_squad_file(path, version),
@@ -179,21 +141,20 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
   def _preprocess_eval_data(self, params):
     """Returns what the base class would, from data that is already prepared."""
     self._version = "2.0" if params.version_2_with_negative else "1.1"
+    windows = squad_records.Windows(
+      max_seq_length=params.seq_length,
+      max_query_length=params.query_length,
+      doc_stride=params.doc_stride,
+    )
     self._questions, built = read_questions(
       params.input_path,
       self._version,
       params.vocab_file,
       params.do_lower_case,
-      squad_records.Windows(
-        max_seq_length=params.seq_length,
-        max_query_length=params.query_length,
-        doc_stride=params.doc_stride,
-      ),
+      windows,
     )
-    records = os.path.join(
-      params.input_preprocessed_data_path, "eval.tf_record"
-    )
-    return records, built.examples, built.features
+    folder = params.input_preprocessed_data_path
+    return f"{folder}/eval.tf_record", built.examples, built.features
 
   def answers(self, results) -> squad_predictions.Answers:
     """Returns the answers from what `aggregate_logs` collected."""
@@ -208,17 +169,14 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
 
   def score(self, answers: squad_predictions.Answers):
     """Scores answers by the official definition, in percent."""
-    threshold = self.task_config.null_score_diff_threshold
     return squad_scores.evaluate(
       self._questions,
       answers.texts,
       na_probs=answers.null_odds if self._version == "2.0" else None,
-      na_prob_threshold=threshold,
+      na_prob_threshold=self.task_config.null_score_diff_threshold,
     )
 
   def reduce_aggregated_logs(self, aggregated_logs, global_step=None):
     """Returns the official scores; Model Garden's drop answers for v2.0."""
     scores = self.score(self.answers(aggregated_logs))
-    return {
-      name: value for name, value in scores.items() if isinstance(value, float)
-    }
+    return {name: v for name, v in scores.items() if isinstance(v, float)}

@@ -17,24 +17,12 @@ from swe_tf.data.text import next_token
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import wrapper
-from swe_tf.tasks import micro_batched
-from swe_tf.tasks import sharing as sharing_lib
+from swe_tf.tasks import mixins
 
 
 @dataclasses.dataclass
-class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
-  """Model Garden's config, with sharing.
-
-  Attributes:
-    sharing: How block weights are shared.
-    growth: How the model grows; it requires `sharing.mode=none`.
-    seed: Seeds the initial weights, dropout, and the order of the data and its
-      masks, unless `train_data.seed` is set for the latter two.
-    micro_batches: The number of parts into which each replica's batch is cut,
-      to make the same update in less memory.
-    skip_bad_shards: Whether training continues without files that vanish or
-      break; by default it stops and names them.
-  """
+class SharedMaskedLMConfig(mixins.TaskConfig, masked_lm.MaskedLMConfig):
+  """Model Garden's config, with the choice of a method."""
 
   sharing: config_lib.SharingConfig = dataclasses.field(
     default_factory=config_lib.SharingConfig
@@ -42,16 +30,11 @@ class SharedMaskedLMConfig(masked_lm.MaskedLMConfig):
   growth: config_lib.GrowthConfig = dataclasses.field(
     default_factory=config_lib.GrowthConfig
   )
-  seed: int = 0
-  micro_batches: int = 1
-  skip_bad_shards: bool = False
 
 
 @task_factory.register_task_cls(SharedMaskedLMConfig)
 class SharedMaskedLMTask(
-  sharing_lib.SharingTask,
-  micro_batched.MicroBatchedTask,
-  masked_lm.MaskedLMTask,
+  mixins.SharingTask, mixins.MicroBatchedTask, masked_lm.MaskedLMTask
 ):
   """Model Garden's masked LM task, with sharing, resumable input, real fp16."""
 
@@ -129,19 +112,17 @@ class SharedMaskedLMTask(
 
   def loss_shares(self, labels, outputs, aux_losses, whole_labels):
     """See base class; the loss over words is a mean over predictions."""
-    terms = [_Term("lm_example_loss"), _Term("next_sentence_loss")]
-    self.build_losses(labels, outputs, metrics=terms)
-    words, sentences = terms
+    terms: dict[str, tf.Tensor] = {}
+    names = ("lm_example_loss", "next_sentence_loss")
+    # Model Garden gives each term to a metric while it builds the loss.
+    takers = [_Taker(name, terms) for name in names]
+    self.build_losses(labels, outputs, metrics=takers)
     count = self.task_config.micro_batches
-    shares = {
-      words.name: words.value
-      * tf.math.divide_no_nan(
-        tf.reduce_sum(labels["masked_lm_weights"]),
-        tf.reduce_sum(whole_labels["masked_lm_weights"]),
-      )
-    }
-    if sentences.value is not None:
-      shares[sentences.name] = sentences.value / count
+    shares = {name: value / count for name, value in terms.items()}
+    shares[names[0]] = terms[names[0]] * tf.math.divide_no_nan(
+      tf.reduce_sum(labels["masked_lm_weights"]),
+      tf.reduce_sum(whole_labels["masked_lm_weights"]),
+    )
     if aux_losses:
       shares["aux_losses"] = tf.add_n(aux_losses) / count
     return shares
@@ -154,16 +135,11 @@ class SharedMaskedLMTask(
 
 
 @dataclasses.dataclass
-class _Term:
-  """Takes the place of a metric, to capture the term of the loss it is given.
-
-  Attributes:
-    name: The name of the metric.
-    value: The term; None if the loss has no such term.
-  """
+class _Taker:
+  """Takes the place of a metric, to get the term of the loss it is given."""
 
   name: str
-  value: tf.Tensor | None = None
+  terms: dict[str, tf.Tensor]
 
   def update_state(self, value: tf.Tensor) -> None:
-    self.value = value
+    self.terms[self.name] = value

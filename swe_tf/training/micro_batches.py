@@ -5,7 +5,7 @@ another; their results are added up, and the update is made from the sums. The
 loop over the parts is in the graph, not in Python: if it were unrolled, a
 compiler would be free to keep the activations of all parts.
 
-Not for: what is computed from a part (`swe_tf.tasks.micro_batched`), and which
+Not for: what is computed from a part (`swe_tf.tasks.mixins`), and which
 gradients have to be kept (`swe_tf.sharing.wrapper`).
 """
 

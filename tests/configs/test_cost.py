@@ -3,7 +3,6 @@
 import dataclasses
 
 from absl.testing import parameterized
-import pytest
 import tensorflow as tf
 
 from official.core import task_factory
@@ -33,10 +32,6 @@ def _flops(size, steps):
   )
 
 
-def _grown(method):
-  return _config({"mode": "none"}, {"method": method})
-
-
 class CostTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
     ("net2net", {"4x4": (1, (4, 4, 1, 8)), "4x8": (11, (4, 8, 2, 16))}),
@@ -52,7 +47,7 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
   def test_a_model_that_grows_is_cheaper_while_it_is_small(
     self, method, phases
   ):
-    config = _grown(method)
+    config = _config({"mode": "none"}, {"method": method})
     found = cost.estimate(config)
     self.assertEqual(list(found.phases), list(phases))
     for name, (steps, fields) in phases.items():
@@ -113,37 +108,24 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(cost.predictions_per_sequence(data), 7)
 
 
-@pytest.fixture(name="halves")
-def fixture_halves():
-  """A method from outside: half of the layers to the middle of the run."""
+def test_a_method_from_outside_has_a_cost(monkeypatch):
+  """Half of the layers to the middle of the run."""
+  half = dataclasses.replace(_SIZE, num_layers=2)
 
   def phases(resolved, size):
-    half, steps = size.num_layers // 2, resolved.train_steps // 2
-    small = dataclasses.replace(size, num_layers=half)
-    rest = resolved.train_steps - steps
+    steps = resolved.train_steps // 2
     return [
-      catalog.Phase("half", steps, small, distinct_layers=1),
-      catalog.Phase("whole", rest, size, size.num_layers),
+      catalog.Phase("half", steps, half, distinct_layers=1),
+      catalog.Phase("whole", resolved.train_steps - steps, size, 4),
     ]
 
   method = catalog.Method(
-    name="halves",
-    mode="halves",
-    build=lambda ingredients: None,
-    phases=phases,
+    name="halves", mode="halves", build=print, phases=phases
   )
-  catalog.register(method)
-  yield
-  del catalog._METHODS["halves"]
-
-
-def test_a_method_from_outside_has_a_cost(halves):
-  del halves
-  config = _config({"mode": "halves"})
-  found = cost.estimate(config)
+  monkeypatch.setitem(catalog._METHODS, "halves", method)
+  found = cost.estimate(_config({"mode": "halves"}))
   assert found.shared_steps == tiny.STEPS // 2
   assert found.phases["half"].parameters < found.parameters
   gradients = found.phases["half"].all_reduce_bytes
   assert gradients < found.phases["half"].weight_bytes
-  half = dataclasses.replace(_SIZE, num_layers=2)
   assert found.flops == sum(_flops(size, 6) for size in (half, _SIZE))

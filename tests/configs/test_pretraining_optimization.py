@@ -4,20 +4,15 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
-from swe_tf import registry  # noqa: F401 (registers)
+from tests import tiny
 
 _PEAK = 3e-4
 
 
 def config_of(**trainer):
-  config = exp_factory.get_exp_config("swe/bert_pretraining")
-  config.override({"trainer": trainer})
-  config.validate()
-  config.lock()
-  return config
+  return tiny.config_of({"trainer": trainer})
 
 
 def optimizer_of(config):
@@ -50,33 +45,21 @@ class LearningRateTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLess(rate(warmup - 1), _PEAK)
     self.assertLess(rate(warmup + 1), _PEAK)
 
-  def test_what_is_set_stays(self):
-    config = config_of(
-      train_steps=1000,
-      optimizer_config={
-        "warmup": {"polynomial": {"warmup_steps": 100}},
-        "learning_rate": {"polynomial": {"decay_steps": 2000}},
-      },
-    )
+  @parameterized.parameters(
+    # Stock, when both are set: the decay is from step 0.
+    (1000, 100, {"decay_steps": 2000}, {100: 0.95, 1000: 0.5}),
+    (10, 100, {}, {10: 0.1}),  # A trial may end within the warm-up.
+    (1000, None, {}, {0: 1.0, 500: 0.5, 1000: 0.0}),
+  )
+  def test_what_is_set_stays(self, steps, warmup, decay, expected):
+    warm_up = {"polynomial": {"warmup_steps": warmup}}
+    if warmup is None:
+      warm_up = {"type": None}
+    optimization = {"warmup": warm_up, "learning_rate": {"polynomial": decay}}
+    config = config_of(train_steps=steps, optimizer_config=optimization)
     rate = learning_rate_of(config)
-    self.assertAllClose(rate(100), _PEAK * 0.95)  # Stock: from step 0.
-    self.assertAllClose(rate(1000), _PEAK / 2)
-
-  def test_a_trial_may_end_within_the_warm_up(self):
-    config = config_of(
-      train_steps=10,
-      optimizer_config={"warmup": {"polynomial": {"warmup_steps": 100}}},
-    )
-    self.assertAllClose(learning_rate_of(config)(10), _PEAK / 10)
-
-  def test_without_warm_up_decay_takes_the_whole_run(self):
-    config = config_of(
-      train_steps=1000, optimizer_config={"warmup": {"type": None}}
-    )
-    rate = learning_rate_of(config)
-    self.assertEqual(rate(0), np.float32(_PEAK))
-    self.assertAllClose(rate(500), _PEAK / 2)
-    self.assertEqual(rate(1000), 0.0)
+    for step, part in expected.items():
+      self.assertAllClose(rate(step), _PEAK * part)
 
 
 class AdamWTest(tf.test.TestCase):
@@ -88,20 +71,7 @@ class AdamWTest(tf.test.TestCase):
     self.assertEqual(config["weight_decay_rate"], 0.01)
 
   def test_all_matrices_decay_and_nothing_else(self):
-    config = exp_factory.get_exp_config("swe/bert_pretraining")
-    config.task.model.encoder.any.override(
-      dict(
-        hidden_size=8,
-        num_layers=1,
-        num_attention_heads=2,
-        vocab_size=20,
-        intermediate_size=16,
-        max_position_embeddings=6,
-      )
-    )
-    for data in (config.task.train_data, config.task.validation_data):
-      data.override({"seq_length": 6, "max_predictions_per_seq": 1})
-    config.validate()
+    config = tiny.config_of(tiny.overrides("unused"))
     model = task_factory.get_task(config.task).build_model()
     optimizer = optimizer_of(config)
     for variable in model.trainable_variables:

@@ -1,8 +1,6 @@
 """Wrong flags, files and numbers are told in one line by `validate()`."""
 
 import re
-import subprocess
-import sys
 
 import gin
 import pytest
@@ -29,25 +27,19 @@ BAD = {
   "trainer.train_steps=null": "(null) must be an integer.",
   "trainer.train_steps='10'": "write 10 without quotes.",
   "trainer.train_steps=0": "trainer.train_steps (0) must be at least 1",
-  "trainer.train_steps=[1,2]": "([1, 2]) must be an integer.",
   f"{_LR}.polynomial.initial_learning_rate=-1e-3": "must be at least 0.",
-  f"{_LR}.polynomial.initial_learning_rate=fast": "must be a number.",
   f"{_LR}.type=polynomal": "did you mean polynomial?",
   f"{_LR}.type=null": "learning_rate.type is not set",
   "trainer.optimizer_config.optimizer.type=adam_w": "did you mean adamw?",
   "trainer.optimizer_config.optimizer.adamw.beta_2=1.0": "below 1.",
   "trainer.optimizer_config.optimizer.type=adafactor": "use adafactor_keras",
   "trainer.steps_per_loop=300": "must be a multiple of trainer.steps_per_loop",
-  "trainer.steps_per_loop=0": "trainer.steps_per_loop (0) must be at least 1.",
   "trainer.validation_steps=-2": "validation_steps (-2) must be at least -1.",
-  "trainer.max_to_keep=0": "trainer.max_to_keep (0) must be at least 1.",
   "runtime.distribution_strategy=mirored": "did you mean mirrored?",
   "runtime.distribution_strategy=true": "put it in quotes.",
-  "runtime.num_gpus=-1": "runtime.num_gpus (-1) must be at least 0.",
   "runtime.num_gpus=2,runtime.distribution_strategy=one_device": "one device",
   "runtime.mixed_precision_dtype=bfloat": "did you mean bfloat16?",
   "task.train_data.global_batch_size=0": "(0) must be at least 1.",
-  "task.validation_data.global_batch_size=-8": "(-8) must be at least 1.",
   "task.train_data.seq_length=1024": "more than the positions",
   "task.train_data.max_predictions_per_seq=600": "must be at most seq_length",
   "task.train_data.drop_remainder=maybe": "('maybe') must be true or false.",
@@ -58,21 +50,16 @@ BAD = {
   "task.model.encoder.type=null": "task.model.encoder.type is not set",
   "task.init_checkpoint=7": "(7) must be text.",
   "task.sharing.unit_size=5": "unit_size (5) must divide the number of layers",
-  "task.sharing.unit_size=0": "unit_size (0) must divide",
   "task.sharing.untie_step=500001": "untie_step (500001) must be between 0",
   "task.sharing.untie_fraction=1.5": "untie_fraction (1.5) must be between",
-  "task.sharing.mode=swee": "did you mean swe?",
   "task.sharing.rule=fixd": "did you mean fixed?",
   "task.sharing.rule=adaptive,task.sharing.rho=1.5": "rho (1.5) must be a cos",
-  "task.sharing.rule=adaptive,task.sharing.patience=0": "patience (0) must be",
   "task.sharing.rule=staged,task.sharing.stages=[{unit_size: 2}]": (
     "A stage begins at step 0"
   ),
-  "task.sharing.stages=[{unit_size: 2}]": "set it to 'staged'.",
   "task.sharing.recipe=few_loop": "did you mean few_loops?",
   "task.sharing.untied_as=twins": "must be one of copies, noise",
   "task.growth.method=stackin": "did you mean stacking?",
-  "task.growth.method=stacking": "a model that grows shares no weights",
 }
 # What Model Garden would not even read, or reads otherwise.
 BAD_TEXT = {
@@ -169,10 +156,6 @@ def test_a_wrong_file(tmp_path, content, message):
       (RECORDS, [], "", [], "SharedWeightsTrainer.untie_rul = 1"),
       "has no parameter 'untie_rul'; did you mean untie_rule?",
     ),
-    (
-      (RECORDS, [], "", [], "SharedWeightsTrainer.untie_rule = @UntieAtStp()"),
-      "UntieAtStp",
-    ),
   ],
 )
 def test_a_wrong_name(call, message):
@@ -184,10 +167,7 @@ def test_a_wrong_name(call, message):
 @pytest.mark.parametrize(
   "flags, message",
   [
-    (
-      (["experiments/models/bse.yaml"],),
-      "mean experiments/models/base",
-    ),
+    ((["experiments/models/bse.yaml"],), "mean experiments/models/base"),
     ((["absent.yaml"],), "--config_file: absent.yaml: there is no such file"),
     (([], "", ["gin/sew.gin"]), "did you mean gin/swe.gin?"),
   ],
@@ -195,15 +175,6 @@ def test_a_wrong_name(call, message):
 def test_a_file_of_a_flag_is_missed_without_tensorflow(flags, message):
   with pytest.raises(errors.UsageError, match=re.escape(message)):
     early.check_plan(_options(RECORDS, *flags))
-
-
-def test_the_commands_import_no_tensorflow():
-  code = (
-    "import sys\n"
-    "from swe_tf.commands import doctor, early, finetune, pilot, sweep, train\n"
-    "sys.exit('tensorflow' in sys.modules)"
-  )
-  subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_data_and_steps_must_be_given():

@@ -14,7 +14,7 @@ from swe_tf.commands import import_
 from swe_tf.convert import huggingface_export
 from swe_tf.convert import huggingface_import
 from swe_tf.convert import saved_model_export
-from swe_tf.modeling import encoder_files
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
 _PARAMS = {
@@ -43,7 +43,7 @@ def _encoder(tmp_path, encoder_type="bert", **params):
   rng = np.random.default_rng(0)
   for variable in network.trainable_variables:
     variable.assign(rng.normal(size=variable.shape))
-  return encoder_files.LoadedEncoder(network, encoder, vocab)
+  return checkpoint_files.LoadedEncoder(network, encoder, vocab)
 
 
 def _output(encoder):
@@ -89,8 +89,8 @@ def test_model_garden(tmp_path, encoder_type):
   encoder = _encoder(tmp_path, encoder_type, norm_first=encoder_type == "any")
   out = tmp_path / "out"
   with files.new_directory(out) as scratch:
-    encoder_files.write_encoder(scratch, encoder)
-  loaded = encoder_files.load_encoder(out)
+    checkpoint_files.write_encoder(scratch, encoder)
+  loaded = checkpoint_files.load_encoder(out)
   np.testing.assert_array_equal(_output(loaded), _output(encoder))
 
   run = tmp_path / "run"
@@ -99,7 +99,7 @@ def test_model_garden(tmp_path, encoder_type):
   ).write(str(run / "ckpt-7"))
   (run / "params.yaml").write_text((out / "encoder.yaml").read_text())
   np.testing.assert_array_equal(
-    _output(encoder_files.load_encoder(path)), _output(encoder)
+    _output(checkpoint_files.load_encoder(path)), _output(encoder)
   )
 
 
@@ -128,7 +128,7 @@ def test_commands_overwrite_nothing(tmp_path):
 def test_checkpoint_of_another_size(tmp_path):
   out = tmp_path / "out"
   with files.new_directory(out) as scratch:
-    encoder_files.write_encoder(scratch, _encoder(tmp_path))
+    checkpoint_files.write_encoder(scratch, _encoder(tmp_path))
   config = out / "encoder.yaml"
   for change, message in (
     (("hidden_size: 6", "hidden_size: 12"), "does not hold the encoder of"),
@@ -138,10 +138,10 @@ def test_checkpoint_of_another_size(tmp_path):
     other = tmp_path / "other.yaml"
     other.write_text(config.read_text().replace(*change))
     with pytest.raises(errors.UsageError, match=message) as error:
-      encoder_files.load_encoder(out, other)
+      checkpoint_files.load_encoder(out, other)
     assert "\n" not in str(error.value)
   with pytest.raises(errors.UsageError, match="no checkpoint at .*/nowhere;"):
-    encoder_files.load_encoder(tmp_path / "nowhere")
+    checkpoint_files.load_encoder(tmp_path / "nowhere")
   config.unlink()
   with pytest.raises(errors.UsageError, match="give a config_file"):
-    encoder_files.load_encoder(out)
+    checkpoint_files.load_encoder(out)

@@ -18,8 +18,8 @@ from swe_tf.convert import huggingface_import
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import activations
-from swe_tf.modeling import encoder_files
+from swe_tf.modeling import checkpoint_files
+from swe_tf.modeling import encoder
 from tests import tiny
 
 torch = pytest.importorskip("torch")
@@ -60,7 +60,7 @@ def fixture_vocab(tmp_path_factory):
 
 _VARIANTS = {
   "pre_ln": {},
-  "pre_ln_exact": {"hidden_activation": activations.EXACT_GELU},
+  "pre_ln_exact": {"hidden_activation": encoder.EXACT_GELU},
   "post_ln": {"norm_first": False},
 }
 
@@ -92,7 +92,7 @@ def fixture_run(request, tmp_path_factory, vocab):
 
 def _logits(checkpoint, ids, mask):
   """Returns what Model Garden makes of token ids: states and logits."""
-  loaded = encoder_files.load_encoder(checkpoint)
+  loaded = checkpoint_files.load_encoder(checkpoint)
   head = huggingface_export.read_head(loaded, checkpoint)
   outputs = loaded.network(
     {

@@ -303,7 +303,7 @@ def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
   bound = [
     "SharedWeightsTrainer.untie_rule = @UntieAtStep()",
     "UntieAtStep.untie_step = 3",
-    "make_sharing_plan.unit_size = 2",
+    "sharing.unit_size = 2",
   ]
   driver = [*STOCK, *(f"--gin_params={binding}" for binding in bound)]
   four = {"task.model.encoder.any.num_layers": 4}
@@ -334,7 +334,7 @@ def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
 def test_gin_files_choose_the_method_under_the_stock_driver(
   tmp_path, config_file
 ):
-  """The others are read by `tests/methods/test_bindings.py`."""
+  """The others are read by `tests/methods/test_gin_bindings.py`."""
   driver = [*STOCK, f"--gin_file={ROOT}/gin/net2net.gin"]
   changes = {"task.sharing.untie_step": "null"}
   code, output = finish(start(driver, tmp_path / "run", config_file, **changes))

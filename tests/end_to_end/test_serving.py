@@ -11,7 +11,7 @@ import tensorflow as tf
 from swe_tf.convert import saved_model_export
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import encoder_files
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
 _TEXTS = ["It is a cat.", "Été", "", "a cat " * 9]
@@ -66,7 +66,8 @@ def test_raw_strings_are_served_by_tensorflow_alone(kind, tmp_path):
   )
   network = encoder.build()
   saved_model_export.write_saved_model(
-    tmp_path / "out", encoder_files.LoadedEncoder(network, encoder, vocab_file)
+    tmp_path / "out",
+    checkpoint_files.LoadedEncoder(network, encoder, vocab_file),
   )
   vocab_file.unlink()  # The one inside must do.
   done = subprocess.run(

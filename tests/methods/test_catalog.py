@@ -1,15 +1,14 @@
-"""What every method of the catalog has, and what it says of unknown ones."""
+"""What every method and rule of the catalog has, and what is unknown."""
 
 import dataclasses
-import inspect
 import pathlib
-import sys
 
 import pytest
 
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.modeling import sizes
+from tests import tiny
 
 _SIZE = sizes.SIZES["large"]
 _STEPS = 1003
@@ -18,16 +17,6 @@ _METHODS = catalog.methods()
 
 def _read(task):
   return catalog.read(task, _STEPS, _SIZE.num_layers)
-
-
-@pytest.mark.parametrize("name", _METHODS)
-def test_the_module_of_a_method_is_its_card(name):
-  module = sys.modules.get(f"swe_tf.methods.{name}")
-  if module is None:  # SWE with a rule.
-    module = inspect.getmodule(_METHODS[name].build)
-  words = ["What:", "Use:", "Cost:", "Where it does not help:"]
-  starts = [inspect.getdoc(module).find(f"\n\n{word} ") for word in words]
-  assert -1 not in starts and starts == sorted(starts)
 
 
 @pytest.mark.parametrize("name", _METHODS)
@@ -92,6 +81,38 @@ def test_an_unknown_method(task, message):
   with pytest.raises(errors.UsageError) as error:
     catalog.find(_read(task))
   assert str(error.value) == message
+
+
+def _rule(**sharing):
+  return catalog.make_rule(_read({"sharing": sharing}))
+
+
+def test_rules_are_made_from_the_config():
+  stages = [{"unit_size": 4, "from_step": 50}]
+  rule = _rule(rule="staged", unit_size=2, untie_step=100, stages=stages)
+  assert (rule.untie_step, rule.stages) == (100, [(50, 2)])
+  assert rule.cosine_interval is None
+  for name, split in (("adaptive", False), ("split", True)):
+    rule = _rule(rule=name, check_interval=7, rho=0.2)
+    assert (rule.split, rule.cosine_interval) == (split, 7)
+  with pytest.raises(errors.UsageError, match="not a multiple of"):
+    _rule(rule="staged", unit_size=3, stages=stages)
+
+
+@pytest.mark.parametrize(
+  "sharing, message",
+  [
+    (dict(mode="half"), r"mode \('half'\) must be one of equal_init, none"),
+    (dict(rule="never"), r"rule \('never'\) must be one of fixed"),
+    (dict(stages=[{}]), "stages is set"),
+    (dict(rule="adaptive", rho=1.5), r"rho \(1.5\)"),
+    (dict(rule="split", patience=0), r"patience \(0\)"),
+    (dict(rule="adaptive", check_interval=0), r"interval \(0\)"),
+  ],
+)
+def test_a_wrong_rule_is_refused(sharing, message):
+  with pytest.raises(errors.UsageError, match=message):
+    tiny.config_of(tiny.overrides("unused"), {"task": {"sharing": sharing}})
 
 
 def test_the_page_shows_the_plugin_that_is_tested():

@@ -4,10 +4,7 @@ The slow way is Algorithm 1, run literally on a BERT with as many layers as are
 applied, then a deep BERT made of copies of its unit, weights and slots.
 """
 
-import os
-
 from absl.testing import parameterized
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -17,6 +14,7 @@ from swe_tf.configs import cost
 from swe_tf.sharing import slots
 from tests import tiny
 from tests.sharing import toy
+from tests.training import runs
 
 _LAYERS, _TAU, _STEPS = 4, 4, 7
 
@@ -50,19 +48,7 @@ def _at_depth(override, num_layers, mode="none"):
   return override | {"task": task}
 
 
-class LoopsTest(tf.test.TestCase, parameterized.TestCase):
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.records = os.path.join(tf.compat.v1.test.get_temp_dir(), "records")
-    os.makedirs(cls.records)
-    cls.base = tiny.overrides(tiny.write_records(cls.records))
-
-  @classmethod
-  def tearDownClass(cls):
-    tf.io.gfile.rmtree(cls.records)
-    super().tearDownClass()
-
+class LoopsTest(runs.RunsTestCase):
   def _runner(self, override, directory=None, strategy=None):
     config = tiny.config_of(self.base, override)
     directory = directory or self.create_tempdir().full_path
@@ -193,9 +179,7 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
         for stem, *branches in plan.whole_ties:
           for branch in branches:
             self.assertAllEqual(stem, branch)
-    ours, theirs = map(tiny.final_state, (resumed.trainer, straight.trainer))
-    differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
-    self.assertEmpty(differ)
+    self.assert_same_state(resumed.trainer, straight.trainer)
 
   def test_units_of_a_quarter_applied_once_are_stacking(self):
     """The recipe: what stacking does when it grows at once."""
@@ -277,7 +261,3 @@ class LoopsTest(tf.test.TestCase, parameterized.TestCase):
     override["task"]["sharing"] |= sharing
     with self.assertRaisesRegex(errors.UsageError, message):
       tiny.config_of(self.base, override)
-
-
-if __name__ == "__main__":
-  tf.test.main()

@@ -3,6 +3,7 @@
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from official.modeling.optimization import legacy_adamw
 from official.nlp.configs import encoders
@@ -37,16 +38,9 @@ def _copy_by_hand(model, other, block_of):
   """Gives `other` the weights of `model`, its block i those of block_of[i]."""
   ours, theirs = model.encoder_network, other.encoder_network
   pairs = [
-    (getattr(ours, name), getattr(theirs, name))
-    for name in (
-      "_embedding_layer",
-      "_position_embedding_layer",
-      "_type_embedding_layer",
-      "_embedding_norm_layer",
-      "_pooler_layer",
-      "_final_layer_norm",
-    )
-    if hasattr(ours, name)
+    (layer, getattr(theirs, name))
+    for name, layer in vars(ours).items()
+    if isinstance(layer, tf_keras.layers.Layer)
   ]
   pairs.append((model.masked_lm, other.masked_lm))
   pairs += zip(model.classification_heads, other.classification_heads)
@@ -167,15 +161,11 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(phases.logs(), {"growth/stage": 2.0, "growth/size": 4.0})
 
   def test_default_steps(self):
-    def steps(name):
+    for name, steps in (
+      ("stacking", [50_000, 70_000, 280_000]),
+      ("net2net", [40_000, 360_000]),
+    ):
       method = catalog.methods()[name]
       resolved = catalog.read(method.task, 400_000, 24)
       phases = method.phases(resolved, sizes.SIZES["large"])
-      return [phase.steps for phase in phases]
-
-    self.assertEqual(steps("stacking"), [50_000, 70_000, 280_000])
-    self.assertEqual(steps("net2net"), [40_000, 360_000])
-
-
-if __name__ == "__main__":
-  tf.test.main()
+      self.assertEqual([phase.steps for phase in phases], steps)

@@ -1,5 +1,7 @@
 """The registry: BERT in its places, and a family that comes from outside."""
 
+import dataclasses
+
 import pytest
 import tf_keras
 
@@ -83,14 +85,8 @@ def test_a_task_whose_encoder_nobody_knows(task):
 
 @pytest.mark.parametrize("kind", ["any", "bert", "bert_v2"])
 def test_the_same_config_builds_and_shares(kind):
-  params = {
-    "vocab_size": 11,
-    "hidden_size": 4,
-    "num_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 6,
-  }
-  encoder = registry.bert(params, kind)
+  size = dataclasses.asdict(sizes.Size(2, 4, 2, 6))
+  encoder = registry.bert({"vocab_size": 11, **size}, kind)
   assert encoder.config.type == kind
   assert encoder.config.get().num_layers == 2
   assert len(registry.blocks_of(encoder.build())) == 2

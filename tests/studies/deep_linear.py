@@ -24,7 +24,7 @@ from swe_tf.configs import experiment
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
-from swe_tf.tasks import sharing as sharing_lib
+from swe_tf.tasks import mixins
 
 LAYERS, WIDTH, BATCH = 6, 4, 16
 
@@ -102,7 +102,7 @@ class _Base(base_task.Task):
 
 
 @task_factory.register_task_cls(DeepLinearConfig)
-class DeepLinearTask(sharing_lib.SharingTask, _Base):
+class DeepLinearTask(mixins.SharingTask, _Base):
   """With it."""
 
 

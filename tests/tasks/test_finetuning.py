@@ -146,31 +146,36 @@ def test_input_starts_at_any_step_and_honours_the_limit(pretrained, data_dir):
   assert not np.array_equal(passes[0], passes[1])
 
 
-def test_another_vocabulary_is_refused(pretrained, data_dir, tmp_path):
+def _refused(message, *call, **task):
+  with pytest.raises(errors.UsageError, match=message):
+    _config(*call, **task)
+
+
+def test_data_that_does_not_fit_is_refused(pretrained, data_dir, tmp_path):
   run, _ = pretrained
-  other = samples.write_data(
-    "SST-2", tmp_path, real=False, max_seq_length=tiny.LENGTH
-  )
-  with pytest.raises(errors.UsageError, match="vocabulary of 45 tokens.* 50"):
-    _config(other, init_checkpoint=str(run))
+  places = []
+  for lengths in (
+    dict(max_seq_length=tiny.LENGTH),
+    dict(max_seq_length=17, vocab_size=tiny.VOCAB),
+  ):
+    folder = tmp_path / str(len(places))
+    folder.mkdir()
+    places.append(samples.write_data("SST-2", folder, real=False, **lengths))
+  other, long = places
+  start = {"init_checkpoint": str(run)}
+  _refused("vocabulary of 45 tokens.* 50", other, **start)
+  _refused("17, but .* only 16 positions", long, **start)
+  _refused("has no manifest.json", str(tmp_path))
+  _refused("data_dir has no manifest.json", "")
+  _refused("needs SQuAD", data_dir, "swe/squad")
+  _refused("no split 'test' with labels", data_dir, eval_split="test")
   # With the vocabulary at hand, its tokens count and not only their number.
   encoder = pathlib.Path(samples.write_encoder(tmp_path / "e", data_dir))
-  _config(data_dir, init_checkpoint=str(encoder))
+  start = {"init_checkpoint": str(encoder)}
+  _config(data_dir, **start)
   text = (encoder / "vocab.txt").read_text()
   (encoder / "vocab.txt").write_text(text.replace("\nba\n", "\nxx\n"))
-  with pytest.raises(
-    errors.UsageError, match="manifest.json.*another vocabulary"
-  ):
-    _config(data_dir, init_checkpoint=str(encoder))
-
-
-def test_too_long_sequences_are_refused(pretrained, tmp_path):
-  run, _ = pretrained
-  data_dir = samples.write_data(
-    "SST-2", tmp_path, real=False, max_seq_length=17, vocab_size=tiny.VOCAB
-  )
-  with pytest.raises(errors.UsageError, match="17, but .* only 16 positions"):
-    _config(data_dir, init_checkpoint=str(run))
+  _refused("manifest.json.*another vocabulary", data_dir, **start)
 
 
 def test_checkpoint_of_another_size_is_refused(data_dir, tmp_path):
@@ -181,19 +186,7 @@ def test_checkpoint_of_another_size_is_refused(data_dir, tmp_path):
   task = task_factory.get_task(config.task)
   with pytest.raises(errors.UsageError, match="different architecture"):
     task.initialize(task.build_model())
-  with pytest.raises(errors.UsageError, match="no checkpoint at"):
-    _config(data_dir, init_checkpoint=str(tmp_path))
-
-
-def test_data_that_is_not_there_is_told(tmp_path, data_dir):
-  with pytest.raises(errors.UsageError, match="has no manifest.json"):
-    _config(str(tmp_path))
-  with pytest.raises(errors.UsageError, match="data_dir has no manifest.json"):
-    _config("")
-  with pytest.raises(errors.UsageError, match="needs SQuAD"):
-    _config(data_dir, "swe/squad")
-  with pytest.raises(errors.UsageError, match="no split 'test' with labels"):
-    _config(data_dir, eval_split="test")
+  _refused("no checkpoint at", data_dir, init_checkpoint=str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,3 @@ class NextTokenTest(tf.test.TestCase):
     config = self._config(max_predictions_per_seq=3)
     with self.assertRaisesRegex(errors.UsageError, "must be 15"):
       task_factory.get_task(config.task).check_data()
-
-
-if __name__ == "__main__":
-  tf.test.main()

@@ -163,8 +163,7 @@ def _build(kind: str, config: cfg.ExperimentConfig):
     if config.task.micro_batches == 1:
       task = stock_masked_lm.MaskedLMTask(config.task)
     return task, model, optimizer, None
-  blocks = plans.find_repeated_blocks(model)
-  plan = plans.make_sharing_plan(blocks, config.task.sharing)
+  plan = plans.plan_of(model, config.task.sharing)
   optimizer = optimizer_lib.SharedWeightsOptimizer(
     optimizer,
     plan,

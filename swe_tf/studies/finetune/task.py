@@ -17,7 +17,7 @@ from official.core import task_factory
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
-from swe_tf.modeling import checkpoint_files
+from swe_tf.configs import finetuning
 from swe_tf.studies import directory as directory_lib
 from swe_tf.studies import execution
 from swe_tf.studies import executors
@@ -27,7 +27,6 @@ from swe_tf.studies import sweep
 from swe_tf.studies import worker
 from swe_tf.studies.finetune import protocol
 from swe_tf.studies.finetune import table as table_lib
-from swe_tf.tasks import encoder_source
 
 JOBS = "swe_tf.studies.finetune.jobs"
 
@@ -69,8 +68,8 @@ class FineTuning:
 
   def _make_study(self) -> study_file.Study:
     settings, data = self.plan.settings, self.plan.data
-    source = encoder_source.find_encoder(self.checkpoint)
-    encoder_source.check_vocabulary(source, data)
+    source = finetuning.find_encoder(self.checkpoint)
+    finetuning.check_vocabulary(source, data)
     self.checkpoint = source.checkpoint
     experiment = "swe/squad" if data.is_squad else "swe/glue"
     config = exp_factory.get_exp_config(experiment)
@@ -80,9 +79,7 @@ class FineTuning:
       {
         "task": {
           "data_dir": str(data.directory),
-          "init_checkpoint": ""
-          if is_random
-          else checkpoint_files.for_model_garden(source.checkpoint),
+          "init_checkpoint": "" if is_random else source.checkpoint,
           "epochs": settings.epochs,
           "max_train_examples": settings.max_train_examples,
         }

@@ -21,7 +21,7 @@ from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import encoder_files
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
 SHARED = pathlib.Path(
@@ -296,7 +296,7 @@ def write_encoder(directory: pathlib.Path, data_dir: str, **params) -> str:
     **params,
   }
   encoder = registry.bert(params)
-  loaded = encoder_files.LoadedEncoder(encoder.build(), encoder, vocab_file)
+  loaded = checkpoint_files.LoadedEncoder(encoder.build(), encoder, vocab_file)
   directory.mkdir(parents=True, exist_ok=True)
-  encoder_files.write_encoder(directory, loaded)
+  checkpoint_files.write_encoder(directory, loaded)
   return str(directory)

@@ -35,9 +35,7 @@ def fixture_command(root, tmp_path, monkeypatch, capsys):
   """Runs the command in `tmp_path/out`; returns its status and output."""
   monkeypatch.setattr(task_lib, "JOBS", "tests.studies.finetune.fake_jobs")
   # Each task has a vocabulary of its own here.
-  monkeypatch.setattr(
-    task_lib.encoder_source, "check_vocabulary", lambda *a: None
-  )
+  monkeypatch.setattr(task_lib.finetuning, "check_vocabulary", lambda *a: None)
   monkeypatch.setenv("COLUMNS", "200")
 
   def run(*rates, params_override="", data_dir=root, **flags):

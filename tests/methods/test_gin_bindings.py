@@ -1,4 +1,6 @@
-"""Sharing for tasks of stock Model Garden, which know no method."""
+"""Methods in gin: what a run leaves in its config, and stock tasks."""
+
+import pathlib
 
 import gin
 import numpy as np
@@ -12,26 +14,110 @@ from official.core import train_utils
 from official.modeling import optimization
 from official.nlp.tasks import masked_lm
 from swe_tf import errors
-from swe_tf.methods import any_task
+from swe_tf.methods import gin_bindings
 from swe_tf.sharing import optimizer as optimizer_lib
+from swe_tf.sharing import schedule
 from swe_tf.training import trainer as trainer_lib
 from tests import tiny
 
+_FOLDER = pathlib.Path(__file__).parents[2] / "gin"
 _EMA = {"trainer": {"optimizer_config": {"ema": {"average_decay": 0.9}}}}
+
+
+@gin.configurable
+class UntieByMoon(schedule.UntieRule):
+  def __init__(self, phase="full"):
+    self.phase = phase
+
+  def next_decision(self, step):
+    return step + 3
+
+  def should_untie(self, step, gradient_cosine):
+    return step >= 3
+
+
+@pytest.fixture(autouse=True)
+def _without_bindings():
+  yield
+  gin.clear_config()
+
+
+@pytest.mark.parametrize(
+  "bindings, left",
+  [
+    ([], {"rule": "fixed", "untie_step": tiny.TAU, "bindings": []}),
+    # No trainer asks for this one.
+    (["UntieAtStep.untie_step = 2"], {"untie_step": tiny.TAU}),
+    (
+      [
+        "SharedWeightsTrainer.untie_rule = @UntieAtStep()",
+        "UntieAtStep.untie_step = 9",
+      ],
+      {"rule": "fixed", "untie_step": 9},
+    ),
+    (
+      [
+        "SharedWeightsTrainer.untie_rule = @UntieByMoon()",
+        "UntieByMoon.phase = 'new'",
+      ],
+      {"rule": "UntieByMoon", "bindings": ["UntieByMoon.phase = 'new'"]},
+    ),
+    (
+      ["sharing.unit_size = 2", "sharing.mode = 'equal_init'"],
+      {"unit_size": 2, "mode": "equal_init"},
+    ),
+  ],
+)
+def test_what_is_bound_is_in_the_config(bindings, left):
+  gin.parse_config(bindings)
+  sharing = tiny.config_of(tiny.overrides("unused")).task.sharing.as_dict()
+  assert {key: sharing[key] for key in left} == left
+
+
+# What each file of gin/ leaves in params.yaml, for a model of 4 layers.
+_GIN = {
+  "units_2 tau_20": {"unit_size": 2, "untie_fraction": 0.2},
+  "units_4": {"unit_size": 4},
+  "albert": {"untie_fraction": 1.0},
+  "staged": {"rule": "staged"},
+  "adaptive": {"rule": "adaptive", "check_interval": 1000},
+  "split units_2": {"rule": "split", "unit_size": 2},
+  "reparameterize": {"mode": "reparameterize"},
+  "baseline": {"mode": "none"},
+  "net2net": {"mode": "none", "growth": "net2net"},
+  "stacking": {"mode": "none", "growth": "stacking"},
+  "few_loops": {"recipe": "few_loops", "untie_fraction": 0.3},
+  "one_loop": {"recipe": "one_loop", "untie_fraction": 0.5},
+}
+
+
+@pytest.mark.parametrize("names", _GIN)
+def test_gin_files_choose_the_method(names):
+  for name in names.split():
+    gin.parse_config_file(str(_FOLDER / f"{name}.gin"))
+  changes = {
+    "task": {
+      "model": {"encoder": {"any": {"num_layers": 4}}},
+      "sharing": {"untie_step": None},
+    },
+    "trainer": {"train_steps": 20},  # 5% of it is a step, for `staged`.
+  }
+  task = tiny.config_of(tiny.overrides("unused"), changes).task
+  left = task.sharing.as_dict() | {"growth": task.growth.method}
+  assert {key: left[key] for key in _GIN[names]} == _GIN[names]
+
+
+def test_every_gin_file_is_read_by_a_test():
+  known = {name for names in _GIN for name in names.split()}
+  files = {path.stem for path in _FOLDER.glob("*.gin")}
+  # Model Garden's ViT is run by tests/test_examples.py.
+  assert files - {"swe", "custom_rule", "vit"} == known
 
 
 @pytest.fixture(name="config")
 def fixture_config(tmp_path):
-  base = tiny.overrides(tiny.write_records(str(tmp_path)))
-  return tiny.config_of(base, _EMA)
-
-
-@pytest.fixture(name="bound", autouse=True)
-def fixture_bound():
-  with gin.unlock_config():
-    gin.parse_config(f"sharing.untie_step = {tiny.TAU}")
-  yield
-  gin.clear_config()
+  gin.parse_config(f"sharing.untie_step = {tiny.TAU}")
+  return tiny.config_of(tiny.overrides(tiny.write_records(str(tmp_path))), _EMA)
 
 
 def _stock(config):
@@ -65,7 +151,7 @@ def test_a_stock_task_is_trained_as_ours(config):
   stock = _trainer(
     _stock(config),
     ours.model.get_weights(),
-    method=any_task.share_blocks,
+    method=gin_bindings.share_blocks,
     train_dataset=ours.task.build_inputs(config.task.train_data),
   )
   assert not hasattr(stock.config.task, "sharing")
@@ -89,7 +175,7 @@ def test_a_stock_task_is_trained_as_ours(config):
 
 def test_a_task_with_a_method_of_its_own_keeps_it(config):
   with pytest.raises(errors.UsageError, match="has task.sharing; unbind it"):
-    _trainer(config, method=any_task.share_blocks)
+    _trainer(config, method=gin_bindings.share_blocks)
 
 
 @pytest.mark.parametrize(
@@ -98,14 +184,14 @@ def test_a_task_with_a_method_of_its_own_keeps_it(config):
     ("sharing.mode = 'share'", "mode"),
     ("sharing.recipe = 'few_loops'", "recipe=few_loops: the number of layers"),
     ("growth.method = 'stacking'", "shares no weights"),
-    ("sharing.untie_fracton = 0.1", "untie_fraction"),
+    ("sharing.untie_fracton = 0.1", "did you mean untie_fraction"),
   ],
 )
 def test_what_cannot_be_trained(config, binding, message):
   with gin.unlock_config():
     gin.parse_config(binding)
   with pytest.raises(errors.UsageError, match=message):
-    _trainer(_stock(config), method=any_task.share_blocks)
+    _trainer(_stock(config), method=gin_bindings.share_blocks)
 
 
 class _Stack(tf_keras.layers.Layer):
@@ -128,7 +214,8 @@ def _model(names):
 
 def test_layers_by_name_are_in_the_order_of_the_stack():
   names = ["block", *(f"block_{i}" for i in range(1, 12))]
-  found = any_task.layers_by_name(_model([*names, "blocks"]), "block(_[0-9]+)?")
+  model = _model([*names, "blocks"])
+  found = gin_bindings.layers_by_name(model, "block(_[0-9]+)?")
   assert [layer.name for layer in found] == names
 
 
@@ -136,10 +223,10 @@ def test_layers_by_name_are_in_the_order_of_the_stack():
   "names, pattern, message",
   [
     (["block", "block_1"], "layer.*", "more than once are block_1"),
-    (["block", "block"], "block", "two layers named 'block'"),
+    (["block", "block"], "block", "two layers with one name"),
     (["block"], "(", "not a regular expression"),
   ],
 )
 def test_names_that_find_no_stack(names, pattern, message):
   with pytest.raises(errors.UsageError, match=message):
-    any_task.layers_by_name(_model(names), pattern)
+    gin_bindings.layers_by_name(_model(names), pattern)
