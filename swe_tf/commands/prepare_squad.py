@@ -90,15 +90,13 @@ def run(options: Options) -> None:
 
     # TensorFlow takes seconds to import, so bad data is reported first.
     from swe_tf.data.squad import records
-    from swe_tf.data.text import cached_tokenizer
+    from swe_tf.data.text import tokenizers
 
     logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
     records.write_squad_directory(
       squad,
       split,
       options.output_dir,
-      tokenizer=cached_tokenizer.CachedTokenizer(
-        options.vocab, options.lower_case
-      ),
+      tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
       windows=windows,
     )

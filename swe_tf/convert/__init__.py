@@ -1,6 +1,6 @@
 """Encoders from and to other formats.
 
-`huggingface_names` is the table of names and shapes; `huggingface_import` and
-`huggingface_export` are the two directions. `swe import` and `swe export` are
-the commands; `docs/scoring.md` shows them.
+`huggingface_config` is the table of names and shapes, `huggingface` converts in
+both directions. `swe import` and `swe export` are the commands;
+`docs/scoring.md` shows them.
 """

@@ -1,6 +1,6 @@
 """Builds the dataset of a data config, from any training step on."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 import functools
 import os
 
@@ -26,11 +26,17 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
     """Returns one input pipeline's batches from `start_step` on."""
+    find = functools.cache(manifest.load)
+
+    def count(shard: str) -> int | None:
+      folder, name = os.path.split(shard)
+      return manifest.shards_of(find(folder)).get(name, {}).get("examples")
+
     reader = resumable.ResumableInputReader(
       self._params,
       bad_files=bad_files,
       dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
-      count_fn=_example_counter(),
+      count_fn=count,
       decoder_fn=self._decode,
       parser_fn=self._parse,
     )
@@ -38,17 +44,6 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
 
 
 _RESUMABLE = ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader
-
-
-def _example_counter() -> Callable[[str], int | None]:
-  """Returns a function that looks up a shard's size in its manifest."""
-  load = functools.cache(manifest.load)
-
-  def count(shard: str) -> int | None:
-    folder, name = os.path.split(shard)
-    return manifest.shards_of(load(folder)).get(name, {}).get("examples")
-
-  return count
 
 
 def build_dataset(

@@ -1,13 +1,12 @@
-"""Writes GLUE and SQuAD from TensorFlow Datasets in their official formats.
+"""The data sets of TensorFlow Datasets, as files.
 
-Everything that follows, including the checks, is then the same for both
-sources. TFDS downloads the data unless it has done so before.
+GLUE and SQuAD are written in their official formats, so that everything that
+follows, including the checks, is the same for both sources. TFDS downloads the
+data unless it has done so before.
 """
 
-from collections.abc import Iterable, Mapping
 import json
 import pathlib
-from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
@@ -20,12 +19,8 @@ _OFFICIAL, _TFDS = "dev", "validation"
 def write_glue_files(
   name: str, task: glue_tasks.GlueTask, directory: pathlib.Path
 ) -> None:
-  """Writes a JSON lines file for every split of a set such as `glue/sst2`.
-
-  Raises:
-    UsageError: If TFDS cannot provide the data, or it is another task's.
-  """
-  builder = prepare(name)
+  """Writes a JSON lines file for every split of a set such as `glue/sst2`."""
+  builder = _prepare(f"tfds={name}", name)
   features = builder.info.features
   columns = {}
   for names in task.texts:
@@ -60,38 +55,47 @@ def write_glue_files(
 
 def write_squad_file(name: str, split: str, path: files.PathLike) -> None:
   """Writes the split `train` or `eval` of a TFDS data set as SQuAD's JSON."""
-  examples = _read(prepare(name), "train" if split == "train" else _TFDS)
-  files.write_json(path, {"data": [_article(each) for each in examples]})
+  builder = _prepare(f"tfds={name}", name)
+  articles = []
+  for example in _read(builder, "train" if split == "train" else _TFDS):
+    answers = example["answers"]
+    question = {
+      "id": example["id"].decode(),
+      "question": example["question"].decode(),
+      "answers": [
+        {"text": text.decode(), "answer_start": int(start)}
+        for text, start in zip(answers["text"], answers["answer_start"])
+      ],
+    }
+    if "is_impossible" in example:
+      question["is_impossible"] = bool(example["is_impossible"])
+    paragraph = {"context": example["context"].decode(), "qas": [question]}
+    articles.append(
+      {"title": example["title"].decode(), "paragraphs": [paragraph]}
+    )
+  files.write_json(path, {"data": articles})
 
 
-def _article(example: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns an article with a single question."""
-  answers = example["answers"]
-  question = {
-    "id": example["id"].decode(),
-    "question": example["question"].decode(),
-    "answers": [
-      {"text": text.decode(), "answer_start": int(start)}
-      for text, start in zip(answers["text"], answers["answer_start"])
-    ],
-  }
-  if "is_impossible" in example:
-    question["is_impossible"] = bool(example["is_impossible"])
-  paragraph = {"context": example["context"].decode(), "qas": [question]}
-  return {"title": example["title"].decode(), "paragraphs": [paragraph]}
-
-
-def prepare(name: str, option: str = "tfds", **arguments):
-  """Returns the builder of a data set, which is downloaded if need be.
+def files_of(name: str, split: str, data_dir: str = "") -> list[str]:
+  """Returns the TFRecords of a split of a text set such as `wiki40b/en`.
 
   Args:
     name: The name of the data set.
-    option: The argument that names it, for the error.
-    **arguments: For `tfds.builder`.
-
-  Raises:
-    UsageError: If TFDS cannot provide the data.
+    split: The name of the split.
+    data_dir: Where TFDS keeps its data; empty for its default.
   """
+  where = {"data_dir": data_dir} if data_dir else {}
+  builder = _prepare(f"tfds_name={name}", name, **where)
+  if split not in builder.info.splits:
+    raise errors.UsageError(
+      f"tfds_split ({split!r}) of {name} must be one of "
+      f"{', '.join(builder.info.splits)}."
+    )
+  return [str(path) for path in builder.info.splits[split].filepaths]
+
+
+def _prepare(place: str, name: str, **arguments):
+  """Returns the builder of a data set; errors begin with `place`."""
   import tensorflow_datasets as tfds
 
   try:
@@ -100,12 +104,11 @@ def prepare(name: str, option: str = "tfds", **arguments):
   except Exception as error:  # A network can raise anything.
     lines = str(error).strip().splitlines() or [type(error).__name__]
     raise errors.UsageError(
-      f"{option}={name}: {lines[0]}; give files instead if this machine is "
-      "offline."
+      f"{place}: {lines[0]}; give files instead if this machine is offline."
     ) from error
   return builder
 
 
-def _read(builder, split: str) -> Iterable[Mapping[str, Any]]:
+def _read(builder, split: str):
   dataset = builder.as_dataset(split=split, shuffle_files=False)
   return dataset.as_numpy_iterator()

@@ -1,30 +1,26 @@
-"""The official GLUE metrics, in percent, from scikit-learn and scipy.
+"""The official GLUE metrics, in percent, and GLUE's prediction files.
 
-AX is scored by Matthews' correlation over its three classes, also known as R3.
-The correlation with a constant is undefined, hence NaN, as in scipy.
+A prediction file has lines `index<TAB>prediction` with label names, the format
+of the GLUE site for dev and test sets alike. `index` is the row of the data
+file, from 0. AX is scored by Matthews' correlation over its three classes, also
+known as R3.
 """
 
-from collections.abc import Callable, Sequence
-import functools
+from collections.abc import Mapping, Sequence
+import math
 import warnings
 
 import numpy as np
-from scipy import stats
-from sklearn import metrics
 
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
 
+HEADER = "index\tprediction"
+
+# A class id, or a score for STS-B.
 Label = int | float
-
-
-METRICS: dict[str, Callable[..., float]] = {
-  "accuracy": metrics.accuracy_score,
-  # The positive class is 1; F1 is 0 if it never occurs, as in Model Garden.
-  "f1": functools.partial(metrics.f1_score, zero_division=0),
-  "matthews_corrcoef": metrics.matthews_corrcoef,
-  "pearson": lambda *arrays: stats.pearsonr(*arrays).statistic,
-  "spearman": lambda *arrays: stats.spearmanr(*arrays).statistic,
-}
 
 
 def evaluate(
@@ -34,18 +30,103 @@ def evaluate(
 ) -> dict[str, float]:
   """Returns a task's metrics in percent, first the one that selects a run.
 
-  Labels are class ids, or scores for STS-B.
-
   >>> evaluate(glue_tasks.find_task("SST-2"), [0, 1, 1, 0], [0, 1, 0, 0])
   {'accuracy': 75.0}
   """
+  # They take a second to import, which reading a file need not wait for.
+  from scipy import stats
+  from sklearn import metrics
+
   if len(labels) != len(predictions) or not len(labels):
     raise ValueError(
       f"There must be as many predictions ({len(predictions)}) as labels "
       f"({len(labels)}), and at least one."
     )
+  compute = {
+    "accuracy": metrics.accuracy_score,
+    # The positive class is 1; F1 is 0 if it never occurs, as in Model Garden.
+    "f1": lambda *arrays: metrics.f1_score(*arrays, zero_division=0),
+    "matthews_corrcoef": metrics.matthews_corrcoef,
+    "pearson": lambda *arrays: stats.pearsonr(*arrays).statistic,
+    "spearman": lambda *arrays: stats.spearmanr(*arrays).statistic,
+  }
   arrays = np.asarray(labels), np.asarray(predictions)
   with warnings.catch_warnings():
-    # A constant input already shows as NaN.
+    # The correlation with a constant is undefined, which shows as NaN.
     warnings.simplefilter("ignore", stats.ConstantInputWarning)
-    return {key: 100.0 * float(METRICS[key](*arrays)) for key in task.metrics}
+    return {key: 100.0 * float(compute[key](*arrays)) for key in task.metrics}
+
+
+def format_predictions(
+  predictions: Mapping[int, Label], task: glue_tasks.GlueTask
+) -> str:
+  """Returns the content of a prediction file from labels by row.
+
+  The scores of STS-B are clipped to the range of the labels; raises
+  `ValueError` if one is not finite.
+  """
+  low, high = glue_tasks.SCORE_RANGE
+  lines = [HEADER]
+  for index, value in sorted(predictions.items()):
+    if not task.is_regression:
+      lines.append(f"{index}\t{task.labels[int(value)]}")
+    elif math.isfinite(value):
+      lines.append(f"{index}\t{min(max(value, low), high):.3f}")
+    else:
+      raise ValueError(
+        f"The score of row {index} is {value}; did training diverge?"
+      )
+  return "\n".join(lines) + "\n"
+
+
+def read_predictions(
+  path: files.PathLike, task: glue_tasks.GlueTask
+) -> dict[int, Label]:
+  """Returns the labels in a prediction file by row."""
+  lines = files.read_text(path).splitlines()
+  if not lines or lines[0] != HEADER:
+    raise errors.UsageError(
+      f"{path}:1: the header is {lines[0] if lines else ''!r}, not {HEADER!r}."
+    )
+  predictions: dict[int, Label] = {}
+  for number, line in enumerate(lines[1:], start=2):
+    index, tab, label = line.partition("\t")
+    try:
+      if not tab or not index.isdecimal():
+        raise ValueError(
+          f"{line!r} is not a row number, a tab and a prediction."
+        )
+      if int(index) in predictions:
+        raise ValueError(f"index {index} occurs twice.")
+      predictions[int(index)] = glue_examples.parse_label(label, task)
+    except ValueError as error:
+      raise errors.UsageError(f"{path}:{number}: {error}") from error
+  return predictions
+
+
+def align(
+  glue_file: glue_examples.GlueFile,
+  predictions: Mapping[int, Label],
+  path: files.PathLike,
+) -> tuple[Sequence[Label], Sequence[Label]]:
+  """Returns the labels of a data file and the predictions for the same rows.
+
+  Each must have the other. Errors name `path`, the prediction file.
+  """
+  examples = glue_file.examples
+  rows = {row.index: row.label for row in examples if row.label is not None}
+  missing = [index for index in rows if index not in predictions]
+  if missing:
+    raise errors.UsageError(
+      f"{path} has no prediction for {len(missing)} of the {len(rows)} rows "
+      f"of {glue_file.path}, such as index {missing[0]}."
+    )
+  # Predictions for dropped rows are fine: the model may have seen them.
+  count = len(rows) + glue_file.dropped
+  beyond = [index for index in predictions if index >= count]
+  if beyond:
+    raise errors.UsageError(
+      f"{path} has a prediction for index {beyond[0]}, but {glue_file.path} "
+      f"has {count} rows, from 0; do the files belong together?"
+    )
+  return list(rows.values()), [predictions[index] for index in rows]

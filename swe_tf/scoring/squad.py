@@ -65,10 +65,6 @@ def evaluate(
     `extra` predictions; for v2.0 also the scores of questions with (`HasAns_`)
     and without (`NoAns_`) answers; with `na_probs` the best scores over all
     thresholds, and those thresholds.
-
-  Raises:
-    UsageError: If none of the predictions is for one of the questions, or
-      `na_probs` lacks a question that has a prediction.
   """
   questions = {question.id: question for question in squad.questions}
   answered = [name for name in questions if name in predictions]
@@ -116,9 +112,7 @@ def evaluate(
   return result
 
 
-def _score(
-  prediction: str, question: squad_questions.Question, version: str
-) -> tuple[float, float]:
+def _score(prediction, question, version) -> tuple[float, float]:
   """Returns exact match and F1 against the best-matching gold answer."""
   golds = [normalize_answer(answer.text) for answer in question.answers]
   if version == "2.0":
@@ -132,9 +126,7 @@ def _score(
   return exact, max(token_f1(tokens, gold.split()) for gold in golds)
 
 
-def _means(
-  found: Mapping[str, Mapping[str, float]], names: Sequence[str]
-) -> dict[str, Any]:
+def _means(found, names: Sequence[str]) -> dict[str, Any]:
   means = {
     metric: 100.0 * sum(scores.get(name, 0.0) for name in names) / len(names)
     for metric, scores in found.items()

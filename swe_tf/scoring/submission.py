@@ -15,8 +15,9 @@ import zipfile
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.scoring import glue_predictions
+from swe_tf.scoring import glue
 
 # Answered by the model of another task.
 _TRAINED_AS = {"AX": "MNLI", "MNLI-m": "MNLI", "MNLI-mm": "MNLI"}
@@ -57,15 +58,8 @@ def find_predictions(runs: files.PathLike, name: str) -> files.Path | None:
 def collect(runs: files.PathLike) -> tuple[dict[str, str], list[str]]:
   """Collects and checks the eleven files of a submission.
 
-  Args:
-    runs: The directory of all runs.
-
   Returns:
     Their contents by name, and which of `FILLED` have no predictions.
-
-  Raises:
-    UsageError: If a task of the paper has no predictions, or if predictions
-      are invalid.
   """
   names = glue_tasks.SUBMISSIONS
   found = {name: find_predictions(runs, name) for name in names}
@@ -79,34 +73,21 @@ def collect(runs: files.PathLike) -> tuple[dict[str, str], list[str]]:
   contents = {}
   for name, path in found.items():
     task = glue_tasks.SUBMISSIONS[name]
+    rows = task.submissions[name]
     if path is None:
-      predictions = dict.fromkeys(range(task.submissions[name]), _fill(task))
+      label = glue_examples.parse_label(FILLED[name], task)
+      predictions = dict.fromkeys(range(rows), label)
     else:
-      predictions = glue_predictions.read_predictions(path, task)
-      check(predictions, name, path)
-    contents[name] = glue_predictions.format_predictions(predictions, task)
+      predictions = glue.read_predictions(path, task)
+    highest = max(predictions, default=-1)
+    if len(predictions) != rows or highest != rows - 1:
+      raise errors.UsageError(
+        f"{path}: {len(predictions)} predictions up to index {highest}, but "
+        f"the test set of {name} has {rows} rows, from 0; predict the whole "
+        "test set."
+      )
+    contents[name] = glue.format_predictions(predictions, task)
   return contents, missing
-
-
-def _fill(task: glue_tasks.GlueTask) -> glue_predictions.Label:
-  value = FILLED[task.name]
-  return float(value) if task.is_regression else task.labels.index(value)
-
-
-def check(
-  predictions: Mapping[int, glue_predictions.Label],
-  name: str,
-  path: files.PathLike,
-) -> None:
-  """Raises `UsageError` unless every row of the test set has a prediction."""
-  rows = glue_tasks.SUBMISSIONS[name].submissions[name]
-  if len(predictions) != rows or max(predictions) != rows - 1:
-    highest = max(predictions, default="none")
-    raise errors.UsageError(
-      f"{path}: {len(predictions)} predictions with {highest} as the highest "
-      f"index, but the test set of {name} has {rows} rows, from 0; predict the "
-      "whole test set."
-    )
 
 
 def write_zip(path: files.PathLike, contents: Mapping[str, str]) -> None:

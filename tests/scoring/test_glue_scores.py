@@ -11,7 +11,6 @@ from swe_tf import errors
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.scoring import glue
-from swe_tf.scoring import glue_predictions
 
 _REFERENCE = {
   "accuracy": metrics.accuracy_score,
@@ -47,13 +46,11 @@ def _score_files(tmp_path, task, labels, predictions):
     )
   )
   path = tmp_path / "predictions.tsv"
-  glue_predictions.write_predictions(path, dict(enumerate(predictions)), task)
+  path.write_text(glue.format_predictions(dict(enumerate(predictions)), task))
   glue_file = glue_examples.read_glue_file(data, task)
   return glue.evaluate(
     task,
-    *glue_predictions.align(
-      glue_file, glue_predictions.read_predictions(path, task), path
-    ),
+    *glue.align(glue_file, glue.read_predictions(path, task), path),
   )
 
 
@@ -105,10 +102,10 @@ def test_nothing_to_score():
 
 def test_scores_are_moved_into_the_range_of_the_labels():
   task = glue_tasks.find_task("STS-B")
-  text = glue_predictions.format_predictions({1: 5.2, 0: -0.1}, task)
+  text = glue.format_predictions({1: 5.2, 0: -0.1}, task)
   assert text == "index\tprediction\n0\t0.000\n1\t5.000\n"
   with pytest.raises(ValueError, match="nan"):
-    glue_predictions.format_predictions({0: math.nan}, task)
+    glue.format_predictions({0: math.nan}, task)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +125,9 @@ def test_faults_in_predictions(tmp_path, content, message):
   data.write_text("sentence\tlabel\na\t0\nb\t1\n")
   path.write_text(content)
   with pytest.raises(errors.UsageError, match=message):
-    glue_predictions.align(
+    glue.align(
       glue_examples.read_glue_file(data, task),
-      glue_predictions.read_predictions(path, task),
+      glue.read_predictions(path, task),
       path,
     )
 

@@ -8,7 +8,7 @@ import pytest
 from swe_tf import errors
 from swe_tf.commands import submission as command
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.scoring import glue_predictions
+from swe_tf.scoring import glue
 from swe_tf.scoring import submission
 
 # The rows of each test set, and the name of class 1.
@@ -30,8 +30,9 @@ _FILES = {
 def _write(path, name, rows=None):
   path.parent.mkdir(parents=True, exist_ok=True)
   count = _FILES[name][0] if rows is None else rows
-  glue_predictions.write_predictions(
-    path, dict.fromkeys(range(count), 1), glue_tasks.find_task(name)
+  predictions = dict.fromkeys(range(count), 1)
+  path.write_text(
+    glue.format_predictions(predictions, glue_tasks.find_task(name))
   )
 
 

@@ -7,9 +7,9 @@ have no header, QQP has broken rows), test files without labels, SST-2 as
 """
 
 from collections.abc import Iterator, Sequence
+import contextlib
 import dataclasses
 import json
-import math
 
 from swe_tf import errors
 from swe_tf import files
@@ -21,46 +21,27 @@ _Rows = Iterator[tuple[int, dict[str, str | None] | None]]
 
 @dataclasses.dataclass(frozen=True)
 class GlueExample:
-  """One row of a GLUE file.
+  """One row of a GLUE file."""
 
-  Attributes:
-    index: The row, counted from 0 without the header: the `index` of GLUE's
-      prediction files.
-    texts: One or two texts.
-    label: The id of a class, a score, or None in an unlabelled file.
-  """
-
-  index: int
+  index: int  # From 0 without the header, as in GLUE's prediction files.
   texts: tuple[str, ...]
-  label: int | float | None
+  label: int | float | None  # The id of a class, or a score.
 
 
 @dataclasses.dataclass(frozen=True)
 class GlueFile:
-  """The examples of one file.
-
-  Attributes:
-    path: The file.
-    examples: Its usable rows, in order.
-    dropped: How many rows were left out; see `GlueTask` for the reasons.
-    labelled: Whether the examples have labels.
-  """
+  """The usable rows of one file."""
 
   path: files.Path
   examples: tuple[GlueExample, ...]
-  dropped: int
+  dropped: int  # How many rows were left out; `GlueTask` has the reasons.
   labelled: bool
 
 
 def read_glue_file(
   path: files.PathLike, task: glue_tasks.GlueTask, *, needs_labels: bool = True
 ) -> GlueFile:
-  """Reads a TSV file, or JSON lines if the name ends in `.jsonl`.
-
-  Raises:
-    UsageError: If a column is missing, a label is unknown, a row is broken, or
-      no example is left.
-  """
+  """Reads a TSV file, or JSON lines if the name ends in `.jsonl`."""
   path = files.as_path(path)
   lines = files.read_text(path).split("\n")
   if not lines[-1]:
@@ -95,12 +76,10 @@ def read_glue_file(
       if value is None:
         raise errors.UsageError(f"{path}:{line}: no {name!r}.")
       values.append(value)
-    label = None
-    if labelled:
-      try:
-        label = parse_label(values.pop(), task)
-      except ValueError as error:
-        raise errors.UsageError(f"{path}:{line}: {error}") from error
+    try:
+      label = parse_label(values.pop(), task) if labelled else None
+    except ValueError as error:
+      raise errors.UsageError(f"{path}:{line}: {error}") from error
     examples.append(GlueExample(index, tuple(values), label))
   if not examples:
     raise errors.UsageError(
@@ -136,37 +115,26 @@ def read_glue_directory(
       raise errors.UsageError(
         f"{input_dir} has both {stem}.tsv and {stem}.jsonl; keep one."
       )
-  labelled = ("train", "dev")
   return [
-    read_glue_file(path, task, needs_labels=path.stem.startswith(labelled))
+    read_glue_file(
+      path, task, needs_labels=path.stem.startswith(("train", "dev"))
+    )
     for path in paths
   ]
 
 
 def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
-  """Returns the id of a class, or the score of a regression.
-
-  Raises:
-    ValueError: If `text` is not a label of the task.
-  """
-  if not task.is_regression:
-    if text not in task.labels:
-      raise ValueError(
-        f"label {text!r} is not one of {', '.join(task.labels)}, the labels "
-        f"of {task.name}."
-      )
+  """Returns the id of a class or a score, or raises `ValueError`."""
+  if text in task.labels:
     return task.labels.index(text)
-  low, high = glue_tasks.SCORE_RANGE
-  try:
-    score = float(text)
-  except ValueError:
-    score = math.nan
-  if not low <= score <= high:
-    raise ValueError(
-      f"label {text!r} is not a number from {low:g} to {high:g}, the scores "
-      f"of {task.name}."
-    )
-  return score
+  known = f"one of {', '.join(task.labels)}, the labels"
+  if task.is_regression:
+    low, high = glue_tasks.SCORE_RANGE
+    with contextlib.suppress(ValueError):
+      if low <= float(text) <= high:
+        return float(text)
+    known = f"a number from {low:g} to {high:g}, the scores"
+  raise ValueError(f"label {text!r} is not {known} of {task.name}.")
 
 
 def _tsv(

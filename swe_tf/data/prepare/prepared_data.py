@@ -16,14 +16,7 @@ from swe_tf.data.prepare import manifest
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-  """A file of records.
-
-  Attributes:
-    name: Such as `train` or `dev_matched`.
-    path: The TFRecord file.
-    size: The number of records; for SQuAD, of windows, not questions.
-    labelled: Whether it has the right answers.
-  """
+  """A file of records; for SQuAD, `size` counts windows, not questions."""
 
   name: str
   path: str
@@ -33,13 +26,7 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class PreparedData:
-  """A directory of records.
-
-  Attributes:
-    directory: The directory.
-    meta: The content of its manifest; `docs/scoring.md` lists the keys.
-    splits: The files of records by name.
-  """
+  """A directory of records; `meta` is the content of its manifest."""
 
   directory: files.Path
   meta: Mapping[str, Any]
@@ -47,7 +34,6 @@ class PreparedData:
 
   @property
   def path(self) -> files.Path:
-    """The manifest."""
     return self.directory / manifest.FILE_NAME
 
   @property
@@ -61,7 +47,6 @@ class PreparedData:
 
   @property
   def train(self) -> Split | None:
-    """The training split, if it was prepared."""
     return self.splits.get("train")
 
   def splits_of(self, *roles: str) -> Sequence[Split]:
@@ -81,8 +66,8 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
     )
   splits = {}
   for name, split in meta["splits"].items():
-    # Predictions are written to a file with the name of the split: neither may
-    # lead out of its directory.
+    # Neither may lead out of its directory: predictions are written to a file
+    # with the name of the split.
     for given in (name, split["file"]):
       if not re.fullmatch(r"\w[\w.-]*", str(given)):
         raise errors.UsageError(

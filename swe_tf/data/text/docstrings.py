@@ -14,6 +14,7 @@ import importlib.util
 import inspect
 import itertools
 import os
+import pathlib
 import re
 import string
 import sysconfig
@@ -44,13 +45,7 @@ _NOT_PROSE = re.compile(r">>>|::$|^\s*(\.\. |[|+=~-]{3})", re.MULTILINE)
 
 
 class CorpusPaths(NamedTuple):
-  """The files of a corpus.
-
-  Attributes:
-    train: The training text: documents separated by blank lines.
-    validation: The validation text.
-    vocab: A character vocabulary of the training text.
-  """
+  """The files of a corpus; the vocabulary is one of characters."""
 
   train: str
   validation: str
@@ -78,7 +73,11 @@ def write_corpus(
   train: list[str] = []
   validation: list[str] = []
   size = 0
-  for digest, document in sorted(map(_with_digest, documents(packages))):
+  digests = {
+    hashlib.sha256(document.encode("utf-8")).digest(): document
+    for document in documents(packages)
+  }
+  for digest, document in sorted(digests.items()):
     size += len(document.encode("utf-8")) + 1
     if size > max_bytes:
       break
@@ -91,17 +90,14 @@ def write_corpus(
       f"{max_bytes} bytes: too few to train on. Raise `max_bytes`."
     )
 
-  names = (f"{name}.txt" for name in CorpusPaths._fields)
-  paths = CorpusPaths(*(os.path.join(output_dir, name) for name in names))
+  paths = CorpusPaths(
+    *(os.path.join(output_dir, f"{name}.txt") for name in CorpusPaths._fields)
+  )
   files.write_text(paths.train, "\n".join(train))
   files.write_text(paths.validation, "\n".join(validation))
   vocab = character_vocab(train, vocab_size)
   files.write_text(paths.vocab, "".join(f"{token}\n" for token in vocab))
   return paths
-
-
-def _with_digest(document: str) -> tuple[bytes, str]:
-  return hashlib.sha256(document.encode("utf-8")).digest(), document
 
 
 def character_vocab(texts: Iterable[str], size: int) -> list[str]:
@@ -128,26 +124,20 @@ def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
     if spec and spec.submodule_search_locations:
       folders.append(spec.submodule_search_locations[0])
   seen = set()
-  for path in itertools.chain.from_iterable(map(_python_files, folders)):
-    for text in _texts(path):
-      paragraphs = [p for p in dict.fromkeys(_prose(text)) if p not in seen]
-      seen.update(paragraphs)
-      if paragraphs:
-        yield "".join(f"{paragraph}\n" for paragraph in paragraphs)
-
-
-def _python_files(folder: str) -> Iterator[str]:
-  for parent, folders, names in os.walk(folder):
-    folders[:] = sorted(set(folders) - _SKIPPED_FOLDERS)
+  for parent, inside, names in itertools.chain(*map(os.walk, folders)):
+    inside[:] = sorted(set(inside) - _SKIPPED_FOLDERS)
     for name in sorted(names):
-      if name.endswith(".py"):
-        yield os.path.join(parent, name)
+      if not name.endswith(".py"):
+        continue
+      for text in _texts(os.path.join(parent, name)):
+        paragraphs = [p for p in dict.fromkeys(_prose(text)) if p not in seen]
+        seen.update(paragraphs)
+        if paragraphs:
+          yield "".join(f"{paragraph}\n" for paragraph in paragraphs)
 
 
 def _texts(path: str) -> Iterator[str]:
-  """Yields the docstrings of a source file, without their indentation."""
-  with open(path, encoding="utf-8", errors="replace") as f:
-    source = f.read()
+  source = pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
   if path.endswith(os.path.join("pydoc_data", "topics.py")):
     topics = ast.parse(source).body[-1]
     assert isinstance(topics, ast.Assign | ast.AnnAssign) and topics.value
@@ -157,8 +147,7 @@ def _texts(path: str) -> Iterator[str]:
   # takes half a minute.
   for literal in _DOCSTRING.findall(source):
     with warnings.catch_warnings():
-      # Invalid escapes in other people's docstrings.
-      warnings.simplefilter("ignore")
+      warnings.simplefilter("ignore")  # Other people's invalid escapes.
       try:
         text = ast.literal_eval(literal)
       except (SyntaxError, ValueError):

@@ -23,24 +23,13 @@ _NOT_TEXT = re.compile(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]")
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-  """The tokens of a vocabulary file; a token's id is its line number from 0.
-
-  Attributes:
-    tokens: All tokens, in the order of their ids.
-    sha256: Hex digest of the tokens. Two files with the same tokens have the
-      same digest, whatever their line endings.
-  """
+  """The tokens of a vocabulary file; a token's id is its line number from 0."""
 
   tokens: tuple[str, ...]
 
   @classmethod
   def load(cls, path: files.PathLike | None) -> "Vocabulary":
-    """Reads a file with one token per line.
-
-    Raises:
-      UsageError: If the file is missing, is not UTF-8, lacks a special token,
-        or has an empty line or a token twice.
-    """
+    """Reads and checks a file with one token per line."""
     if not path:
       raise errors.UsageError("no vocabulary is given; name a vocab.txt.")
     try:
@@ -61,7 +50,7 @@ class Vocabulary:
     if missing:
       raise errors.UsageError(
         f"{name} has no {', '.join(missing)} among its {len(tokens)} tokens; "
-        "a BERT vocabulary has one token a line and these five: "
+        "a BERT vocabulary has one token per line, also for "
         f"{' '.join(SPECIAL_TOKENS)}."
       )
     if "" in tokens:
@@ -84,6 +73,7 @@ class Vocabulary:
 
   @functools.cached_property
   def sha256(self) -> str:
+    """The digest of the tokens, whatever the line endings of their file."""
     return hashlib.sha256("\n".join(self.tokens).encode("utf-8")).hexdigest()
 
   @functools.cached_property
@@ -93,20 +83,15 @@ class Vocabulary:
 
   @property
   def texts(self) -> list[str]:
-    """The tokens that stand for text."""
     return [token for token in self.tokens if not _NOT_TEXT.fullmatch(token)]
 
   @functools.cached_property
   def is_lower_case(self) -> bool:
-    """Whether no text has an upper-case letter: the vocabulary is uncased."""
     return all(text == text.lower() for text in self.texts)
 
   @functools.cached_property
   def is_of_characters(self) -> bool:
-    """Whether all text is single characters, including the space.
-
-    WordPiece never makes a space, and would find no word in such a vocabulary.
-    """
+    """Whether it is for the character tokenizer: WordPiece makes no space."""
     return " " in self.texts and all(len(text) == 1 for text in self.texts)
 
 

@@ -195,7 +195,7 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     given = self.options.pop("vocab")
     learning = self.options | dict(learn_vocab=150)
     with mock.patch.object(
-      prepare_job, "_with_progress", side_effect=KeyboardInterrupt
+      prepare_job, "_write_here", side_effect=KeyboardInterrupt
     ):
       self.assertRaises(KeyboardInterrupt, lambda: _prepare(**learning))
     vocab = pathlib.Path(self.options["output_dir"]) / "vocab.txt"
