@@ -16,8 +16,8 @@ from rich import console as rich_console
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as options_lib
-from swe_tf.data import tfds_files
 from swe_tf.data.prepare import job
+from swe_tf.data.text import text_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +103,7 @@ def run(options: Options) -> None:
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
   console = rich_console.Console(stderr=True, highlight=False)
   if options.tfds:
-    paths = tfds_files.files_of(options.tfds, options.split)
+    paths = text_files.files_of_tfds(options.tfds, options.split)
     options = dataclasses.replace(options, input=",".join(paths), tfds=None)
   try:
     made = job.prepare(options, console)

@@ -11,7 +11,6 @@ once.
 from collections.abc import Mapping
 import dataclasses
 import math
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,14 +37,6 @@ _BLOCK_MODULES = {
   "intermediate.dense": "intermediate",
   "output.dense": "output",
 }
-# The same for the variables of a layer.
-_PARTS = {
-  "embeddings": "weight",
-  "kernel": "weight",
-  "bias": "bias",
-  "gamma": "weight",
-  "beta": "bias",
-}
 # Hugging Face's names to Model Garden's, whose `gelu` approximates by tanh.
 ACTIVATIONS = {
   "gelu": "swe_tf>exact_gelu",  # From `modeling.activations`.
@@ -70,13 +61,6 @@ _RATES = {
 }
 # Fixed in Model Garden's encoder: no config can change it.
 _LAYER_NORM_EPSILON = 1e-12
-
-# Keras puts the name of the encoder, which can be anything, before these.
-_VARIABLE_NAME = re.compile(
-  r"(?:^|/)((?:word_embeddings|position_embedding|type_embeddings|"
-  r"embeddings/layer_norm|transformer/layer_\d+|final_layer_norm|"
-  r"pooler_transform)/.+):0$"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,9 +177,10 @@ def encoder_weights(encoder: Any, num_layers: int) -> list[Weight]:
   weights = []
   missing = dict(modules)
   for variable in encoder.trainable_variables:
-    match = _VARIABLE_NAME.search(variable.name)
-    layer, _, part = match[1].rpartition("/") if match else ("", "", "")
-    if layer not in modules:
+    path, _, part = f"/{variable.name.removesuffix(':0')}".rpartition("/")
+    # Keras puts the name of the encoder, which can be anything, before it.
+    layer = next((name for name in modules if path.endswith(f"/{name}")), None)
+    if layer is None:
       raise errors.UsageError(
         f"Hugging Face's BERT has no place for {variable.name}."
       )
@@ -210,7 +195,9 @@ def encoder_weights(encoder: Any, num_layers: int) -> list[Weight]:
     elif layer == "position_embedding":
       first_row = layout.first_position
       shape = (shape[0] + first_row, shape[1])
-    name = f"{modules[layer]}.{_PARTS[part]}"
+    name = (
+      f"{modules[layer]}.{'bias' if part in ('bias', 'beta') else 'weight'}"
+    )
     weights.append(Weight(name, shape, variable, part == "kernel", first_row))
   if missing:
     raise errors.UsageError(f"The encoder has no {next(iter(missing))}.")

@@ -1,17 +1,8 @@
-"""An encoder as a SavedModel, with its tokenizer inside.
+"""An encoder as a SavedModel, with its tokenizer inside; see docs/scoring.md.
 
+Takes ids, like TF Hub's text encoders, or raw strings (`serving_default`).
 Model Garden's `export_tfhub` cannot read the checkpoint of a training run,
-where `model` is more than the encoder. Call it like TF Hub's text encoders, or
-with raw strings:
-
-    encoder = tf.saved_model.load(DIR)
-    outputs = encoder(
-        dict(input_word_ids=..., input_mask=..., input_type_ids=...))
-    outputs["sequence_output"], outputs["pooled_output"]  # also "default"
-
-    import tensorflow_text  # its ops; nothing else is needed
-    serve = encoder.signatures["serving_default"]
-    outputs = serve(text=tf.constant(["A sentence.", "Another."]))
+where `model` is more than the encoder.
 """
 
 import pathlib

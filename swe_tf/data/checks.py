@@ -26,10 +26,7 @@ def check_input(
 ) -> None:
   """Checks that the data of a run exists, is sound and fits the model.
 
-  Args:
-    *configs: The data configs of training and of validation. Those without
-      `input_path`, with dummy data or of other tasks are skipped.
-    vocab_size: The size of the model's vocabulary.
+  Configs without `input_path`, with dummy data or of other tasks are skipped.
   """
   known: dict[str, str] = {}  # Where each vocabulary was found.
   for params in configs:
@@ -67,11 +64,7 @@ def _check_text(params, vocab_size) -> dict[str, str]:
 
 
 def _check_shards(params, vocab_size) -> dict[str, str]:
-  """Checks all shards; returns their folders by vocabulary.
-
-  Shards without a manifest, as Model Garden's own script makes them, are
-  accepted if the first record of their folder fits.
-  """
+  """Checks all shards; returns their folders by vocabulary."""
   load = functools.cache(manifest.load)
   known: dict[str, str] = {}
   unknown: set[str] = set()
@@ -84,6 +77,7 @@ def _check_shards(params, vocab_size) -> dict[str, str]:
           f"the shards in {folder} are not finished; re-run the same `swe "
           "prepare pretraining` to resume."
         )
+      # Model Garden's own script writes no manifest.
       if folder not in unknown:
         logging.info("No manifest in %s: only one record is checked.", folder)
         check_record(params, shard, vocab_size)

@@ -25,7 +25,6 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     start_step: int = 0,
     bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
-    """Returns one input pipeline's batches from `start_step` on."""
     find = functools.cache(manifest.load)
 
     def count(shard: str) -> int | None:
@@ -70,9 +69,6 @@ def build_dataset(
   if isinstance(loader, _RESUMABLE):
     return loader.load(input_context, start_step, bad_files)
   if start_step:
-    logging.warning(
-      "%s starts from the beginning of its data, not from step %d.",
-      type(loader).__name__,
-      start_step,
-    )
+    name = type(loader).__name__
+    logging.warning("%s starts at its beginning, not at %d.", name, start_step)
   return loader.load(input_context)

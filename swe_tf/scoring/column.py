@@ -2,13 +2,9 @@
 
 The rows come from the directories that `swe finetune` writes, one per task. The
 paper reports the development sets of SQuAD and the test sets of GLUE, which
-only the benchmark's site can score; `read_dev` reads the development scores of
-both. AX has only a test set.
-
-The paper does not define its averages. Its printed numbers do: the SQuAD
-average is the mean of the two F1 scores, and the GLUE average is the plain mean
-of the six GLUE rows that the tables print. The latter is not the score of the
-GLUE site, which has more tasks, and it counts MNLI twice.
+only the benchmark's site can score; AX has only a test set. The paper does not
+define its averages, but its printed numbers do. The GLUE average is not the
+score of the GLUE site, which has more tasks, and it counts MNLI twice.
 """
 
 from collections.abc import Mapping
@@ -17,8 +13,6 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import yaml_files
 
-# The tasks fine-tuned for a column, in this order. MNLI's model answers AX.
-TASKS = ("squad_v1.1", "squad_v2.0", "MNLI", "QNLI", "QQP", "SST-2")
 AX = "AX"
 # Where `swe finetune --tasks` writes a column.
 FILE_NAME = "column.json"
@@ -32,7 +26,8 @@ ROWS = (SQUAD_AVERAGE, GLUE_AVERAGE, *SQUAD_ROWS, *GLUE_ROWS)
 # Rows with a development set beside the test set that the paper reports.
 TEST_ROWS = GLUE_ROWS[1:]
 
-# By task: which score of its `selection.json` each row shows.
+# By task, in the order of fine-tuning: which score of its `selection.json` each
+# row shows. MNLI's model answers AX.
 _PLACES = {
   "squad_v1.1": {"squad_v1.1": "eval/f1"},
   "squad_v2.0": {"squad_v2.0": "eval/best_f1"},
@@ -44,17 +39,11 @@ _PLACES = {
   "QQP": {"QQP": "dev/f1"},
   "SST-2": {"SST-2": "dev/accuracy"},
 }
+TASKS = tuple(_PLACES)
 
 
 def read_dev(directory: files.PathLike) -> dict[str, float]:
-  """Reads the rows of one task, in percent, as means over seeds.
-
-  Args:
-    directory: The task's directory from `swe finetune`, with `selection.json`.
-
-  Returns:
-    The scores by row; rows without a score are left out.
-  """
+  """Reads the rows that a task's directory has: percent, means over seeds."""
   folder = files.as_path(directory)
   selection = files.read_json(folder / "selection.json")
   task, found = selection["task"], selection["scores"]
@@ -94,12 +83,10 @@ def with_averages(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
-  """Reads the scores that the benchmark's site returned.
+  """Reads the scores that the benchmark's site returned, from a YAML file.
 
-  Args:
-    path: A YAML file with the scores by row, under the name of a run or of a
-      directory of `swe finetune --tasks`, as the report shows it:
-      `runs/large_swe: {MNLI-m: 87.4, QNLI: 93.0, ...}`.
+  They are by row, under the name of a run or of a directory of `swe finetune
+  --tasks` as the report shows it: `runs/large_swe: {MNLI-m: 87.4, ...}`.
   """
   content = yaml_files.read(path)
   tables = content.items() if isinstance(content, dict) else [("it", content)]

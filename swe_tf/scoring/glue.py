@@ -1,9 +1,8 @@
 """The official GLUE metrics, in percent, and GLUE's prediction files.
 
-A prediction file has lines `index<TAB>prediction` with label names, the format
-of the GLUE site for dev and test sets alike. `index` is the row of the data
-file, from 0. AX is scored by Matthews' correlation over its three classes, also
-known as R3.
+A prediction file has lines `index<TAB>prediction` with label names, as the GLUE
+site takes them; `index` is the row of the data file, from 0. AX is scored by
+Matthews' correlation over its three classes, also known as R3.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,11 +59,7 @@ def evaluate(
 def format_predictions(
   predictions: Mapping[int, Label], task: glue_tasks.GlueTask
 ) -> str:
-  """Returns the content of a prediction file from labels by row.
-
-  The scores of STS-B are clipped to the range of the labels; raises
-  `ValueError` if one is not finite.
-  """
+  """Returns the content of a prediction file from labels by row."""
   low, high = glue_tasks.SCORE_RANGE
   lines = [HEADER]
   for index, value in sorted(predictions.items()):
@@ -109,10 +104,7 @@ def align(
   predictions: Mapping[int, Label],
   path: files.PathLike,
 ) -> tuple[Sequence[Label], Sequence[Label]]:
-  """Returns the labels of a data file and the predictions for the same rows.
-
-  Each must have the other. Errors name `path`, the prediction file.
-  """
+  """Returns the labels of a data file and the predictions in `path`."""
   examples = glue_file.examples
   rows = {row.index: row.label for row in examples if row.label is not None}
   missing = [index for index in rows if index not in predictions]

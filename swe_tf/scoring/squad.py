@@ -52,13 +52,9 @@ def evaluate(
 
   Args:
     squad: The questions.
-    predictions: The predicted answers by question id; for v2.0, an empty text
-      predicts that there is no answer.
-    na_probs: For v2.0, how sure the model is that a question has no answer, by
-      question id. They may be probabilities or log odds: only their order
-      matters for the best threshold.
-    na_prob_threshold: A question whose `na_probs` value exceeds it counts as
-      predicted to have no answer.
+    predictions: Answers by question id; empty for no answer (v2.0).
+    na_probs: For v2.0, probabilities or log odds of no answer by question id.
+    na_prob_threshold: Above it, a question counts as predicted to have none.
 
   Returns:
     `exact_match` and `f1` in percent, `total`, and the number of `missing` and
@@ -74,11 +70,14 @@ def evaluate(
       f"{len(questions)} questions of {squad.path}; do the files belong "
       "together?"
     )
-  raw: dict[str, dict[str, float]] = {"exact_match": {}, "f1": {}}
-  for name in answered:
-    raw["exact_match"][name], raw["f1"][name] = _score(
-      predictions[name], questions[name], squad.version
-    )
+  pairs = [
+    _score(predictions[name], questions[name], squad.version)
+    for name in answered
+  ]
+  raw = {
+    metric: dict(zip(answered, scores))
+    for metric, scores in zip(("exact_match", "f1"), zip(*pairs))
+  }
 
   found = raw
   if na_probs is not None:
@@ -135,11 +134,9 @@ def _means(found, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _best_threshold(scores, predictions, na_probs, questions):
-  """Returns the best score over all thresholds, and the threshold.
-
-  As in the official script, thresholds are tried from "no question has an
-  answer" upwards, one question at a time, even within ties.
-  """
+  """Returns the best score over all thresholds, and the threshold."""
+  # As in the official script, thresholds are tried from "no question has an
+  # answer" upwards, one question at a time, even within ties.
   current = sum(not questions[name].answers for name in scores)
   best, threshold = current, 0.0
   for name in sorted(na_probs, key=na_probs.get):
@@ -155,21 +152,19 @@ def _best_threshold(scores, predictions, na_probs, questions):
 
 
 def read_predictions(path: files.PathLike) -> dict[str, str]:
-  """Reads a prediction file: one JSON object of texts by question id."""
+  """Reads a JSON object of texts by question id."""
   return _read_object(path, str, "text")
 
 
 def read_na_probs(path: files.PathLike) -> dict[str, float]:
-  """Reads no-answer probabilities: a JSON object of numbers by question id."""
+  """Reads a JSON object of no-answer probabilities by question id."""
   return _read_object(path, (int, float), "a number")
 
 
 def _read_object(path, kind, kind_name):
   content = files.read_json(path)
   if not isinstance(content, dict):
-    raise errors.UsageError(
-      f"{path}:1: not a JSON object with question ids as keys."
-    )
+    raise errors.UsageError(f"{path}:1: not a JSON object by question id.")
   for name, value in content.items():
     if not isinstance(value, kind):
       raise errors.UsageError(

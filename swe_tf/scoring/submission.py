@@ -46,8 +46,7 @@ def find_predictions(runs: files.PathLike, name: str) -> files.Path | None:
       best = content.get("best") if isinstance(content, dict) else None
       if not isinstance(best, str) or not (directory / best).is_dir():
         raise errors.UsageError(
-          f'{selection}: "best" is {best!r}, which is not a directory in '
-          f"{directory}."
+          f'{selection}: "best" is {best!r}, which is not a directory there.'
         )
       directory = directory / best
     if (directory / file_name).exists():
@@ -56,14 +55,11 @@ def find_predictions(runs: files.PathLike, name: str) -> files.Path | None:
 
 
 def collect(runs: files.PathLike) -> tuple[dict[str, str], list[str]]:
-  """Collects and checks the eleven files of a submission.
-
-  Returns:
-    Their contents by name, and which of `FILLED` have no predictions.
-  """
-  names = glue_tasks.SUBMISSIONS
-  found = {name: find_predictions(runs, name) for name in names}
-  missing = [name for name in names if not found[name]]
+  """Returns the eleven files by name, and which of `FILLED` are filled."""
+  found = {
+    name: find_predictions(runs, name) for name in glue_tasks.SUBMISSIONS
+  }
+  missing = [name for name in found if not found[name]]
   needed = [name for name in missing if name not in FILLED]
   if needed:
     raise errors.UsageError(
@@ -92,10 +88,11 @@ def collect(runs: files.PathLike) -> tuple[dict[str, str], list[str]]:
 
 def write_zip(path: files.PathLike, contents: Mapping[str, str]) -> None:
   """Writes the zip file, complete or not at all, with reproducible bytes."""
-  with files.complete_or_absent(path) as scratch:
-    with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
-      for name, content in sorted(contents.items()):
-        # `ZipInfo` has a fixed date, where a name alone would get today's.
-        archive.writestr(
-          zipfile.ZipInfo(f"{name}.tsv"), content, zipfile.ZIP_DEFLATED
-        )
+  with (
+    files.complete_or_absent(path) as scratch,
+    zipfile.ZipFile(scratch, "w") as archive,
+  ):
+    for name, content in sorted(contents.items()):
+      # `ZipInfo` has a fixed date, where a name alone would get today's.
+      info = zipfile.ZipInfo(f"{name}.tsv")
+      archive.writestr(info, content, zipfile.ZIP_DEFLATED)

@@ -6,7 +6,6 @@ have no header, QQP has broken rows), test files without labels, SST-2 as
 `label, content`, and MNLI and others as JSON lines. Imports no TensorFlow.
 """
 
-from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 import json
@@ -14,9 +13,6 @@ import json
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
-
-# A line's number and its cells by column; None for a row to leave out.
-_Rows = Iterator[tuple[int, dict[str, str | None] | None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +44,18 @@ def read_glue_file(
     lines.pop()
   if not lines:
     raise errors.UsageError(f"{path} is empty.")
-  if path.suffix == ".jsonl":
-    columns, rows = _json_lines(path, lines)
-  else:
-    columns, rows = _tsv(path, lines, task)
+  columns, first = None, 1  # An object of JSON names its own.
+  if path.suffix != ".jsonl":
+    columns = lines[0].rstrip("\r").split("\t")
+    if any(not set(columns).isdisjoint(n) for n in (*task.texts, task.label)):
+      first = 2  # After the header.
+    elif task.bare_columns:
+      columns = list(task.bare_columns)
+  rows = [
+    _row(path, number, line, columns, task)
+    for number, line in enumerate(lines[first - 1 :], first)
+  ]
+  columns = columns or list(rows[0] or ())
   used = []  # The columns of the texts, then of the label if there is one.
   for names in (*task.texts, task.label):
     found = [name for name in names if name in columns]
@@ -66,7 +70,7 @@ def read_glue_file(
 
   examples = []
   dropped = 0
-  for index, (line, row) in enumerate(rows):
+  for index, row in enumerate(rows):
     if row is None or (labelled and row.get(used[-1]) in task.ignored_labels):
       dropped += 1
       continue
@@ -74,12 +78,12 @@ def read_glue_file(
     for name in used:
       value = row.get(name)
       if value is None:
-        raise errors.UsageError(f"{path}:{line}: no {name!r}.")
+        raise errors.UsageError(f"{path}:{first + index}: no {name!r}.")
       values.append(value)
     try:
       label = parse_label(values.pop(), task) if labelled else None
     except ValueError as error:
-      raise errors.UsageError(f"{path}:{line}: {error}") from error
+      raise errors.UsageError(f"{path}:{first + index}: {error}") from error
     examples.append(GlueExample(index, tuple(values), label))
   if not examples:
     raise errors.UsageError(
@@ -91,11 +95,7 @@ def read_glue_file(
 def read_glue_directory(
   input_dir: files.PathLike, task: glue_tasks.GlueTask
 ) -> list[GlueFile]:
-  """Reads every data file in a task's directory, train files first.
-
-  Data files are `train*`, `dev*`, `test*` and `diagnostic*` that end in `.tsv`
-  or `.jsonl`. Train and dev files must have labels.
-  """
+  """Reads every data file in a task's directory, train files first."""
   paths = [
     path
     for role in ("train", "dev", "test", "diagnostic")
@@ -115,10 +115,9 @@ def read_glue_directory(
       raise errors.UsageError(
         f"{input_dir} has both {stem}.tsv and {stem}.jsonl; keep one."
       )
+  labelled = ("train", "dev")
   return [
-    read_glue_file(
-      path, task, needs_labels=path.stem.startswith(("train", "dev"))
-    )
+    read_glue_file(path, task, needs_labels=path.stem.startswith(labelled))
     for path in paths
   ]
 
@@ -137,48 +136,25 @@ def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
   raise ValueError(f"label {text!r} is not {known} of {task.name}.")
 
 
-def _tsv(
-  path: files.Path, lines: Sequence[str], task: glue_tasks.GlueTask
-) -> tuple[list[str], _Rows]:
-  """Returns the columns of a TSV file, with or without header, and its rows."""
-  known = {name for names in (*task.texts, task.label) for name in names}
-  columns = lines[0].rstrip("\r").split("\t")
-  has_header = not known.isdisjoint(columns)
-  if task.bare_columns and not has_header:
-    columns = list(task.bare_columns)
-
-  def rows():
-    for number, line in enumerate(lines[has_header:], start=1 + has_header):
-      # Not the csv module: here a quote is a character like any other.
-      cells = line.rstrip("\r").split("\t")
-      if len(cells) == len(columns):
-        yield number, dict(zip(columns, cells))
-      elif task.drops_malformed:
-        yield number, None
-      else:
-        raise errors.UsageError(
-          f"{path}:{number}: {len(cells)} tab-separated columns where "
-          f"{len(columns)} are expected ({', '.join(columns)})."
-        )
-
-  return columns, rows()
-
-
-def _json_lines(
-  path: files.Path, lines: Sequence[str]
-) -> tuple[list[str], _Rows]:
-  """Returns the keys of the first line, and the values of every line."""
-
-  def rows():
-    for number, line in enumerate(lines, start=1):
-      try:
-        row = json.loads(line)
-      except json.JSONDecodeError as error:
-        fault = f"{path}:{number}: not JSON ({error.msg})."
-        raise errors.UsageError(fault) from error
-      if not isinstance(row, dict):
-        raise errors.UsageError(f"{path}:{number}: not a JSON object.")
-      # Labels may be numbers; everything else here reads text.
-      yield number, {k: None if v is None else str(v) for k, v in row.items()}
-
-  return list(next(rows())[1]), rows()
+def _row(path, number, line, columns, task) -> dict[str, str | None] | None:
+  """Returns the cells of a line by column; None if the row is left out."""
+  if columns is None:
+    try:
+      row = json.loads(line)
+    except json.JSONDecodeError as error:
+      fault = f"{path}:{number}: not JSON ({error.msg})."
+      raise errors.UsageError(fault) from error
+    if not isinstance(row, dict):
+      raise errors.UsageError(f"{path}:{number}: not a JSON object.")
+    # Labels may be numbers; everything else here reads text.
+    return {k: None if v is None else str(v) for k, v in row.items()}
+  # Not the csv module: here a quote is a character like any other.
+  cells = line.rstrip("\r").split("\t")
+  if len(cells) == len(columns):
+    return dict(zip(columns, cells))
+  if task.drops_malformed:
+    return None
+  raise errors.UsageError(
+    f"{path}:{number}: {len(cells)} tab-separated columns where "
+    f"{len(columns)} are expected ({', '.join(columns)})."
+  )

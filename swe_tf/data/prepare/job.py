@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import time
-from typing import Any, TypeAlias
+from typing import Any
 
 from rich import console as rich_console
 from rich import progress as rich_progress
@@ -48,34 +48,28 @@ class Options(manifest.Settings):
     return os.path.join(self.output_dir, name)
 
 
-# Takes options, vocabulary, texts and the numbers of shards; writes the shards,
-# always the same bytes, and yields each number with its counts.
-WriteShards: TypeAlias = Callable[..., Iterator[tuple[int, dict[str, int]]]]
-
-
 def prepare(
   options: Options,
   console: rich_console.Console,
-  write_shards: WriteShards | None = None,
+  write_shards: Callable[..., Iterator[tuple[int, dict[str, int]]]]
+  | None = None,
 ) -> dict[str, Any]:
   """Makes the shards, except those that an earlier call has made.
 
   Args:
     options: What to make.
     console: Shows the progress.
-    write_shards: Does the work; by default, processes on this machine.
+    write_shards: Takes the options, the vocabulary, the texts and the numbers
+      of shards; writes these, and yields each number with its counts. By
+      default, processes on this machine.
 
   Returns:
     The manifest.
   """
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)  # Reading the text takes longer.
-  with rich_progress.Progress(
-    console=console, transient=True, disable=not console.is_terminal
-  ) as progress:
-    paths = text_files.match(options.input)
-    tracked = progress.track(paths, description="checking the text")
-    texts = [text_files.check(path) for path in tracked]
+  with console.status("checking the text"):
+    texts = [text_files.check(path) for path in text_files.match(options.input)]
   vocabulary = _vocabulary(options, texts, console)
   lines = sum(text.lines for text in texts)
   if (options.num_shards or 1) > lines:

@@ -59,10 +59,6 @@ class ShardWriter:
       self._mask_and_serialize,
       input_signature=[number, number, sequences, sequences, labels],
     )
-    # Traced now, so that the first shard takes no longer than the others.
-    pack = self._pack_documents if settings.next_sentence else self._pack
-    pack.get_concrete_function()
-    self._to_records.get_concrete_function()
 
   def write(self, index: int, text: bytes) -> dict[str, int]:
     """Writes a shard, complete or not at all, and returns its counts."""
@@ -139,15 +135,9 @@ def make_pairs(
   the other half, it is text from another document. The paper trains without
   pairs; they are here for comparisons with the original BERT.
 
-  Args:
-    sequences: The ids of the sentences in each sequence.
-    documents: The document of each sequence.
-    seq_length: The length of a pair with its special tokens.
-    vocabulary: The vocabulary of the ids.
-    rng: The source of randomness.
-
-  Returns:
-    The ids, the types, and the labels: 1 where the second part is random.
+  A sequence is the ids of its sentences; `documents` are the numbers of their
+  documents. Returns the ids, the types, and the labels: 1 where the second part
+  is random.
   """
   cls, sep, pad = map(vocabulary.id_of, ("[CLS]", "[SEP]", "[PAD]"))
   halves = []

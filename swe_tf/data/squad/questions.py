@@ -25,10 +25,7 @@ class Answer(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Question:
-  """A question about a paragraph; None for what scoring does not need.
-
-  There are no answers if the paragraph does not have one (v2.0).
-  """
+  """A question about a paragraph; without answers if there is none (v2.0)."""
 
   id: str
   text: str | None

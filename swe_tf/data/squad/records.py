@@ -78,15 +78,9 @@ def write_squad_directory(
 ) -> dict[str, Any]:
   """Adds a split to a directory of records with `vocab.txt` and a manifest.
 
-  Args:
-    squad: The questions of the split, which `check_convertible` has passed.
-    split: `train` or `eval`. The file of an evaluation split is copied to
-      `eval.json`, where scoring and Model Garden's task find it.
-    output_dir: The directory. It may hold the other split, made with the same
-      version, vocabulary and lengths.
-    tokenizer: Makes the tokens.
-    windows: The lengths.
-    report: Called with a line at the end.
+  `check_convertible` has passed its questions. The directory may hold the other
+  split, made with the same version, vocabulary and lengths. The file of `eval`
+  is copied to `eval.json`, where scoring and Model Garden's task find it.
   """
   output_dir = files.as_path(output_dir)
   output = output_dir / f"{split}.tf_record"
@@ -148,15 +142,13 @@ def write_squad_directory(
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-  """A model's answers, before deciding which questions have none.
+  """A model's best answers, before deciding which questions have none.
 
-  Attributes:
-    texts: The best answer to each question, by question id.
-    null_odds: The score of "no answer" minus the score of that answer; empty
-      for v1.1. The scorer takes it as `na_probs`.
+  `null_odds` is the score of "no answer" minus the score of the answer; empty
+  for v1.1. The scorer takes it as `na_probs`.
   """
 
-  texts: Mapping[str, str]
+  texts: Mapping[str, str]  # By question id, as the odds.
   null_odds: Mapping[str, float]
 
   def decide(self, threshold: float = 0.0) -> dict[str, str]:
@@ -178,14 +170,8 @@ def answers_from_logits(
 ) -> Answers:
   """Returns the best answer to each question.
 
-  Args:
-    built: The windows that the logits belong to.
-    results: For each window an object with `unique_id`, `start_logits` and
-      `end_logits`, such as Model Garden's `RawAggregatedResult`.
-    version: `1.1` or `2.0`.
-    do_lower_case: Whether the tokenizer lower-cased the text.
-    n_best_size: How many starts and ends are combined.
-    max_answer_length: In tokens.
+  `results` has for each window an object with `unique_id`, `start_logits` and
+  `end_logits`, such as Model Garden's `RawAggregatedResult`.
   """
   windows = {feature.unique_id for feature in built.features}
   missing = windows - {result.unique_id for result in results}

@@ -30,9 +30,6 @@ PACKAGES = ("scipy", "pandas", "numpy", "sklearn", "matplotlib", "tensorflow")
 _SKIPPED_FOLDERS = frozenset(
   ("tests", "test", "testing", "site-packages", "__pycache__", "_vendor")
 )
-_VALIDATION_PERCENT = 5
-_MIN_WORDS = 8
-_MIN_PROSE = 0.85
 _PROSE = str.maketrans("", "", f"{string.ascii_letters} ,.'")
 # A literal that opens a file, or the body of a class or a function.
 _DOCSTRING = re.compile(
@@ -63,12 +60,7 @@ def write_corpus(
   The same packages give the same files. Documents are in the order of their
   hashes: the text of all packages is mixed throughout, a larger corpus starts
   with the smaller one, and a document never moves from training to validation.
-
-  Args:
-    output_dir: The folder to write to; created if necessary.
-    max_bytes: The most text to write. All packages together have about 10 MB.
-    vocab_size: The size of the character vocabulary, with special tokens.
-    packages: The packages to read besides the standard library.
+  All packages together have about 10 MB.
   """
   train: list[str] = []
   validation: list[str] = []
@@ -82,7 +74,7 @@ def write_corpus(
     if size > max_bytes:
       break
     # By its own hash, so that it stays where it is when the corpus grows.
-    is_validation = int.from_bytes(digest, "big") % 100 < _VALIDATION_PERCENT
+    is_validation = int.from_bytes(digest, "big") % 100 < 5
     (validation if is_validation else train).append(document)
   if not train or not validation:
     raise ValueError(
@@ -113,10 +105,9 @@ def character_vocab(texts: Iterable[str], size: int) -> list[str]:
 
 
 def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
-  """Yields the prose of every docstring, one paragraph per line.
+  """Yields the prose of every docstring, one paragraph per line, none twice.
 
-  The standard library and Python's help texts come first. Packages that are not
-  installed are left out. No paragraph appears twice.
+  The standard library and Python's help texts come first.
   """
   folders = [sysconfig.get_path("stdlib")]
   for package in packages:
@@ -160,9 +151,9 @@ def _prose(text: str) -> Iterator[str]:
   for paragraph in textwrap.dedent(text).split("\n\n"):
     line = " ".join(paragraph.split())
     if (
-      len(line.split()) >= _MIN_WORDS
+      len(line.split()) >= 8
       and line[-1] in ".!?"
       and not _NOT_PROSE.search(paragraph)
-      and len(line.translate(_PROSE)) <= (1 - _MIN_PROSE) * len(line)
+      and len(line.translate(_PROSE)) <= (1 - 0.85) * len(line)
     ):
       yield line

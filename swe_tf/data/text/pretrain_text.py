@@ -16,7 +16,6 @@ from official.nlp.data import data_loader
 from official.nlp.data import data_loader_factory
 from swe_tf import errors
 from swe_tf import library
-from swe_tf.data import tfds_files
 from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
@@ -67,7 +66,7 @@ def with_files(params: PretrainTextDataConfig) -> PretrainTextDataConfig:
   """Returns the config with the files of `tfds_name` in place of the name."""
   if not params.tfds_name:
     return params
-  paths = tfds_files.files_of(
+  paths = text_files.files_of_tfds(
     params.tfds_name, params.tfds_split, params.tfds_data_dir
   )
   return params.replace(tfds_name="", tfds_split="", input_path=paths)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 import contextlib
 import glob
 import gzip
-import io
 import itertools
 import os
+import tempfile
 from typing import IO, NamedTuple, cast
 import zlib
 
@@ -64,33 +64,17 @@ def read_lines(path, feature: str | None = "text"):
   return tf.data.TFRecordDataset(path, compression).flat_map(lines)
 
 
-class _Records(io.RawIOBase):
-  """The lines of a file's documents, readable like a text file."""
-
-  def __init__(self, path: str):
-    super().__init__()
-    self._lines = read_lines(path).as_numpy_iterator()
-    self._rest = b""
-
-  def readable(self) -> bool:
-    return True
-
-  def readinto(self, buffer) -> int:
-    if not self._rest:
-      line = next(self._lines, None)
-      self._rest = b"" if line is None else line + b"\n"
-    part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
-    buffer[: len(part)] = part
-    return len(part)
-
-
 @contextlib.contextmanager
 def open_text(path: str) -> Iterator[IO[bytes]]:
   """Opens a file as bytes; .gz is decompressed, records become lines."""
   if are_records([path]):
     check_records(path)  # The reader itself would raise in the middle.
-    with io.BufferedReader(_Records(path), 1 << 20) as records:
-      yield records
+    with tempfile.TemporaryFile() as lines:
+      lines.writelines(
+        line + b"\n" for line in read_lines(path).as_numpy_iterator()
+      )
+      lines.seek(0)
+      yield lines
     return
   try:
     with files.open_binary(path) as raw:
@@ -125,6 +109,32 @@ def match(patterns: str | Sequence[str]) -> list[str]:
   if not any(parts):
     raise errors.UsageError("no input is given; name a file or a pattern.")
   return sorted(paths)
+
+
+def files_of_tfds(name: str, split: str, data_dir: str = "") -> list[str]:
+  """Returns the records of a TFDS text set, downloaded if need be.
+
+  Args:
+    name: Such as `wiki40b/en`.
+    split: The name of the split.
+    data_dir: Where TFDS keeps its data; empty for its default.
+  """
+  import tensorflow_datasets as tfds
+
+  try:
+    builder = tfds.builder(name, **({"data_dir": data_dir} if data_dir else {}))
+    builder.download_and_prepare()
+  except Exception as error:  # A network can raise anything.
+    raise errors.UsageError(
+      f"tfds_name={name}: {errors.first_line(error)}; give files instead if "
+      "this machine is offline."
+    ) from error
+  if split not in builder.info.splits:
+    raise errors.UsageError(
+      f"tfds_split ({split!r}) of {name} must be one of "
+      f"{', '.join(builder.info.splits)}."
+    )
+  return [str(path) for path in builder.info.splits[split].filepaths]
 
 
 def check(path: str, max_bytes: float = float("inf")) -> TextFile:

@@ -33,16 +33,11 @@ _MAX_BYTES_PER_WORD = 400
 class WordPieceTokenizer:
   """BERT's tokenizer: the ids of Model Garden's `FullTokenizer`, but fast.
 
-  `FastBertTokenizer` could lower-case the text itself, but it also decomposes
-  compatibility characters (½, ², …), which `FullTokenizer` does not. So the
-  normalisation is done here, by operations that cost a tenth of tokenizing.
-
-  The ids differ from `FullTokenizer`'s only for words of more than 400 bytes
-  that have at most 400 characters, for code points that are not in Python's
-  Unicode tables, and, if the case is kept, for invalid UTF-8.
-
-  `joins_left` says for every id whether it continues the word of the token
-  before it, `joins_right` whether it can be continued.
+  The ids differ only for words of more than 400 bytes that have at most 400
+  characters, for code points that are not in Python's Unicode tables, and, if
+  the case is kept, for invalid UTF-8. `joins_left` says for every id whether it
+  continues the word of the token before it, `joins_right` whether it can be
+  continued.
   """
 
   def __init__(self, vocabulary: vocab_lib.Vocabulary, lower_case: bool = True):
@@ -61,6 +56,8 @@ class WordPieceTokenizer:
 
   def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
     """Returns the ids `[texts, (ids)]` of a vector of strings."""
+    # Not by FastBertTokenizer, which also decomposes compatibility characters
+    # (½, ², …); this costs a tenth of tokenizing.
     dropped = _CONTROL
     if self._lower_case:
       texts = tf.strings.lower(texts, encoding="utf-8")
@@ -113,11 +110,9 @@ class CharacterTokenizer:
     )
 
   def tokenize_units(self, lines: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the ids of the words: `[lines, (words), (ids)]`.
-
-    A sentence is about as long as the sequences of a character model: keeping
-    sentences whole would leave a third of each sequence empty.
-    """
+    """Returns the ids of the words: `[lines, (words), (ids)]`."""
+    # Not of sentences, which are about as long as the sequences of a character
+    # model: kept whole, they would leave a third of each sequence empty.
     ids = self.tokenize(lines)
     # A space ends every word, and every line.
     starts = tf.where(tf.roll(ids.values, 1, 0) == self._space)[:, 0]
@@ -138,10 +133,10 @@ def joins(tokenizer: Tokenizer, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 class CachedTokenizer:
   """Model Garden's WordPiece, or characters for a character vocabulary.
 
-  Every word is tokenized only once: a few tens of thousands of words make up
-  nearly all of a corpus. The tokens are those of `FullTokenizer` by
-  construction, as it never looks beyond a space. Characters have a space after
-  every word, as in `CharacterTokenizer`, and are always lower-cased.
+  Every word is tokenized once: few words make up nearly all of a corpus. The
+  tokens are those of `FullTokenizer`, as it never looks beyond a space.
+  Characters are lower-cased and have a space after every word, as in
+  `CharacterTokenizer`.
   """
 
   def __init__(self, vocab_file: files.PathLike, do_lower_case: bool = True):

@@ -47,21 +47,18 @@ class Vocabulary:
   ) -> "Vocabulary":
     """Makes a vocabulary from `tokens`; errors call it `name`."""
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+    fault = ""
     if missing:
-      raise errors.UsageError(
-        f"{name} has no {', '.join(missing)} among its {len(tokens)} tokens; "
-        "a BERT vocabulary has one token per line, also for "
-        f"{' '.join(SPECIAL_TOKENS)}."
-      )
-    if "" in tokens:
-      raise errors.UsageError(
-        f"{name} has an empty line, line {tokens.index('') + 1}; remove it."
-      )
-    if len(set(tokens)) < len(tokens):
+      fault = f"no {', '.join(missing)} among its {len(tokens)} tokens"
+    elif "" in tokens:
+      fault = f"an empty line, line {tokens.index('') + 1}"
+    elif len(set(tokens)) < len(tokens):
       twice, _ = collections.Counter(tokens).most_common(1)[0]
+      fault = f"the token {twice!r} twice"
+    if fault:
       raise errors.UsageError(
-        f"{name} has the token {twice!r} twice; each token must have only one "
-        "line."
+        f"{name} has {fault}; a BERT vocabulary has a line for each token, "
+        f"among them {' '.join(SPECIAL_TOKENS)}."
       )
     return cls(tuple(tokens))
 
