@@ -149,8 +149,7 @@ def read_head(
   # Called once to make its weights, which are then read.
   width = shapes[_HEAD_KERNEL][0]
   head(tf.zeros([1, 1, width]), tf.zeros([1, 1], tf.int32))
-  what = "the language-model head of its config"
-  encoder_files.read_into(path, what, masked_lm=head)
+  encoder_files.read_into(path, "a language-model head", masked_lm=head)
   return LanguageHead(head, name)
 
 
@@ -167,11 +166,10 @@ def write_huggingface(
   vocabulary = None
   if loaded.vocab_file:
     vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
-    if vocabulary.id_of("[PAD]"):
+    if vocabulary.tokens[0] != "[PAD]":
       raise errors.UsageError(
-        f"{loaded.vocab_file} has [PAD] on line "
-        f"{vocabulary.id_of('[PAD]') + 1}, but Hugging Face's BERT uses the "
-        "first token for padding."
+        f"the first token of {loaded.vocab_file} is {vocabulary.tokens[0]!r}, "
+        "but Hugging Face's BERT uses it for padding."
       )
   if head is not None:
     fitting = ["gelu", "gelu_new"]
@@ -179,10 +177,9 @@ def write_huggingface(
       fitting = [config["hidden_act"]]  # Its head has the blocks' activation.
     if head.activation not in [theirs.ACTIVATIONS[name] for name in fitting]:
       logging.warning(
-        "The language-model head is left out: its activation is %r, and "
-        "Hugging Face's %sForMaskedLM has %s here.",
+        "The language-model head is left out: its activation is %r, and that "
+        "of Hugging Face's is %s.",
         head.activation,
-        layout.architecture,
         " or ".join(fitting),
       )
       head = None

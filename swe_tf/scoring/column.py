@@ -89,11 +89,11 @@ def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
   --tasks` as the report shows it: `runs/large_swe: {MNLI-m: 87.4, ...}`.
   """
   content = yaml_files.read(path)
-  tables = content.items() if isinstance(content, dict) else [("it", content)]
-  for name, scores in tables:
-    if content is scores or not isinstance(scores, dict):
+  tables = content if isinstance(content, dict) else {"it": content}
+  for name, scores in tables.items():
+    if not isinstance(scores, dict):
       raise errors.UsageError(
-        f"{path}: {name} is {scores!r}; give scores under the name of each "
+        f"{path}: {name} has {scores!r}; give scores under the name of each "
         "run, such as `runs/large_swe: {QNLI: 93.0, SST-2: 94.7}`."
       )
     for row, value in scores.items():
@@ -107,8 +107,8 @@ def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
       is_number = type(value) in (int, float) and -100 <= value <= 100
       if not is_number or (row != AX and abs(value) <= 1):
         raise errors.UsageError(
-          f"{path}: {name}: {row} is {value!r}; scores are in percent, such as "
-          "93.0 for a fraction of 0.93."
+          f"{path}: {name}: {row} is {value!r}; scores are in percent: write "
+          "93 for a fraction of 0.93."
         )
   return {
     str(name): {row: float(value) for row, value in scores.items()}

@@ -36,11 +36,6 @@ def evaluate(
   from scipy import stats
   from sklearn import metrics
 
-  if len(labels) != len(predictions) or not len(labels):
-    raise ValueError(
-      f"There must be as many predictions ({len(predictions)}) as labels "
-      f"({len(labels)}), and at least one."
-    )
   compute = {
     "accuracy": metrics.accuracy_score,
     # The positive class is 1; F1 is 0 if it never occurs, as in Model Garden.

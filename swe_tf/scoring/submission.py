@@ -1,13 +1,8 @@
 """The zip file to submit to the GLUE site, from the directories of runs.
 
-Files read for each of the eleven names (AX, CoLA, MNLI-m, ...):
-
-    RUNS/NAME/predictions.tsv
-    RUNS/MNLI/NAME.tsv             likewise for AX, MNLI-m and MNLI-mm, which
-                                   one MNLI model answers
-
-If such a directory holds a `selection.json` with `{"best": "SUBDIRECTORY"}`,
-the file is taken from that subdirectory instead.
+The files are RUNS/NAME/predictions.tsv for each of the eleven names, or
+RUNS/MNLI/NAME.tsv for AX, MNLI-m and MNLI-mm, which one model answers; with a
+`selection.json`, from the subdirectory that it calls `best`.
 """
 
 from collections.abc import Mapping

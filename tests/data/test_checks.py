@@ -132,7 +132,3 @@ class ChecksTest(tf.test.TestCase, parameterized.TestCase):
     ):
       self._assert_refused(message, self._text(**change))
     self._assert_refused("vocab_size", self._text(), vocab_size=20)
-
-
-if __name__ == "__main__":
-  tf.test.main()

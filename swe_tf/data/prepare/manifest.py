@@ -88,20 +88,16 @@ def load(
   content = files.read_json(path)
   if not isinstance(content, dict) or "kind" not in content:
     raise errors.UsageError(f'{path}:1: no "kind"; is it from `swe prepare`?')
-  fault = ""
   version, splits = content.get("format_version"), content.get("splits")
-  if version != _FORMAT_VERSION:
-    fault = (
-      f"format_version is {version!r}, but this program supports "
-      f"{_FORMAT_VERSION}"
-    )
-  elif not isinstance(splits, Mapping) or not all(
-    isinstance(split, Mapping) and {"file", "size"} <= split.keys()
-    for split in splits.values()
+  parts = splits.values() if isinstance(splits, Mapping) else [None]
+  if version != _FORMAT_VERSION or not all(
+    isinstance(part, Mapping) and {"file", "size"} <= set(part)
+    for part in parts
   ):
-    fault = "its splits are not as `swe prepare` wrote them"
-  if fault:
-    raise errors.UsageError(f"{path}: {fault}; prepare the data again.")
+    raise errors.UsageError(
+      f"{path}: its splits are not as `swe prepare` writes them, or its "
+      f"format_version is not {_FORMAT_VERSION}; prepare the data again."
+    )
   return content
 
 

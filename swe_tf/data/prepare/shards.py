@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from swe_tf import files
 from swe_tf.data.prepare import manifest
-from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
 from swe_tf.data.text import tokenizers
@@ -39,11 +38,7 @@ class ShardWriter:
       tokenizer,
       settings.masking,
       settings.masking_rate,
-      budget.max_predictions(
-        settings.seq_length,
-        settings.masking_rate,
-        settings.max_predictions_per_seq,
-      ),
+      settings.max_predictions_per_seq or 0,  # The job has filled it in.
     )
     # Chunks and batches vary in size: without signatures, each would retrace.
     lines = tf.TensorSpec([None], tf.string)

@@ -247,7 +247,3 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
       _prepare(**(self.options | changes))
     self.assertNotIn("\n", str(caught.exception))
     self.assertEqual(sorted(self.folder.rglob("*")), before)
-
-
-if __name__ == "__main__":
-  tf.test.main()

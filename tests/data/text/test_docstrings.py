@@ -48,7 +48,3 @@ class DocstringsTest(tf.test.TestCase):
       docstrings.write_corpus(
         self.create_tempdir().full_path, max_bytes=100, packages=()
       )
-
-
-if __name__ == "__main__":
-  tf.test.main()

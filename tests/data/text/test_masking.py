@@ -99,7 +99,3 @@ class MaskingTest(tf.test.TestCase, parameterized.TestCase):
     values = dict(masking="random", rate=0.15, max_predictions=3) | change
     with self.assertRaisesRegex(errors.UsageError, message):
       masking.Masker(_tokenizer(), **values)
-
-
-if __name__ == "__main__":
-  tf.test.main()

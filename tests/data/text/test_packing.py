@@ -65,7 +65,3 @@ class PackingTest(tf.test.TestCase, parameterized.TestCase):
         "[CLS]h b [SEP][PAD][PAD][PAD][PAD][PAD][PAD]",
       ],
     )
-
-
-if __name__ == "__main__":
-  tf.test.main()

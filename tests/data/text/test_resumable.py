@@ -253,7 +253,3 @@ class ResumableTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertLogs(level="WARNING") as logs:
       loaders.build_dataset(params, start_step=3)
     self.assertIn("starts from the beginning", logs.output[0])
-
-
-if __name__ == "__main__":
-  tf.test.main()

@@ -125,7 +125,3 @@ class TokenizersTest(tf.test.TestCase, parameterized.TestCase):
     )
     with self.assertRaisesRegex(errors.UsageError, message):
       tokenizers.CharacterTokenizer(vocabulary)
-
-
-if __name__ == "__main__":
-  tf.test.main()

@@ -40,7 +40,3 @@ class VocabTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(errors.UsageError, message) as caught:
       vocab_lib.Vocabulary.load(self._write(content))
     self.assertNotIn("\n", str(caught.exception))
-
-
-if __name__ == "__main__":
-  tf.test.main()
