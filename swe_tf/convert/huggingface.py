@@ -1,10 +1,8 @@
 """Converts a BERT between Hugging Face's layout and a Model Garden checkpoint.
 
-Hugging Face's is `config.json`, `model.safetensors`, and what its tokenizer
-needs. Post-LN is `Bert`, Pre-LN with the final layer norm
-`RobertaPreLayerNorm`. Neither can hold an encoder with a different embedding
-width. Heads are written, but not read. Everything is checked before anything is
-written.
+Post-LN is `Bert`, Pre-LN with the final layer norm `RobertaPreLayerNorm`.
+Neither can hold an encoder with a different embedding width. Heads are written,
+but not read. Everything is checked before anything is written.
 """
 
 import pathlib
@@ -57,12 +55,7 @@ class {_HEAD_CLASS}(RobertaPreLayerNormForMaskedLM):
 def import_huggingface(
   input_dir: files.PathLike, output_dir: files.PathLike
 ) -> encoder_files.LoadedEncoder:
-  """Writes a checkpoint with the key `encoder`, `encoder.yaml`, `vocab.txt`.
-
-  Args:
-    input_dir: Has `config.json`, `model.safetensors` and `vocab.txt`.
-    output_dir: A directory that does not exist yet.
-  """
+  """Writes a checkpoint with the key `encoder`, `encoder.yaml`, `vocab.txt`."""
   input_dir = files.as_path(input_dir)
   files.refuse_existing([output_dir])
   params = theirs.read(input_dir)

@@ -1,11 +1,9 @@
 """How Hugging Face's BERT and Model Garden's name and shape the same things.
 
-Tables for both directions, of weights and of configs. Hugging Face stores a
-dense kernel as `[out, in]`. Model Garden stores it as `[in, out]`; in
-attention, the heads have an axis of their own. Hugging Face's BERT is Post-LN;
-its `RobertaPreLayerNorm` is BERT with Pre-LN blocks and a final layer norm, and
-counts positions from 1. Imports no TensorFlow, so that an error is reported at
-once.
+Hugging Face stores a dense kernel as `[out, in]`, Model Garden as `[in, out]`;
+in attention, the heads have an axis of their own. Hugging Face's BERT is
+Post-LN; its `RobertaPreLayerNorm` is BERT with Pre-LN blocks and a final layer
+norm, and counts positions from 1. Imports no TensorFlow.
 """
 
 from collections.abc import Mapping

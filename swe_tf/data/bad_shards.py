@@ -1,7 +1,7 @@
 """Finds which files vanished or broke while a run was reading them, and why.
 
-An error of the input pipeline does not name the file, so after an error the
-files are read one by one. As long as there is no error, nothing is checked.
+After an error of the input pipeline, which does not name the file, all files
+are read one by one. As long as there is no error, nothing is checked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,12 +47,9 @@ class BadShards(errors.Failed):
 
 @dataclasses.dataclass(frozen=True)
 class Shards:
-  """The files of a data config, listed while all of them existed.
+  """The files of a data config, listed while all of them existed."""
 
-  An error names `place`, the field of the config, and gives `advice`.
-  """
-
-  place: str
+  place: str  # The field of the config, for the error.
   params: cfg.DataConfig
   paths: Sequence[str]
   advice: str

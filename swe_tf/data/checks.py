@@ -1,7 +1,6 @@
 """Can the data of a run be read by its config? Asked once, before any step.
 
-The files exist, text is text, and shards have the lengths, the predictions and
-the vocabulary that the config says. Nothing is written.
+The files exist, text is text, and shards are as the config says.
 """
 
 import functools

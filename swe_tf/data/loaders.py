@@ -53,13 +53,9 @@ def build_dataset(
 ) -> tf.data.Dataset:
   """Returns the per-replica batches that a run sees from `start_step` on.
 
-  Args:
-    params: A `PretrainTextDataConfig` or Model Garden's
-      `BertPretrainDataConfig`. The data of any other config is loaded by its
-      registered loader and starts from the beginning.
-    input_context: The input pipeline, given by `tf.distribute`.
-    start_step: The number of training steps already taken.
-    bad_files: Damaged files, which are read as far as possible.
+  Data that is neither raw text nor Model Garden's masked records is loaded by
+  its registered loader and starts from the beginning. `bad_files` are read as
+  far as possible.
   """
   # Its registered loader is Model Garden's, which cannot start in the middle.
   if type(params) is pretrain_dataloader.BertPretrainDataConfig:  # pylint: disable=unidiomatic-typecheck

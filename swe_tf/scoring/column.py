@@ -1,7 +1,6 @@
 """A column of the paper's tables: what one checkpoint scores on all tasks.
 
-The rows come from the directories that `swe finetune` writes, one per task. The
-paper reports the development sets of SQuAD and the test sets of GLUE, which
+The paper reports the development sets of SQuAD and the test sets of GLUE, which
 only the benchmark's site can score; AX has only a test set. The paper does not
 define its averages, but its printed numbers do. The GLUE average is not the
 score of the GLUE site, which has more tasks, and it counts MNLI twice.
@@ -47,11 +46,11 @@ def read_dev(directory: files.PathLike) -> dict[str, float]:
   folder = files.as_path(directory)
   selection = files.read_json(folder / "selection.json")
   task, found = selection["task"], selection["scores"]
-  scores = {}
-  for row, place in _PLACES.get(task, {}).items():
-    mean = found.get(place, {}).get("mean")
-    if mean is not None:
-      scores[row] = mean
+  scores = {
+    row: found[place]["mean"]
+    for row, place in _PLACES.get(task, {}).items()
+    if found.get(place, {}).get("mean") is not None
+  }
   path = folder / selection["best"] / "test_result.json"
   if task == "MNLI" and path.exists():
     for split in files.read_json(path).get("scores", {}).values():
@@ -61,11 +60,7 @@ def read_dev(directory: files.PathLike) -> dict[str, float]:
 
 
 def dev_name(row: str) -> str:
-  """Returns the name of a row's development score, if that is not the test's.
-
-  >>> dev_name("QNLI"), dev_name("squad_v1.1")
-  ('QNLI (dev)', 'squad_v1.1')
-  """
+  """Returns the name of a row's development score, if there is a test's."""
   return f"{row} (dev)" if row in (*TEST_ROWS, GLUE_AVERAGE) else row
 
 
@@ -83,11 +78,7 @@ def with_averages(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
-  """Reads the scores that the benchmark's site returned, from a YAML file.
-
-  They are by row, under the name of a run or of a directory of `swe finetune
-  --tasks` as the report shows it: `runs/large_swe: {MNLI-m: 87.4, ...}`.
-  """
+  """Reads the scores that the benchmark's site returned, by run and row."""
   content = yaml_files.read(path)
   tables = content if isinstance(content, dict) else {"it": content}
   for name, scores in tables.items():

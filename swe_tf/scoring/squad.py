@@ -48,19 +48,17 @@ def evaluate(
   na_probs: Mapping[str, float] | None = None,
   na_prob_threshold: float = 1.0,
 ) -> dict[str, Any]:
-  """Scores predictions.
+  """Scores predictions by question id, which are empty for no answer (v2.0).
 
   Args:
     squad: The questions.
-    predictions: Answers by question id; empty for no answer (v2.0).
-    na_probs: For v2.0, probabilities or log odds of no answer by question id.
+    predictions: The answers.
+    na_probs: For v2.0, probabilities or log odds of no answer.
     na_prob_threshold: Above it, a question counts as predicted to have none.
 
   Returns:
-    `exact_match` and `f1` in percent, `total`, and the number of `missing` and
-    `extra` predictions; for v2.0 also the scores of questions with (`HasAns_`)
-    and without (`NoAns_`) answers; with `na_probs` the best scores over all
-    thresholds, and those thresholds.
+    Percentages as in docs/scoring.md: of all questions, for v2.0 of those with
+    and without answers, and with `na_probs` at the best thresholds.
   """
   questions = {question.id: question for question in squad.questions}
   answered = [name for name in questions if name in predictions]

@@ -1,8 +1,7 @@
 """`swe prepare pretraining`, from checked text to the manifest; resumable.
 
-Everything is read and checked before anything is written. Nothing is ever
-overwritten: shards of the same job are kept, and another job's are refused.
-Processes write whole shards, which do not depend on the process.
+Everything is checked before anything is written. Nothing is ever overwritten:
+shards of the same job are kept, and another job's are refused.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,17 +53,11 @@ def prepare(
   write_shards: Callable[..., Iterator[tuple[int, dict[str, int]]]]
   | None = None,
 ) -> dict[str, Any]:
-  """Makes the shards, except those that an earlier call has made.
+  """Makes the shards that an earlier call has not made; returns the manifest.
 
-  Args:
-    options: What to make.
-    console: Shows the progress.
-    write_shards: Takes the options, the vocabulary, the texts and the numbers
-      of shards; writes these, and yields each number with its counts. By
-      default, processes on this machine.
-
-  Returns:
-    The manifest.
+  `write_shards` takes the options, the vocabulary, the texts and the numbers of
+  shards; it writes these, and yields each number with its counts. By default,
+  processes on this machine do.
   """
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)  # Reading the text takes longer.

@@ -1,8 +1,4 @@
-"""Reads a directory that `swe prepare squad` or `swe prepare glue` wrote.
-
-Its manifest has the numbers that nobody should have to type. Imports no
-TensorFlow, so that an error is reported at once.
-"""
+"""Reads a directory that `swe prepare squad` or `swe prepare glue` wrote."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -38,8 +34,7 @@ class PreparedData:
 
   @property
   def task(self) -> str:
-    """The task: `squad_v1.1`, `squad_v2.0` or the name of a GLUE task."""
-    return self.meta["task"]
+    return self.meta["task"]  # Of SQUAD_TASKS, or the name of a GLUE task.
 
   @property
   def is_squad(self) -> bool:

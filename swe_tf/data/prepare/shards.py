@@ -1,7 +1,7 @@
 """Turns a block of text into a shard of masked examples.
 
-This is what one worker of `swe prepare pretraining` does. A shard is a pure
-function of its text, its number and the settings, whatever process makes it.
+A shard is a pure function of its text, its number and the settings, whatever
+process makes it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -127,12 +127,9 @@ def make_pairs(
   """Makes a pair for BERT's next sentence prediction from every sequence.
 
   In half of the pairs, the second part is the text that follows the first; in
-  the other half, it is text from another document. The paper trains without
-  pairs; they are here for comparisons with the original BERT.
-
-  A sequence is the ids of its sentences; `documents` are the numbers of their
-  documents. Returns the ids, the types, and the labels: 1 where the second part
-  is random.
+  the other half, it is text from another document, and the label is 1. The
+  paper trains without pairs; they are for comparisons with the original BERT.
+  Returns the ids, the types and the labels.
   """
   cls, sep, pad = map(vocabulary.id_of, ("[CLS]", "[SEP]", "[PAD]"))
   halves = []

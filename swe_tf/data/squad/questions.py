@@ -1,8 +1,7 @@
 """Reads SQuAD files; errors name the file, the line and the question.
 
-Scoring needs ids and answers (`read_squad_file`). Records also need every
-answer to be where `answer_start` says (`check_convertible`), and the lengths of
-their `Windows`. Imports no TensorFlow.
+Scoring needs ids and answers; records also need every answer to be where
+`answer_start` says (`check_convertible`). Imports no TensorFlow.
 """
 
 from collections.abc import Iterator

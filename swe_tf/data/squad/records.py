@@ -1,10 +1,9 @@
 """SQuAD questions to TFRecords, and a model's logits back to answers.
 
-Uses Model Garden's reader, converter and search for the best span, with a
-tokenizer that is several times faster. One thing differs: an answer is kept for
-every question, even where "no answer" scores higher. The no-answer threshold
-can then be chosen afterwards (`best_f1` of the official script), not only
-lowered.
+Uses Model Garden's converter and search for the best span. One thing differs:
+an answer is kept for every question, even where "no answer" scores higher, so
+that the no-answer threshold can be chosen afterwards (`best_f1` of the official
+script), not only lowered.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -142,13 +141,10 @@ def write_squad_directory(
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-  """A model's best answers, before deciding which questions have none.
+  """A model's answers by question, before deciding which have none."""
 
-  `null_odds` is the score of "no answer" minus the score of the answer; empty
-  for v1.1. The scorer takes it as `na_probs`.
-  """
-
-  texts: Mapping[str, str]  # By question id, as the odds.
+  texts: Mapping[str, str]
+  # The score of "no answer" minus the score of the answer; empty for v1.1.
   null_odds: Mapping[str, float]
 
   def decide(self, threshold: float = 0.0) -> dict[str, str]:

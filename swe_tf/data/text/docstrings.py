@@ -1,9 +1,8 @@
 """English text found on every machine: the docstrings of the dependencies.
 
 The corpus of the demo and of the laptop experiments. Source files are read,
-never imported; nothing is downloaded or shipped. It is technical prose, less
-varied than an encyclopedia: good for comparing methods at a small scale, but
-not for training a model that anybody should use.
+never imported; nothing is downloaded. Good for comparing methods at a small
+scale, but not for training a model that anybody should use.
 """
 
 import ast
@@ -105,10 +104,7 @@ def character_vocab(texts: Iterable[str], size: int) -> list[str]:
 
 
 def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
-  """Yields the prose of every docstring, one paragraph per line, none twice.
-
-  The standard library and Python's help texts come first.
-  """
+  """Yields the prose of every docstring, one paragraph per line, none twice."""
   folders = [sysconfig.get_path("stdlib")]
   for package in packages:
     spec = importlib.util.find_spec(package)

@@ -1,8 +1,7 @@
 """Masked examples from raw text, made while training.
 
-The input pipeline itself tokenizes, packs and masks text files or documents in
-TFRecords, with new masks in every pass; nothing is written. For corpora that
-are read many times, `swe prepare pretraining` writes TFRecords instead.
+The input pipeline tokenizes, packs and masks text, with new masks in every
+pass; nothing is written. `swe prepare pretraining` writes TFRecords instead.
 """
 
 from collections.abc import Collection
@@ -34,30 +33,20 @@ class PretrainTextDataConfig(cfg.DataConfig):
 
   The files (UTF-8, plain or .gz) hold documents separated by blank lines, or
   are in WikiText's format. They can also be TFRecords, with one document per
-  record, or those of `tfds_name` and `tfds_split`.
-
-  Attributes:
-    max_predictions_per_seq: The most predictions in a sequence. 0 stands for
-      `seq_length * masking_rate`, rounded up.
-    text_feature: The feature of a record that has the text.
-    tokenizer: `wordpiece`, or `character` with a vocabulary of characters.
-    lower_case: Whether WordPiece lower-cases text and strips accents.
-    masking: `random`, `whole_word`, or `next_token`, for a causal encoder.
-    masking_rate: The fraction of the tokens to predict.
-    seed: Of the order and the masks; None stands for the seed of the task.
+  record in `text_feature`, or those of `tfds_name` and `tfds_split`.
   """
 
   input_path: str = ""
   global_batch_size: int = 512
   is_training: bool = True
   seq_length: int = 512
-  max_predictions_per_seq: int = 0
+  max_predictions_per_seq: int = 0  # seq_length * masking_rate, rounded up.
   use_next_sentence_label: bool = False
   text_feature: str = "text"
   vocab_file_path: str = ""
-  tokenizer: str = "wordpiece"
-  lower_case: bool = True
-  masking: str = "random"
+  tokenizer: str = "wordpiece"  # Or `character`.
+  lower_case: bool = True  # And strip accents; characters always are.
+  masking: str = "random"  # Or `whole_word`, or `next_token`.
   masking_rate: float = 0.15
   shuffle_buffer_size: int = 10000
 

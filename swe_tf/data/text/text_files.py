@@ -1,9 +1,8 @@
 """Finds and checks text files, and splits them into blocks of lines.
 
-Reads UTF-8, plain or .gz, and TFRecords with one document per record (a string
-feature, `text` by default, as in Model Garden's text data and TFDS). Documents
-become lines with a blank one after each, so what follows is the same for both,
-bit for bit. Files may be anywhere that TensorFlow can open.
+Reads UTF-8, plain or .gz, and TFRecords with one document per record, as in
+Model Garden's text data and TFDS. Documents become lines with a blank one after
+each, so what follows is the same for both, bit for bit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -112,13 +111,7 @@ def match(patterns: str | Sequence[str]) -> list[str]:
 
 
 def files_of_tfds(name: str, split: str, data_dir: str = "") -> list[str]:
-  """Returns the records of a TFDS text set, downloaded if need be.
-
-  Args:
-    name: Such as `wiki40b/en`.
-    split: The name of the split.
-    data_dir: Where TFDS keeps its data; empty for its default.
-  """
+  """Returns the records of a TFDS text set, downloaded if need be."""
   import tensorflow_datasets as tfds
 
   try:
@@ -191,10 +184,9 @@ def check_records(path: str, feature: str = "text") -> None:
 
 
 def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
-  """Yields the text of the files in `count` blocks of about the same size.
+  """Yields the text in `count` blocks, a blank line between files.
 
-  Block i has the lines that start in the i-th part of the text, so it depends
-  only on the files and `count`. Files are separated by a blank line.
+  Block i has the lines that start in the i-th part of the text.
   """
   total = sum(text.size for text in texts)
   offset = index = 0

@@ -21,13 +21,9 @@ from swe_tf.data.text import vocab as vocab_lib
 # What Model Garden's `FullTokenizer` drops: control characters except tab,
 # newline and carriage return, format characters, and U+FFFD.
 _CONTROL = r"\x{0}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\p{Cf}\x{FFFD}"
-_ACCENTS = r"\p{Mn}"
 
 # The end of a sentence: . ! or ?, closing quotes and brackets, white space.
 _SENTENCE_END = r'([.!?]["\')\]”’]*)\s+'
-
-# `FullTokenizer` gives [UNK] for words of more than 400 characters.
-_MAX_BYTES_PER_WORD = 400
 
 
 class WordPieceTokenizer:
@@ -50,7 +46,7 @@ class WordPieceTokenizer:
     self._tokenizer = tf_text.FastBertTokenizer(
       list(vocabulary.tokens),
       token_out_type=tf.int32,
-      max_bytes_per_word=_MAX_BYTES_PER_WORD,
+      max_bytes_per_word=400,  # `FullTokenizer`: 400 characters.
       lower_case_nfd_strip_accents=False,
     )
 
@@ -62,7 +58,7 @@ class WordPieceTokenizer:
     if self._lower_case:
       texts = tf.strings.lower(texts, encoding="utf-8")
       texts = tf_text.normalize_utf8(texts, "NFD")
-      dropped += _ACCENTS
+      dropped += r"\p{Mn}"  # Accents.
     texts = tf.strings.regex_replace(texts, f"[{dropped}]", "")
     return self._tokenizer.tokenize(texts)
 

@@ -213,31 +213,31 @@ def test_splits_share_a_directory(tmp_path, prepare):
 @pytest.mark.parametrize(
   "change, message",
   [
-    (
-      {"answers": [{"text": "Rhein", "answer_start": 4}]},
-      "the answer 'Rhein' is not in its context at answer_start 4, where "
-      "'Rhine' stands",
-    ),
+    ({"answers": [{"text": "Rhein", "answer_start": 4}]}, "where 'Rhine' st"),
     ({"answers": [{"text": "sea.", "answer_start": 9999}]}, "where '' stands"),
     ({"answers": [{"text": "sea."}]}, "has no valid answer_start"),
-    (
-      {"answers": [{"text": "The", "answer_start": 0}] * 2},
-      "as the split eval",
-    ),
+    ({"answers": [{"text": "The", "answer_start": 0}] * 2}, "the split eval"),
     ({"is_impossible": None}, "is_impossible is None; .*version 1.1"),
     ({"question": None}, 'no "question"'),
   ],
 )
-def test_faults_have_file_and_line(tmp_path, change, message):
+def test_faults_have_file_and_line(tmp_path, tokenizer, change, message):
   path = _write(
     tmp_path, [_QAS[0], {**_question("bad", ["long"]), **change}], indent=1
   )
-  squad = squad_questions.read_squad_file(path, "2.0")
   line = path.read_text().split('"bad"')[0].count("\n") + 1
+  options = prepare_squad.Options(
+    input=str(path),
+    version="2.0",
+    vocab=tokenizer.vocab_file,
+    output_dir=str(tmp_path / "out"),
+    split="train",
+  )
   with pytest.raises(errors.UsageError, match=message) as error:
-    squad_questions.check_convertible(squad, for_training=True)
+    prepare_squad.run(options)
   assert str(error.value).startswith(f"{path}:{line}: bad: ")
   assert "\n" not in str(error.value)
+  assert not (tmp_path / "out").exists()
 
 
 def test_faults_in_the_structure(tmp_path):
@@ -251,17 +251,3 @@ def test_faults_in_the_structure(tmp_path):
       squad_questions.read_squad_file(_write(tmp_path, qas), "1.1")
   with pytest.raises(errors.UsageError, match="leaves no token"):
     squad_records.Windows(max_seq_length=64, max_query_length=64)
-
-
-def test_the_command_checks_before_it_writes(tmp_path, tokenizer):
-  answer = {"text": "Rhein", "answer_start": 4}
-  path = _write(tmp_path, [{**_QAS[0], "answers": [answer]}])
-  options = prepare_squad.Options(
-    input=str(path),
-    version="1.1",
-    vocab=tokenizer.vocab_file,
-    output_dir=str(tmp_path / "out"),
-  )
-  with pytest.raises(errors.UsageError, match=":1: river: the answer 'Rhein'"):
-    prepare_squad.run(options)
-  assert not (tmp_path / "out").exists()

@@ -11,7 +11,6 @@ from swe_tf import errors
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
 from swe_tf.scoring import glue
-from swe_tf.scoring import submission
 from swe_tf.studies import jobs as study_jobs
 from swe_tf.studies import worker
 from swe_tf.studies.finetune import jobs
@@ -109,7 +108,7 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   (directory.parent / "selection.json").write_text(
     json.dumps({"best": run.name})
   )
-  found = submission.find_predictions(tmp_path / "runs", "SST-2")
+  found = glue.find_predictions(tmp_path / "runs", "SST-2")
   # The same examples and the same weights as the dev set.
   assert found.read_text() == (directory / "dev.tsv").read_text()
 
