@@ -77,7 +77,7 @@ def run_pipeline(function, items, arguments: Sequence[str]) -> None:
 
 
 def make_write_shards(arguments: Sequence[str], run=run_pipeline):
-  """Returns a `job.WriteShards` that runs a pipeline.
+  """Returns a `write_shards` for the job that runs a pipeline.
 
   Args:
     arguments: Beam's options, such as `--runner=DataflowRunner`.

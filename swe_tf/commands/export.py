@@ -50,7 +50,7 @@ def run(options: Options) -> None:
   if options.vocab:
     vocab_lib.Vocabulary.load(options.vocab)
   # TensorFlow takes seconds to import.
-  from swe_tf.convert import huggingface_export
+  from swe_tf.convert import huggingface
   from swe_tf.convert import saved_model_export
 
   logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
@@ -65,6 +65,6 @@ def run(options: Options) -> None:
     elif options.format == "model_garden":
       checkpoint_files.write_encoder(scratch, encoder)
     else:
-      head = huggingface_export.read_head(encoder, options.checkpoint)
-      huggingface_export.write_huggingface(scratch, encoder, head)
+      head = huggingface.read_head(encoder, options.checkpoint)
+      huggingface.write_huggingface(scratch, encoder, head)
   print(f"{options.output_dir}: {options.format}")

@@ -36,10 +36,10 @@ def run(options: Options) -> None:
   files.check_output_dir(options.output_dir, "output_dir")
   huggingface_config.read(options.input_dir)
   # TensorFlow takes seconds to import.
-  from swe_tf.convert import huggingface_import
+  from swe_tf.convert import huggingface
 
   logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
-  params = huggingface_import.import_huggingface(
+  params = huggingface.import_huggingface(
     options.input_dir, options.output_dir
   ).encoder.params
   print(

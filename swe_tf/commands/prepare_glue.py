@@ -2,22 +2,17 @@
 
     swe prepare glue --task=SST-2 --input_dir=DIR --vocab=FILE --output_dir=DIR
 
-With `--tfds=glue/sst2` instead of `--input_dir`, TFDS downloads the data. Every
-file `train*`, `dev*`, `test*` and `diagnostic*` (`.tsv` or `.jsonl`) in the
-input directory becomes a TFRecord file of the same name. All files are read and
-checked before the first one is written.
+Every file `train*`, `dev*`, `test*` and `diagnostic*` (`.tsv` or `.jsonl`) in
+the input directory becomes a TFRecord file of the same name. All files are read
+and checked before the first one is written.
 """
 
 import dataclasses
-import pathlib
-import tempfile
 
 from absl import logging
 
-from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as options_lib
-from swe_tf.data import tfds_files
 from swe_tf.data.glue import examples
 from swe_tf.data.glue import tasks
 from swe_tf.data.text import vocab as vocab_lib
@@ -28,12 +23,7 @@ class Options:
   """The flags of the command."""
 
   task: str = options_lib.flag("A GLUE task, such as SST-2 or MNLI.")
-  input_dir: str = options_lib.flag("Directory with the task's files.", "")
-  tfds: str | None = options_lib.flag(
-    "Instead of --input_dir, the name of a TensorFlow dataset, such as "
-    "glue/sst2.",
-    None,
-  )
+  input_dir: str = options_lib.flag("Directory with the task's files.")
   vocab: str = options_lib.flag(
     "Vocabulary file, of word pieces or characters."
   )
@@ -47,35 +37,22 @@ class Options:
     "Lower-case the text, for an uncased vocabulary.", True
   )
 
-  def __post_init__(self):
-    if not self.input_dir and not self.tfds:
-      raise errors.UsageError(
-        "--input_dir is missing; give it or --tfds, see --help."
-      )
-
 
 def run(options: Options) -> None:
   """Reads and checks everything, then writes."""
   task = tasks.find_task(options.task)
   files.check_output_dir(options.output_dir, "output_dir")
   vocab_lib.Vocabulary.load(options.vocab)
-  with tempfile.TemporaryDirectory() as scratch:
-    if options.tfds:
-      tfds_files.write_glue_files(options.tfds, task, pathlib.Path(scratch))
-    glue_files = examples.read_glue_directory(
-      scratch if options.tfds else options.input_dir, task
-    )
+  glue_files = examples.read_glue_directory(options.input_dir, task)
   # TensorFlow takes seconds to import, so bad data is reported first.
   from swe_tf.data.glue import records
-  from swe_tf.data.text import cached_tokenizer
+  from swe_tf.data.text import tokenizers
 
   logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
   records.write_glue_directory(
     glue_files,
     task,
     options.output_dir,
-    tokenizer=cached_tokenizer.CachedTokenizer(
-      options.vocab, options.lower_case
-    ),
+    tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
     max_seq_length=options.max_seq_length,
   )

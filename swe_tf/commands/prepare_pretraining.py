@@ -17,6 +17,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as options_lib
 from swe_tf.data.prepare import job
+from swe_tf.data.text import text_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,9 +103,7 @@ def run(options: Options) -> None:
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
   console = rich_console.Console(stderr=True, highlight=False)
   if options.tfds:
-    from swe_tf.data.text import text_records
-
-    paths = text_records.files_of_tfds(options.tfds, options.split)
+    paths = text_files.files_of_tfds(options.tfds, options.split)
     options = dataclasses.replace(options, input=",".join(paths), tfds=None)
   try:
     made = job.prepare(options, console)

@@ -5,20 +5,16 @@ r"""Converts a SQuAD file to TFRecords and `manifest.json`.
     swe prepare squad --input=dev-v1.1.json --version=1.1 --vocab=FILE \
       --output_dir=DIR
 
-With `--tfds=squad/v1.1 --split=train|eval` instead of `--input`, TFDS downloads
-the data. Both splits can go to one directory: the second call adds to what the
+Both splits can go to one directory: the second call adds to what the
 first one wrote. The file is read and checked before anything is written.
 """
 
 import dataclasses
-import tempfile
 
 from absl import logging
 
-from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as options_lib
-from swe_tf.data import tfds_files
 from swe_tf.data.squad import questions
 from swe_tf.data.text import vocab as vocab_lib
 
@@ -27,12 +23,7 @@ from swe_tf.data.text import vocab as vocab_lib
 class Options:
   """The flags of the command."""
 
-  input: str = options_lib.flag("A SQuAD JSON file.", "")
-  tfds: str | None = options_lib.flag(
-    "Instead of --input, the name of a TensorFlow dataset, such as squad/v1.1; "
-    "needs --split.",
-    None,
-  )
+  input: str = options_lib.flag("A SQuAD JSON file.")
   version: str = options_lib.flag(
     "The version of SQuAD.", choices=questions.VERSIONS
   )
@@ -61,14 +52,6 @@ class Options:
     "Lower-case the text, for an uncased vocabulary.", True
   )
 
-  def __post_init__(self):
-    if not self.input and not self.tfds:
-      raise errors.UsageError(
-        "--input is missing; give it or --tfds, see --help."
-      )
-    if self.tfds and not self.split:
-      raise errors.UsageError("--split is missing; --tfds needs it.")
-
 
 def run(options: Options) -> None:
   """Reads and checks everything, then writes."""
@@ -79,26 +62,18 @@ def run(options: Options) -> None:
     max_query_length=options.max_query_length,
     doc_stride=options.doc_stride,
   )
-  with tempfile.TemporaryDirectory() as scratch:
-    path = options.input
-    if options.tfds:
-      path = f"{scratch}/{options.split}.json"
-      tfds_files.write_squad_file(options.tfds, options.split, path)
-    squad = questions.read_squad_file(path, options.version)
-    split = options.split or ("train" if squad.looks_like_training else "eval")
-    questions.check_convertible(squad, for_training=split == "train")
+  squad = questions.read_squad_file(options.input, options.version)
+  split = options.split or ("train" if squad.looks_like_training else "eval")
+  questions.check_convertible(squad, for_training=split == "train")
+  # TensorFlow takes seconds to import, so bad data is reported first.
+  from swe_tf.data.squad import records
+  from swe_tf.data.text import tokenizers
 
-    # TensorFlow takes seconds to import, so bad data is reported first.
-    from swe_tf.data.squad import records
-    from swe_tf.data.text import cached_tokenizer
-
-    logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
-    records.write_squad_directory(
-      squad,
-      split,
-      options.output_dir,
-      tokenizer=cached_tokenizer.CachedTokenizer(
-        options.vocab, options.lower_case
-      ),
-      windows=windows,
-    )
+  logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
+  records.write_squad_directory(
+    squad,
+    split,
+    options.output_dir,
+    tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
+    windows=windows,
+  )

@@ -17,7 +17,7 @@ from swe_tf.commands import options as options_lib
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.squad import questions as squad_questions
-from swe_tf.scoring import glue_predictions
+from swe_tf.scoring import glue
 from swe_tf.scoring import squad
 
 
@@ -75,14 +75,11 @@ def run(options: Options) -> None:
     )
   else:
     task = glue_tasks.find_task(options.task)
-    labels, predictions = glue_predictions.align(
+    labels, predictions = glue.align(
       glue_examples.read_glue_file(options.data, task),
-      glue_predictions.read_predictions(options.predictions, task),
+      glue.read_predictions(options.predictions, task),
       options.predictions,
     )
-    # scikit-learn takes a second to import, which SQuAD need not wait for.
-    from swe_tf.scoring import glue
-
     scores = {"task": task.name} | glue.evaluate(task, labels, predictions)
     scores["total"] = len(labels)
   if scores.get("missing"):

@@ -6,14 +6,14 @@ Checks all eleven files before writing. The tasks that the paper reports (MNLI,
 AX, QNLI, QQP and SST-2) must be there. If CoLA, MRPC, RTE, STS-B or WNLI is
 missing, it is filled with the majority class of its training set (STS-B: the
 mean), and the output says so. `--runs` is any directory of `swe finetune` with
-a subdirectory for each task; `swe_tf.scoring.submission` describes the layout.
+a subdirectory for each task; docs/scoring.md describes the layout.
 """
 
 import dataclasses
 
 from swe_tf import files
 from swe_tf.commands import options as options_lib
-from swe_tf.scoring import submission
+from swe_tf.scoring import glue
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Options:
 def run(options: Options) -> None:
   """Collects and checks the predictions, then writes the zip file."""
   files.refuse_existing([options.output])
-  contents, filled = submission.collect(options.runs)
-  submission.write_zip(options.output, contents)
+  contents, filled = glue.collect(options.runs)
+  glue.write_zip(options.output, contents)
   for name, content in contents.items():
     rows = f"{name}.tsv: {content.count(chr(10)) - 1:,} rows"
     if name in filled:
-      rows += f", all of them {submission.FILLED[name]}: no predictions"
+      rows += f", all of them {glue.FILLED[name]}: no predictions"
     print(rows)
   print(f"wrote {options.output}")

@@ -1,16 +1,6 @@
-"""An encoder as a SavedModel, with its tokenizer inside.
+"""An encoder as a SavedModel, with its tokenizer inside; see docs/scoring.md.
 
-Call it like TF Hub's text encoders, or with raw strings:
-
-    encoder = tf.saved_model.load(DIR)
-    outputs = encoder(
-        dict(input_word_ids=..., input_mask=..., input_type_ids=...))
-    outputs["sequence_output"], outputs["pooled_output"]  # also "default"
-
-    import tensorflow_text  # its ops; nothing else is needed
-    serve = encoder.signatures["serving_default"]
-    outputs = serve(text=tf.constant(["A sentence.", "Another."]))
-
+Takes ids, like TF Hub's text encoders, or raw strings (`serving_default`).
 Model Garden's `export_tfhub` cannot read the checkpoint of a training run,
 where `model` is more than the encoder.
 """
@@ -33,17 +23,10 @@ def write_saved_model(
   outputs = loaded.network(loaded.network.inputs)
   outputs["default"] = outputs["pooled_output"]
   model = tf_keras.Model(inputs=loaded.network.inputs, outputs=outputs)
-  signatures = None
-  if loaded.vocab_file:
-    model.vocab_file = tf.saved_model.Asset(str(loaded.vocab_file))
-    signatures = {"serving_default": _serve(model, loaded)}
-  tf.saved_model.save(model, str(output_dir), signatures=signatures)
-
-
-def _serve(
-  model: tf_keras.Model, loaded: checkpoint_files.LoadedEncoder
-) -> tf.types.experimental.PolymorphicFunction:
-  """Returns the serving function, which takes strings."""
+  if not loaded.vocab_file:
+    tf.saved_model.save(model, str(output_dir))
+    return
+  model.vocab_file = tf.saved_model.Asset(str(loaded.vocab_file))
   vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
   tokenizer: tokenizers.Tokenizer
   if vocabulary.is_of_characters:
@@ -63,19 +46,18 @@ def _serve(
     ids = tf.concat([first * column, ids, last * column], axis=1)
     # Padded to the longest text.
     word_ids = ids.to_tensor(vocabulary.id_of("[PAD]"))
-    mask = tf.ones_like(ids).to_tensor()
-    outputs = model(
-      {
-        "input_word_ids": word_ids,
-        "input_mask": mask,
-        "input_type_ids": tf.zeros_like(word_ids),
-      }
-    )
+    inputs = {
+      "input_word_ids": word_ids,
+      "input_mask": tf.ones_like(ids).to_tensor(),
+      "input_type_ids": tf.zeros_like(word_ids),
+    }
+    outputs = model(inputs)
     return {
       "input_word_ids": word_ids,
-      "input_mask": mask,
+      "input_mask": inputs["input_mask"],
       "sequence_output": outputs["sequence_output"],
       "pooled_output": outputs["pooled_output"],
     }
 
-  return serve
+  signatures = {"serving_default": serve}
+  tf.saved_model.save(model, str(output_dir), signatures=signatures)

@@ -1,7 +1,7 @@
 """Finds which files vanished or broke while a run was reading them, and why.
 
-An error of the input pipeline does not name the file, so after an error the
-files are read one by one. As long as there is no error, nothing is checked.
+After an error of the input pipeline, which does not name the file, all files
+are read one by one. As long as there is no error, nothing is checked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,6 @@ from swe_tf import files
 from swe_tf.data import checks
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
-from swe_tf.data.text import text_records
 
 # In the directory of a run: the bad files that it does without, and why.
 RECORD_NAME = "bad_shards.json"
@@ -38,11 +37,7 @@ _KINDS = (
 
 
 class BadShards(errors.Failed):
-  """Some files of a data set cannot be read.
-
-  Attributes:
-    reasons: Why not, by path.
-  """
+  """Some files of a data set cannot be read; `reasons` says why, by path."""
 
   def __init__(self, place: str, reasons: Mapping[str, str], advice: str):
     self.reasons = dict(reasons)
@@ -52,16 +47,9 @@ class BadShards(errors.Failed):
 
 @dataclasses.dataclass(frozen=True)
 class Shards:
-  """The files of a data config, listed while all of them existed.
+  """The files of a data config, listed while all of them existed."""
 
-  Attributes:
-    place: The field of the config, for the error.
-    params: The data config.
-    paths: The files.
-    advice: What to do about a bad one.
-  """
-
-  place: str
+  place: str  # The field of the config, for the error.
   params: cfg.DataConfig
   paths: Sequence[str]
   advice: str
@@ -82,12 +70,7 @@ class Shards:
 
   @contextlib.contextmanager
   def named(self) -> Iterator[None]:
-    """Names the files that make the block fail.
-
-    Raises:
-      BadShards: If some cannot be read. If no file is to blame, the error is
-        re-raised unchanged.
-    """
+    """Raises `BadShards` if the block fails and files are to blame for it."""
     try:
       yield
     except _KINDS as error:
@@ -102,37 +85,33 @@ class Shards:
     """Returns why a file cannot be read to its end, or None if it can."""
     if not tf.io.gfile.exists(path):
       return "it no longer exists"
-    params, name = self.params, os.path.basename(path)
+    params = self.params
     is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
     try:
-      if name.endswith(".json"):
+      if path.endswith(".json"):
         files.read_json(path)
-      elif is_text and "tfrecord" not in name:
+        return None
+      if is_text and not text_files.are_records([path]):
         text_files.check(path)
-      elif why := _why_cut(path, getattr(params, "file_type", "tfrecord")):
-        return why
-      elif is_text:
-        text_records.check(path, params.text_feature)
+        return None
+      if path.endswith(".gz"):
+        records = tf.data.TFRecordDataset(path, "GZIP")
+      else:
+        kind = getattr(params, "file_type", "tfrecord")
+        records = dataset_fn.pick_dataset_fn(kind)(path)
+      count = 0
+      try:
+        for _ in records:
+          count += 1
+      except tf.errors.OpError as error:
+        return f"{errors.first_line(error)}, after {count} good records"
+      if is_text:
+        text_files.check_records(path, params.text_feature)
       elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
         checks.check_record(params, path, None)
     except errors.UsageError as error:
       return str(error).rstrip(".")
     return None
-
-
-def _why_cut(path: str, file_type: str) -> str | None:
-  """Returns why records cannot be read to the end, or None if they can."""
-  if path.endswith(".gz"):
-    records = tf.data.TFRecordDataset(path, "GZIP")
-  else:
-    records = dataset_fn.pick_dataset_fn(file_type)(path)
-  count = 0
-  try:
-    for _ in records:
-      count += 1
-  except tf.errors.OpError as error:
-    return f"{errors.first_line(error)}, after {count} good records"
-  return None
 
 
 def read_record(model_dir: str) -> dict[str, str]:

@@ -1,14 +1,10 @@
 """Can the data of a run be read by its config? Asked once, before any step.
 
-The files exist, text is text, and shards have the lengths, the predictions and
-the vocabulary that the config says. Every error is one line that says what to
-do. Nothing is written.
+The files exist, text is text, and shards are as the config says.
 """
 
-from collections.abc import Mapping
 import functools
 import os
-from typing import Any
 
 from absl import logging
 import tensorflow as tf
@@ -22,7 +18,6 @@ from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
-from swe_tf.data.text import text_records
 
 
 def check_input(
@@ -30,10 +25,7 @@ def check_input(
 ) -> None:
   """Checks that the data of a run exists, is sound and fits the model.
 
-  Args:
-    *configs: The data configs of training and of validation. Those without
-      `input_path`, with dummy data or of other tasks are skipped.
-    vocab_size: The size of the model's vocabulary.
+  Configs without `input_path`, with dummy data or of other tasks are skipped.
   """
   known: dict[str, str] = {}  # Where each vocabulary was found.
   for params in configs:
@@ -61,8 +53,8 @@ def _check_text(params, vocab_size) -> dict[str, str]:
   _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
   params = pretrain_text.with_files(params)
   for path in _match(params):
-    if text_records.are_records([path]):
-      text_records.check(path, params.text_feature)
+    if text_files.are_records([path]):
+      text_files.check_records(path, params.text_feature)
     else:
       text_files.check(path, text_files.PEEK_BYTES)
   source = params.input_path
@@ -71,31 +63,46 @@ def _check_text(params, vocab_size) -> dict[str, str]:
 
 
 def _check_shards(params, vocab_size) -> dict[str, str]:
-  """Checks all shards; returns their folders by vocabulary.
-
-  Shards without a manifest, as Model Garden's own script makes them, are
-  accepted if the first record of their folder fits.
-  """
+  """Checks all shards; returns their folders by vocabulary."""
   load = functools.cache(manifest.load)
   known: dict[str, str] = {}
   unknown: set[str] = set()
   for shard in _match(params):
     folder = os.path.dirname(shard)
     found = load(folder)
-    if found:
-      _check_shard(params, shard, found, vocab_size)
-      known[found["vocab_sha256"]] = folder
-    elif folder in unknown:
+    if not found:
+      if files.as_path(os.path.join(folder, manifest.JOURNAL_NAME)).exists():
+        raise errors.UsageError(
+          f"the shards in {folder} are not finished; re-run the same `swe "
+          "prepare pretraining` to resume."
+        )
+      # Model Garden's own script writes no manifest.
+      if folder not in unknown:
+        logging.info("No manifest in %s: only one record is checked.", folder)
+        check_record(params, shard, vocab_size)
+        unknown.add(folder)
       continue
-    elif files.as_path(os.path.join(folder, manifest.JOURNAL_NAME)).exists():
+    known[found["vocab_sha256"]] = folder
+    if os.path.basename(shard) not in manifest.shards_of(found):
       raise errors.UsageError(
-        f"the shards in {folder} are not finished; re-run the same `swe "
-        "prepare pretraining` to resume."
+        f"{shard} is not a shard of its manifest; set input_path to "
+        f"{os.path.join(folder, '*.tfrecord')}."
       )
-    else:
-      logging.info("No manifest in %s: only one record is checked.", folder)
-      check_record(params, shard, vocab_size)
-      unknown.add(folder)
+    for name, made in (
+      ("seq_length", found["max_seq_length"]),
+      ("max_predictions_per_seq", found["max_predictions_per_seq"]),
+    ):
+      if getattr(params, name) != made:
+        raise errors.UsageError(
+          f"{name} is {getattr(params, name)}, but {shard} was made with "
+          f"{made}; set {name} to {made}, or prepare the text again."
+        )
+    if params.use_next_sentence_label and not found["next_sentence"]:
+      raise errors.UsageError(
+        f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
+        "or prepare the text again with next_sentence."
+      )
+    _check_size(shard, found["vocab_size"], vocab_size)
   return known
 
 
@@ -108,39 +115,7 @@ def _match(params: cfg.DataConfig) -> list[str]:
     raise errors.UsageError(f"task.{name}.input_path: {error}") from error
 
 
-def _check_shard(
-  params: pretrain_dataloader.BertPretrainDataConfig,
-  shard: str,
-  found: Mapping[str, Any],
-  vocab_size: int | None,
-) -> None:
-  """Raises if a shard is not as its manifest and the config say."""
-  if os.path.basename(shard) not in manifest.shards_of(found):
-    raise errors.UsageError(
-      f"{shard} is not a shard of its manifest; set input_path to "
-      f"{os.path.join(os.path.dirname(shard), '*.tfrecord')}."
-    )
-  for name, made in (
-    ("seq_length", found["max_seq_length"]),
-    ("max_predictions_per_seq", found["max_predictions_per_seq"]),
-  ):
-    if getattr(params, name) != made:
-      raise errors.UsageError(
-        f"{name} is {getattr(params, name)}, but {shard} was made with {made}; "
-        f"set {name} to {made}, or prepare the text again."
-      )
-  if params.use_next_sentence_label and not found["next_sentence"]:
-    raise errors.UsageError(
-      f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
-      "or prepare the text again with next_sentence."
-    )
-  _check_size(shard, found["vocab_size"], vocab_size)
-
-
-def _check_size(
-  source: files.PathLike, size: int, vocab_size: int | None
-) -> None:
-  """Raises unless a model with `vocab_size` tokens has room for `size`."""
+def _check_size(source: str, size: int, vocab_size: int | None) -> None:
   if vocab_size is not None and size > vocab_size:
     raise errors.UsageError(
       f"{source} has a vocabulary of {size} tokens, but the model has room "

@@ -1,6 +1,6 @@
 """Builds the dataset of a data config, from any training step on."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 import functools
 import os
 
@@ -25,12 +25,17 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     start_step: int = 0,
     bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
-    """Returns one input pipeline's batches from `start_step` on."""
+    find = functools.cache(manifest.load)
+
+    def count(shard: str) -> int | None:
+      folder, name = os.path.split(shard)
+      return manifest.shards_of(find(folder)).get(name, {}).get("examples")
+
     reader = resumable.ResumableInputReader(
       self._params,
       bad_files=bad_files,
       dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
-      count_fn=_example_counter(),
+      count_fn=count,
       decoder_fn=self._decode,
       parser_fn=self._parse,
     )
@@ -38,17 +43,6 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
 
 
 _RESUMABLE = ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader
-
-
-def _example_counter() -> Callable[[str], int | None]:
-  """Returns a function that looks up a shard's size in its manifest."""
-  load = functools.cache(manifest.load)
-
-  def count(shard: str) -> int | None:
-    folder, name = os.path.split(shard)
-    return manifest.shards_of(load(folder)).get(name, {}).get("examples")
-
-  return count
 
 
 def build_dataset(
@@ -59,13 +53,9 @@ def build_dataset(
 ) -> tf.data.Dataset:
   """Returns the per-replica batches that a run sees from `start_step` on.
 
-  Args:
-    params: A `PretrainTextDataConfig` or Model Garden's
-      `BertPretrainDataConfig`. The data of any other config is loaded by its
-      registered loader and starts from the beginning.
-    input_context: The input pipeline, given by `tf.distribute`.
-    start_step: The number of training steps already taken.
-    bad_files: Damaged files, which are read as far as possible.
+  Data that is neither raw text nor Model Garden's masked records is loaded by
+  its registered loader and starts from the beginning. `bad_files` are read as
+  far as possible.
   """
   # Its registered loader is Model Garden's, which cannot start in the middle.
   if type(params) is pretrain_dataloader.BertPretrainDataConfig:  # pylint: disable=unidiomatic-typecheck
@@ -75,9 +65,6 @@ def build_dataset(
   if isinstance(loader, _RESUMABLE):
     return loader.load(input_context, start_step, bad_files)
   if start_step:
-    logging.warning(
-      "%s starts from the beginning of its data, not from step %d.",
-      type(loader).__name__,
-      start_step,
-    )
+    name = type(loader).__name__
+    logging.warning("%s starts at its beginning, not at %d.", name, start_step)
   return loader.load(input_context)

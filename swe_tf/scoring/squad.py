@@ -48,27 +48,17 @@ def evaluate(
   na_probs: Mapping[str, float] | None = None,
   na_prob_threshold: float = 1.0,
 ) -> dict[str, Any]:
-  """Scores predictions.
+  """Scores predictions by question id, which are empty for no answer (v2.0).
 
   Args:
     squad: The questions.
-    predictions: The predicted answers by question id; for v2.0, an empty text
-      predicts that there is no answer.
-    na_probs: For v2.0, how sure the model is that a question has no answer, by
-      question id. They may be probabilities or log odds: only their order
-      matters for the best threshold.
-    na_prob_threshold: A question whose `na_probs` value exceeds it counts as
-      predicted to have no answer.
+    predictions: The answers.
+    na_probs: For v2.0, probabilities or log odds of no answer.
+    na_prob_threshold: Above it, a question counts as predicted to have none.
 
   Returns:
-    `exact_match` and `f1` in percent, `total`, and the number of `missing` and
-    `extra` predictions; for v2.0 also the scores of questions with (`HasAns_`)
-    and without (`NoAns_`) answers; with `na_probs` the best scores over all
-    thresholds, and those thresholds.
-
-  Raises:
-    UsageError: If none of the predictions is for one of the questions, or
-      `na_probs` lacks a question that has a prediction.
+    Percentages as in docs/scoring.md: of all questions, for v2.0 of those with
+    and without answers, and with `na_probs` at the best thresholds.
   """
   questions = {question.id: question for question in squad.questions}
   answered = [name for name in questions if name in predictions]
@@ -78,11 +68,14 @@ def evaluate(
       f"{len(questions)} questions of {squad.path}; do the files belong "
       "together?"
     )
-  raw: dict[str, dict[str, float]] = {"exact_match": {}, "f1": {}}
-  for name in answered:
-    raw["exact_match"][name], raw["f1"][name] = _score(
-      predictions[name], questions[name], squad.version
-    )
+  pairs = [
+    _score(predictions[name], questions[name], squad.version)
+    for name in answered
+  ]
+  raw = {
+    metric: dict(zip(answered, scores))
+    for metric, scores in zip(("exact_match", "f1"), zip(*pairs))
+  }
 
   found = raw
   if na_probs is not None:
@@ -116,9 +109,7 @@ def evaluate(
   return result
 
 
-def _score(
-  prediction: str, question: squad_questions.Question, version: str
-) -> tuple[float, float]:
+def _score(prediction, question, version) -> tuple[float, float]:
   """Returns exact match and F1 against the best-matching gold answer."""
   golds = [normalize_answer(answer.text) for answer in question.answers]
   if version == "2.0":
@@ -132,9 +123,7 @@ def _score(
   return exact, max(token_f1(tokens, gold.split()) for gold in golds)
 
 
-def _means(
-  found: Mapping[str, Mapping[str, float]], names: Sequence[str]
-) -> dict[str, Any]:
+def _means(found, names: Sequence[str]) -> dict[str, Any]:
   means = {
     metric: 100.0 * sum(scores.get(name, 0.0) for name in names) / len(names)
     for metric, scores in found.items()
@@ -143,11 +132,9 @@ def _means(
 
 
 def _best_threshold(scores, predictions, na_probs, questions):
-  """Returns the best score over all thresholds, and the threshold.
-
-  As in the official script, thresholds are tried from "no question has an
-  answer" upwards, one question at a time, even within ties.
-  """
+  """Returns the best score over all thresholds, and the threshold."""
+  # As in the official script, thresholds are tried from "no question has an
+  # answer" upwards, one question at a time, even within ties.
   current = sum(not questions[name].answers for name in scores)
   best, threshold = current, 0.0
   for name in sorted(na_probs, key=na_probs.get):
@@ -163,21 +150,19 @@ def _best_threshold(scores, predictions, na_probs, questions):
 
 
 def read_predictions(path: files.PathLike) -> dict[str, str]:
-  """Reads a prediction file: one JSON object of texts by question id."""
+  """Reads a JSON object of texts by question id."""
   return _read_object(path, str, "text")
 
 
 def read_na_probs(path: files.PathLike) -> dict[str, float]:
-  """Reads no-answer probabilities: a JSON object of numbers by question id."""
+  """Reads a JSON object of no-answer probabilities by question id."""
   return _read_object(path, (int, float), "a number")
 
 
 def _read_object(path, kind, kind_name):
   content = files.read_json(path)
   if not isinstance(content, dict):
-    raise errors.UsageError(
-      f"{path}:1: not a JSON object with question ids as keys."
-    )
+    raise errors.UsageError(f"{path}:1: not a JSON object by question id.")
   for name, value in content.items():
     if not isinstance(value, kind):
       raise errors.UsageError(

@@ -17,11 +17,10 @@ from official.nlp.data import data_loader_factory
 from official.nlp.tasks import question_answering
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
-from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import resumable
+from swe_tf.data.text import tokenizers
 from swe_tf.scoring import squad as squad_scores
 from swe_tf.tasks import mixins
 
@@ -125,7 +124,7 @@ def read_questions(
   windows: squad_records.Windows,
 ):
   """Returns a SQuAD file and its windows; cached for the runs of a sweep."""
-  tokenizer = cached_tokenizer.CachedTokenizer(vocab_file, do_lower_case)
+  tokenizer = tokenizers.CachedTokenizer(vocab_file, do_lower_case)
   return (
     squad_questions.read_squad_file(path, version),
     squad_records.build_eval_features(
@@ -156,9 +155,9 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
     folder = params.input_preprocessed_data_path
     return f"{folder}/eval.tf_record", built.examples, built.features
 
-  def answers(self, results) -> squad_predictions.Answers:
+  def answers(self, results) -> squad_records.Answers:
     """Returns the answers from what `aggregate_logs` collected."""
-    return squad_predictions.answers_from_logits(
+    return squad_records.answers_from_logits(
       squad_records.EvalFeatures(self._eval_examples, self._eval_features),
       results,
       version=self._version,
@@ -167,7 +166,7 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
       max_answer_length=self.task_config.max_answer_length,
     )
 
-  def score(self, answers: squad_predictions.Answers):
+  def score(self, answers: squad_records.Answers):
     """Scores answers by the official definition, in percent."""
     return squad_scores.evaluate(
       self._questions,

@@ -13,7 +13,7 @@ from official.nlp.tasks import masked_lm
 from swe_tf import errors
 from swe_tf.data import checks
 from swe_tf.data import loaders
-from swe_tf.data.text import next_token
+from swe_tf.data.text import pretrain_text
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import wrapper
@@ -59,10 +59,10 @@ class SharedMaskedLMTask(
     causal = bool(encoder and encoder.params.get("causal"))
     for name in ("train_data", "validation_data"):
       masking = getattr(getattr(self.task_config, name), "masking", "random")
-      if causal != (masking == next_token.MASKING):
+      if causal != (masking == pretrain_text.NEXT_TOKEN):
         raise errors.UsageError(
           f"task.{name}.masking is {masking!r} and the encoder has "
-          f"causal={str(causal).lower()}: {next_token.MASKING!r} needs a "
+          f"causal={str(causal).lower()}: {pretrain_text.NEXT_TOKEN!r} needs a "
           "causal encoder, and a causal encoder needs it."
         )
 

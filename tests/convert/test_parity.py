@@ -13,13 +13,12 @@ import tensorflow as tf
 
 from official.core import train_utils
 from swe_tf.commands import export
-from swe_tf.convert import huggingface_export
-from swe_tf.convert import huggingface_import
+from swe_tf.convert import huggingface
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import encoder
+from swe_tf.modeling import checkpoint_files
 from tests import tiny
 
 torch = pytest.importorskip("torch")
@@ -93,7 +92,7 @@ def fixture_run(request, tmp_path_factory, vocab):
 def _logits(checkpoint, ids, mask):
   """Returns what Model Garden makes of token ids: states and logits."""
   loaded = checkpoint_files.load_encoder(checkpoint)
-  head = huggingface_export.read_head(loaded, checkpoint)
+  head = huggingface.read_head(loaded, checkpoint)
   outputs = loaded.network(
     {
       "input_word_ids": tf.constant(ids),
@@ -159,7 +158,7 @@ def test_masked_lm(run, step, vocab, sentences, transformers, tmp_path):
   assert np.abs(logits.numpy()[real]).max() > 0.1, "nothing to compare"
   assert max(states, worst) < _TOLERANCE
 
-  back = huggingface_import.import_huggingface(out, tmp_path / "back")
+  back = huggingface.import_huggingface(out, tmp_path / "back")
   again = back.network(
     {
       "input_word_ids": tf.constant(ids),

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from swe_tf import errors
-from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.text import cached_tokenizer
+from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 
 # Each is in the paragraph once, so that a span is known by its words.
@@ -31,7 +30,7 @@ _QUERY = 2
 def _tokenizer(tmp_path_factory):
   path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
   path.write_text("".join(f"{token}\n" for token in _TOKENS))
-  return cached_tokenizer.CachedTokenizer(path)
+  return tokenizers.CachedTokenizer(path)
 
 
 @st.composite
@@ -70,7 +69,7 @@ def test_an_answer_comes_back_from_the_logits_of_its_window(tokenizer, span):
     squad_questions.check_convertible(squad, for_training=True)
     features = []
     how = {"version": "1.1", "tokenizer": tokenizer, "windows": windows}
-    squad_records._convert(path, *how.values(), True, features.append)
+    squad_records.convert(path, *how.values(), True, features.append)
     built = squad_records.build_eval_features(path, **how)
   pieces = [len(tokenizer.tokenize(word)) for word in words]
   begin, end = sum(pieces[:first]), sum(pieces[: last + 1]) - 1
@@ -99,9 +98,7 @@ def test_an_answer_comes_back_from_the_logits_of_its_window(tokenizer, span):
       )
     )
   if can_answer:
-    answers = squad_predictions.answers_from_logits(
-      built, results, version="1.1"
-    )
+    answers = squad_records.answers_from_logits(built, results, version="1.1")
     assert answers.texts == {"q": text}
 
 

@@ -67,15 +67,10 @@ def _write(tmp_path, qas):
   return path, data
 
 
-@pytest.mark.parametrize(
-  "name",
-  [
-    "v1.1_bert_ensemble",
-    "v1.1_logistic_regression",
-    "v2.0_bert_single",
-    "v2.0_nlnet",
-  ],
-)
+_PUBLISHED = "v1.1_bert_ensemble v1.1_logistic_regression v2.0_bert_single"
+
+
+@pytest.mark.parametrize("name", [*_PUBLISHED.split(), "v2.0_nlnet"])
 def test_published_predictions(shared, name):
   version = name[1:4]
   path = shared / f"data/squad/dev-v{version}.json"
@@ -150,10 +145,11 @@ def test_faults(tmp_path):
     squad.evaluate(data, {"q2": "x"})
   with pytest.raises(errors.UsageError, match="probability for question q1"):
     squad.evaluate(data, {"q1": "x"}, na_probs={})
-  predictions = tmp_path / "predictions.json"
-  predictions.write_text('{"q1":\n ["x"]}')
-  with pytest.raises(errors.UsageError, match=r"question q1 has \['x'\]"):
-    squad.read_predictions(predictions)
-  predictions.write_text('{"q1":\n x}')
-  with pytest.raises(errors.UsageError, match=r"predictions.json:2: not JSON"):
-    squad.read_predictions(predictions)
+  for content, message in (
+    ('{"q1":\n ["x"]}', r"question q1 has \['x'\]"),
+    ('{"q1":\n x}', "dev.json:2: not JSON"),
+    ("[]", "not a JSON object"),
+  ):
+    path.write_text(content)
+    with pytest.raises(errors.UsageError, match=message):
+      squad.read_predictions(path)

@@ -6,71 +6,56 @@ have no header, QQP has broken rows), test files without labels, SST-2 as
 `label, content`, and MNLI and others as JSON lines. Imports no TensorFlow.
 """
 
-from collections.abc import Iterator, Sequence
+import contextlib
 import dataclasses
 import json
-import math
 
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 
-# A line's number and its cells by column; None for a row to leave out.
-_Rows = Iterator[tuple[int, dict[str, str | None] | None]]
-
 
 @dataclasses.dataclass(frozen=True)
 class GlueExample:
-  """One row of a GLUE file.
+  """One row of a GLUE file."""
 
-  Attributes:
-    index: The row, counted from 0 without the header: the `index` of GLUE's
-      prediction files.
-    texts: One or two texts.
-    label: The id of a class, a score, or None in an unlabelled file.
-  """
-
-  index: int
+  index: int  # From 0 without the header, as in GLUE's prediction files.
   texts: tuple[str, ...]
-  label: int | float | None
+  label: int | float | None  # The id of a class, or a score.
 
 
 @dataclasses.dataclass(frozen=True)
 class GlueFile:
-  """The examples of one file.
-
-  Attributes:
-    path: The file.
-    examples: Its usable rows, in order.
-    dropped: How many rows were left out; see `GlueTask` for the reasons.
-    labelled: Whether the examples have labels.
-  """
+  """The usable rows of one file."""
 
   path: files.Path
   examples: tuple[GlueExample, ...]
-  dropped: int
+  dropped: int  # How many rows were left out; `GlueTask` has the reasons.
   labelled: bool
 
 
 def read_glue_file(
   path: files.PathLike, task: glue_tasks.GlueTask, *, needs_labels: bool = True
 ) -> GlueFile:
-  """Reads a TSV file, or JSON lines if the name ends in `.jsonl`.
-
-  Raises:
-    UsageError: If a column is missing, a label is unknown, a row is broken, or
-      no example is left.
-  """
+  """Reads a TSV file, or JSON lines if the name ends in `.jsonl`."""
   path = files.as_path(path)
   lines = files.read_text(path).split("\n")
   if not lines[-1]:
     lines.pop()
   if not lines:
     raise errors.UsageError(f"{path} is empty.")
-  if path.suffix == ".jsonl":
-    columns, rows = _json_lines(path, lines)
-  else:
-    columns, rows = _tsv(path, lines, task)
+  columns, first = None, 1  # An object of JSON names its own.
+  if path.suffix != ".jsonl":
+    columns = lines[0].rstrip("\r").split("\t")
+    if any(not set(columns).isdisjoint(n) for n in (*task.texts, task.label)):
+      first = 2  # After the header.
+    elif task.bare_columns:
+      columns = list(task.bare_columns)
+  rows = [
+    _row(path, number, line, columns, task)
+    for number, line in enumerate(lines[first - 1 :], first)
+  ]
+  columns = columns or list(rows[0] or ())
   used = []  # The columns of the texts, then of the label if there is one.
   for names in (*task.texts, task.label):
     found = [name for name in names if name in columns]
@@ -85,7 +70,7 @@ def read_glue_file(
 
   examples = []
   dropped = 0
-  for index, (line, row) in enumerate(rows):
+  for index, row in enumerate(rows):
     if row is None or (labelled and row.get(used[-1]) in task.ignored_labels):
       dropped += 1
       continue
@@ -93,14 +78,12 @@ def read_glue_file(
     for name in used:
       value = row.get(name)
       if value is None:
-        raise errors.UsageError(f"{path}:{line}: no {name!r}.")
+        raise errors.UsageError(f"{path}:{first + index}: no {name!r}.")
       values.append(value)
-    label = None
-    if labelled:
-      try:
-        label = parse_label(values.pop(), task)
-      except ValueError as error:
-        raise errors.UsageError(f"{path}:{line}: {error}") from error
+    try:
+      label = parse_label(values.pop(), task) if labelled else None
+    except ValueError as error:
+      raise errors.UsageError(f"{path}:{first + index}: {error}") from error
     examples.append(GlueExample(index, tuple(values), label))
   if not examples:
     raise errors.UsageError(
@@ -112,11 +95,7 @@ def read_glue_file(
 def read_glue_directory(
   input_dir: files.PathLike, task: glue_tasks.GlueTask
 ) -> list[GlueFile]:
-  """Reads every data file in a task's directory, train files first.
-
-  Data files are `train*`, `dev*`, `test*` and `diagnostic*` that end in `.tsv`
-  or `.jsonl`. Train and dev files must have labels.
-  """
+  """Reads every data file in a task's directory, train files first."""
   paths = [
     path
     for role in ("train", "dev", "test", "diagnostic")
@@ -144,73 +123,38 @@ def read_glue_directory(
 
 
 def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
-  """Returns the id of a class, or the score of a regression.
-
-  Raises:
-    ValueError: If `text` is not a label of the task.
-  """
-  if not task.is_regression:
-    if text not in task.labels:
-      raise ValueError(
-        f"label {text!r} is not one of {', '.join(task.labels)}, the labels "
-        f"of {task.name}."
-      )
+  """Returns the id of a class or a score, or raises `ValueError`."""
+  if text in task.labels:
     return task.labels.index(text)
-  low, high = glue_tasks.SCORE_RANGE
-  try:
-    score = float(text)
-  except ValueError:
-    score = math.nan
-  if not low <= score <= high:
-    raise ValueError(
-      f"label {text!r} is not a number from {low:g} to {high:g}, the scores "
-      f"of {task.name}."
-    )
-  return score
+  known = f"one of {', '.join(task.labels)}, the labels"
+  if task.is_regression:
+    low, high = glue_tasks.SCORE_RANGE
+    with contextlib.suppress(ValueError):
+      if low <= float(text) <= high:
+        return float(text)
+    known = f"a number from {low:g} to {high:g}, the scores"
+  raise ValueError(f"label {text!r} is not {known} of {task.name}.")
 
 
-def _tsv(
-  path: files.Path, lines: Sequence[str], task: glue_tasks.GlueTask
-) -> tuple[list[str], _Rows]:
-  """Returns the columns of a TSV file, with or without header, and its rows."""
-  known = {name for names in (*task.texts, task.label) for name in names}
-  columns = lines[0].rstrip("\r").split("\t")
-  has_header = not known.isdisjoint(columns)
-  if task.bare_columns and not has_header:
-    columns = list(task.bare_columns)
-
-  def rows():
-    for number, line in enumerate(lines[has_header:], start=1 + has_header):
-      # Not the csv module: here a quote is a character like any other.
-      cells = line.rstrip("\r").split("\t")
-      if len(cells) == len(columns):
-        yield number, dict(zip(columns, cells))
-      elif task.drops_malformed:
-        yield number, None
-      else:
-        raise errors.UsageError(
-          f"{path}:{number}: {len(cells)} tab-separated columns where "
-          f"{len(columns)} are expected ({', '.join(columns)})."
-        )
-
-  return columns, rows()
-
-
-def _json_lines(
-  path: files.Path, lines: Sequence[str]
-) -> tuple[list[str], _Rows]:
-  """Returns the keys of the first line, and the values of every line."""
-
-  def rows():
-    for number, line in enumerate(lines, start=1):
-      try:
-        row = json.loads(line)
-      except json.JSONDecodeError as error:
-        fault = f"{path}:{number}: not JSON ({error.msg})."
-        raise errors.UsageError(fault) from error
-      if not isinstance(row, dict):
-        raise errors.UsageError(f"{path}:{number}: not a JSON object.")
-      # Labels may be numbers; everything else here reads text.
-      yield number, {k: None if v is None else str(v) for k, v in row.items()}
-
-  return list(next(rows())[1]), rows()
+def _row(path, number, line, columns, task) -> dict[str, str | None] | None:
+  """Returns the cells of a line by column; None if the row is left out."""
+  if columns is None:
+    try:
+      row = json.loads(line)
+    except json.JSONDecodeError as error:
+      fault = f"{path}:{number}: not JSON ({error.msg})."
+      raise errors.UsageError(fault) from error
+    if not isinstance(row, dict):
+      raise errors.UsageError(f"{path}:{number}: not a JSON object.")
+    # Labels may be numbers; everything else here reads text.
+    return {k: None if v is None else str(v) for k, v in row.items()}
+  # Not the csv module: here a quote is a character like any other.
+  cells = line.rstrip("\r").split("\t")
+  if len(cells) == len(columns):
+    return dict(zip(columns, cells))
+  if task.drops_malformed:
+    return None
+  raise errors.UsageError(
+    f"{path}:{number}: {len(cells)} tab-separated columns where "
+    f"{len(columns)} are expected ({', '.join(columns)})."
+  )

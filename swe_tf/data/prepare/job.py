@@ -1,14 +1,18 @@
 """`swe prepare pretraining`, from checked text to the manifest; resumable.
 
-Everything is read and checked before anything is written. Nothing is ever
-overwritten: shards of the same job are kept, and another job's are refused.
+Everything is checked before anything is written. Nothing is ever overwritten:
+shards of the same job are kept, and another job's are refused.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent import futures
 import dataclasses
+import multiprocessing
 import os
+import signal
+import threading
 import time
-from typing import Any, TypeAlias
+from typing import Any
 
 from rich import console as rich_console
 from rich import progress as rich_progress
@@ -16,7 +20,6 @@ from rich import progress as rich_progress
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.prepare import manifest
-from swe_tf.data.prepare import workers
 from swe_tf.data.text import budget
 from swe_tf.data.text import text_files
 from swe_tf.data.text import vocab as vocab_lib
@@ -26,66 +29,56 @@ _BYTES_PER_SHARD = 16 << 20
 _BYTES_PER_JOB = 32 << 20
 _VOCAB_SAMPLE_BYTES = 16 << 20
 
+# The `ShardWriter` of a process of the pool.
+_writer: Any = None
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(manifest.Settings):
-  """The options of the job; the flags of the command have the same names.
-
-  Attributes:
-    input: Text files: paths or globs, separated by commas.
-    output_dir: The folder for the shards, `vocab.txt` and `manifest.json`.
-    vocab: The vocabulary file.
-    learn_vocab: The size of the vocabulary to learn from the text instead. It
-      is written to `vocab.txt`, and to `vocab` if that is given.
-    jobs: The number of processes; None to choose by the cores and the text.
-  """
+  """The options of the job; the flags of the command have the same names."""
 
   input: str
   output_dir: str
   vocab: str | None = None
-  learn_vocab: int | None = None
+  learn_vocab: int | None = None  # Written to vocab.txt, and to `vocab`.
   jobs: int | None = None
 
   def path(self, name: str) -> str:
     return os.path.join(self.output_dir, name)
 
 
-# Writes the shards with the given numbers; yields each with its counts.
-WriteShards: TypeAlias = Callable[
-  [
-    Options,
-    vocab_lib.Vocabulary,
-    Sequence[text_files.TextFile],
-    Collection[int],
-  ],
-  Iterator[tuple[int, dict[str, int]]],
-]
-
-
 def prepare(
   options: Options,
   console: rich_console.Console,
-  write_shards: WriteShards | None = None,
+  write_shards: Callable[..., Iterator[tuple[int, dict[str, int]]]]
+  | None = None,
 ) -> dict[str, Any]:
-  """Makes the shards, except those that an earlier call has made.
+  """Makes the shards that an earlier call has not made; returns the manifest.
 
-  Args:
-    options: What to make.
-    console: Shows the progress.
-    write_shards: Does the work; by default, processes on this machine. The
-      shards must be the same bytes.
-
-  Returns:
-    The manifest.
-
-  Raises:
-    UsageError: If it cannot be done; before anything is written.
+  `write_shards` takes the options, the vocabulary, the texts and the numbers of
+  shards; it writes these, and yields each number with its counts. By default,
+  processes on this machine do.
   """
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)  # Reading the text takes longer.
-  texts = _check_texts(options, console)
+  with console.status("checking the text"):
+    texts = [text_files.check(path) for path in text_files.match(options.input)]
   vocabulary = _vocabulary(options, texts, console)
-  options = _complete(options, texts)
+  lines = sum(text.lines for text in texts)
+  if (options.num_shards or 1) > lines:
+    raise errors.UsageError(
+      f"num_shards is {options.num_shards}, but the text has {lines} lines; "
+      "ask for fewer."
+    )
+  size = sum(text.size for text in texts)
+  total = options.num_shards or -(-size // _BYTES_PER_SHARD)
+  options = dataclasses.replace(
+    options,
+    num_shards=total,
+    max_predictions_per_seq=budget.max_predictions(
+      options.seq_length, options.masking_rate, options.max_predictions_per_seq
+    ),
+  )
   inputs = [
     {"name": os.path.basename(t.path), "bytes": t.size, "crc32": t.crc32}
     for t in texts
@@ -113,41 +106,43 @@ def prepare(
       )
       return found
     break
-  else:
-    _refuse_strangers(options, vocabulary)
+  else:  # Whatever is there is not this job's.
+    names = map(options.shard_name, range(total))
+    files.refuse_existing(map(options.path, names))
+    path = files.as_path(options.path("vocab.txt"))
+    if path.exists() and vocab_lib.Vocabulary.load(path) != vocabulary:
+      files.refuse_existing([path])
 
   # The journal comes first: it marks whatever follows as this job's.
-  files.write_json(options.path(manifest.JOURNAL_NAME), content())
-  for path in (options.path("vocab.txt"), options.vocab):
-    if path and not files.as_path(path).exists():
+  journal = options.path(manifest.JOURNAL_NAME)
+  files.write_json(journal, content())
+  for vocab_path in (options.path("vocab.txt"), options.vocab):
+    if vocab_path and not files.as_path(vocab_path).exists():
       text = "".join(f"{token}\n" for token in vocabulary.tokens)
-      files.write_text(path, text)
+      files.write_text(vocab_path, text)
   for name in ("pretrain-", manifest.JOURNAL_NAME):
     # This job's, from when it was killed.
     for leftover in files.as_path(options.output_dir).glob(f"{name}*.partial"):
       leftover.rmtree()
 
-  total = options.num_shards or 0
   todo = {i for i in range(total) if options.shard_name(i) not in done}
   shards = (write_shards or _write_here)(options, vocabulary, texts, todo)
-  for index, counts in _with_progress(shards, total, len(done), console):
-    done[options.shard_name(index)] = counts
-    files.write_json(options.path(manifest.JOURNAL_NAME), content())
+  columns = rich_progress.Progress.get_default_columns()
+  rate = rich_progress.TextColumn("{task.fields[rate]}")
+  with rich_progress.Progress(*columns, rate, console=console) as progress:
+    bar = progress.add_task(
+      "writing shards", total=total, completed=len(done), rate=""
+    )
+    start, tokens = time.monotonic(), 0
+    for index, counts in shards:
+      done[options.shard_name(index)] = counts
+      files.write_json(journal, content())
+      tokens += counts["tokens"]
+      speed = tokens / (time.monotonic() - start)
+      progress.update(bar, advance=1, rate=f"{speed:,.0f} tokens/s")
   files.write_json(options.path(manifest.FILE_NAME), content())
-  files.as_path(options.path(manifest.JOURNAL_NAME)).unlink()
+  files.as_path(journal).unlink()
   return content()
-
-
-def _check_texts(options, console) -> list[text_files.TextFile]:
-  """Reads every input to its end."""
-  paths = text_files.match(options.input)
-  with rich_progress.Progress(
-    console=console, transient=True, disable=not console.is_terminal
-  ) as progress:
-    return [
-      text_files.check(path)
-      for path in progress.track(paths, description="checking the text")
-    ]
 
 
 def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
@@ -174,64 +169,62 @@ def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
     )
 
 
-def _complete(options: Options, texts) -> Options:
-  """Fills in the settings that the options leave open."""
-  lines = sum(text.lines for text in texts)
-  if (options.num_shards or 1) > lines:
-    raise errors.UsageError(
-      f"num_shards is {options.num_shards}, but the text has {lines} lines; "
-      "ask for fewer."
-    )
-  size = sum(text.size for text in texts)
-  return dataclasses.replace(
-    options,
-    num_shards=options.num_shards or -(-size // _BYTES_PER_SHARD),
-    max_predictions_per_seq=budget.max_predictions(
-      options.seq_length, options.masking_rate, options.max_predictions_per_seq
-    ),
-  )
-
-
-def _refuse_strangers(options, vocabulary):
-  """Raises if a file that is not this job's would be overwritten."""
-  names = map(options.shard_name, range(options.num_shards))
-  files.refuse_existing(map(options.path, names))
-  path = files.as_path(options.path("vocab.txt"))
-  if path.exists() and vocab_lib.Vocabulary.load(path) != vocabulary:
-    files.refuse_existing([path])
-
-
 def _write_here(options, vocabulary, texts, todo):
-  """Writes shards with processes on this machine."""
   size = sum(text.size for text in texts)
   jobs = options.jobs or min(os.cpu_count() or 1, 1 + size // _BYTES_PER_JOB)
-  jobs = max(1, min(jobs, len(todo)))
   # Text is read in order, also that of shards which exist: to seek would not
   # work in a compressed file.
   blocks = enumerate(text_files.read_blocks(texts, options.num_shards))
   missing = (block for block in blocks if block[0] in todo)
-  return workers.write_shards(
-    missing,
-    options,
-    vocabulary,
-    options.output_dir,
-    max(1, min(jobs, len(todo))),
-  )
+  arguments = (options, vocabulary, options.output_dir)
+  if min(jobs, len(todo)) <= 1:
+    from swe_tf.data.prepare import shards  # TensorFlow takes seconds.
+
+    writer = shards.ShardWriter(*arguments)
+    for index, text in missing:
+      yield index, writer.write(index, text)
+    return
+  jobs = min(jobs, len(todo))
+  # TensorFlow's threads do not survive a fork.
+  context = multiprocessing.get_context("spawn")
+  pool = futures.ProcessPoolExecutor(jobs, context, _start, arguments)
+  try:
+    running: set[futures.Future[Any]] = set()
+    for block in missing:
+      running.add(pool.submit(_write, *block))
+      # Blocks are large: read ahead just enough to keep all processes busy.
+      while len(running) >= 2 * jobs:
+        finished, running = futures.wait(
+          running, return_when=futures.FIRST_COMPLETED
+        )
+        yield from (future.result() for future in finished)
+    for future in futures.as_completed(running):
+      yield future.result()
+  finally:
+    pool.shutdown(cancel_futures=True)
 
 
-def _with_progress(shards, total, completed, console):
-  """Yields the shards, with a progress bar and the tokens per second."""
-  columns = (
-    *rich_progress.Progress.get_default_columns(),
-    rich_progress.TextColumn("{task.fields[rate]}"),
-  )
-  with rich_progress.Progress(*columns, console=console) as progress:
-    bar = progress.add_task(
-      "writing shards", total=total, completed=completed, rate=""
-    )
-    start, tokens = time.monotonic(), 0
-    for index, counts in shards:
-      yield index, counts
-      tokens += counts["tokens"]
-      rate = tokens / (time.monotonic() - start)
-      progress.update(bar, advance=1, rate=f"{rate:,.0f} tokens/s")
+def _start(*arguments):
+  """Sets up a process of the pool."""
+  import tensorflow as tf
+
+  from swe_tf.data.prepare import shards
+
+  def end_with_parent():
+    # If the parent is killed, the processes of a pool would wait forever.
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
+  threading.Thread(target=end_with_parent, daemon=True).start()
+  # The processes already share the cores.
+  tf.config.threading.set_intra_op_parallelism_threads(1)
+  tf.config.threading.set_inter_op_parallelism_threads(1)
+  global _writer
+  _writer = shards.ShardWriter(*arguments)
+
+
+def _write(index, text):
+  return index, _writer.write(index, text)

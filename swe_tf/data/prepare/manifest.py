@@ -1,14 +1,9 @@
 """The manifest of prepared data: what the records hold and what made them.
 
 `swe prepare` writes `manifest.json` last, so records that have one are
-complete. All kinds of data have in common:
-
-    kind, format_version
-    vocab_size, vocab_sha256, do_lower_case, max_seq_length
-    splits: {name: {file, size, ...}}
-
-The rest depends on the kind; `docs/scoring.md` lists the keys. Imports no
-TensorFlow.
+complete. All kinds of data have `kind`, `format_version`, `vocab_size`,
+`vocab_sha256`, `do_lower_case`, `max_seq_length`, and `splits: {name: {file,
+size, ...}}`; `docs/scoring.md` lists the other keys. Imports no TensorFlow.
 """
 
 import collections
@@ -28,36 +23,21 @@ PRETRAINING, GLUE, SQUAD = "pretraining", "glue", "squad"
 SQUAD_TASKS = {"squad_v1.1": "1.1", "squad_v2.0": "2.0"}
 
 _FORMAT_VERSION = 2
-# The only split of a corpus, which has all of its shards.
-_CORPUS = "train"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-  """The settings that the shards of a corpus are made with.
-
-  Attributes:
-    seq_length: The length of every sequence.
-    max_predictions_per_seq: The most predictions in a sequence; None stands for
-      `seq_length * masking_rate`, rounded up.
-    masking: `random` or `whole_word`.
-    masking_rate: The fraction of the tokens to predict.
-    lower_case: Whether the text is lower-cased.
-    next_sentence: Whether the sequences are sentence pairs.
-    dupe_factor: How often each sequence is written, with new masks.
-    num_shards: The number of shards; None stands for one per 16 MB of text.
-    seed: The seed of the masks, the pairs and the order in a shard.
-  """
+  """The settings that the shards of a corpus are made with."""
 
   seq_length: int = 512
-  max_predictions_per_seq: int | None = None
-  masking: str = "random"
+  max_predictions_per_seq: int | None = None  # seq_length * masking_rate.
+  masking: str = "random"  # Or `whole_word`.
   masking_rate: float = 0.15
   lower_case: bool = True
-  next_sentence: bool = False
-  dupe_factor: int = 1
-  num_shards: int | None = None
-  seed: int = 0
+  next_sentence: bool = False  # Whether the sequences are sentence pairs.
+  dupe_factor: int = 1  # How often each is written, with new masks.
+  num_shards: int | None = None  # One per 16 MB of text.
+  seed: int = 0  # Of the masks, the pairs and the order in a shard.
 
   def shard_name(self, index: int) -> str:
     return f"pretrain-{index:05d}-of-{self.num_shards:05d}.tfrecord"
@@ -74,14 +54,7 @@ def of_corpus(
   inputs: list[dict[str, Any]],
   shards: Mapping[str, Mapping[str, int]],
 ) -> dict[str, Any]:
-  """Returns the manifest of a corpus.
-
-  Args:
-    settings: What the shards are made with, none of it left open.
-    vocabulary: The vocabulary.
-    inputs: The name, the size and the checksum of each text file.
-    shards: The `examples`, `tokens` and `predictions` of each shard by name.
-  """
+  """Returns the manifest of a corpus; `shards` are their counts by name."""
   totals: collections.Counter[str] = collections.Counter()
   for counts in shards.values():
     totals.update(counts)
@@ -95,7 +68,7 @@ def of_corpus(
     vocab_sha256=vocabulary.sha256,
     inputs=inputs,
     splits={
-      _CORPUS: {
+      "train": {
         "file": "pretrain-*.tfrecord",
         "size": totals.pop("examples", 0),
         **totals,
@@ -105,38 +78,30 @@ def of_corpus(
   )
 
 
-def read(path: files.PathLike) -> dict[str, Any]:
-  """Returns the content of a manifest, or raises `UsageError`."""
-  content = files.read_json(path)
-  if not isinstance(content, dict) or "kind" not in content:
-    raise errors.UsageError(f'{path}:1: no "kind"; is it from `swe prepare`?')
-  version = content.get("format_version")
-  if version != _FORMAT_VERSION:
-    raise errors.UsageError(
-      f"{path}: format_version is {version!r}, but this program supports "
-      f"{_FORMAT_VERSION}; prepare the data again."
-    )
-  splits = content.get("splits")
-  if not isinstance(splits, Mapping) or not all(
-    isinstance(split, Mapping) and {"file", "size"} <= split.keys()
-    for split in splits.values()
-  ):
-    raise errors.UsageError(
-      f"{path}: its splits are not as `swe prepare` wrote them; prepare the "
-      "data again."
-    )
-  return content
-
-
 def load(
   directory: files.PathLike, name: str = FILE_NAME
 ) -> dict[str, Any] | None:
   """Returns the content of the manifest in a directory, if there is one."""
   path = os.path.join(directory, name)
-  return read(path) if files.as_path(path).exists() else None
+  if not files.as_path(path).exists():
+    return None
+  content = files.read_json(path)
+  if not isinstance(content, dict) or "kind" not in content:
+    raise errors.UsageError(f'{path}:1: no "kind"; is it from `swe prepare`?')
+  version, splits = content.get("format_version"), content.get("splits")
+  parts = splits.values() if isinstance(splits, Mapping) else [None]
+  if version != _FORMAT_VERSION or not all(
+    isinstance(part, Mapping) and {"file", "size"} <= set(part)
+    for part in parts
+  ):
+    raise errors.UsageError(
+      f"{path}: its splits are not as `swe prepare` writes them, or its "
+      f"format_version is not {_FORMAT_VERSION}; prepare the data again."
+    )
+  return content
 
 
 def shards_of(content: Mapping[str, Any] | None) -> dict[str, dict[str, int]]:
   """Returns the counts of a corpus's shards by file name."""
   splits = content["splits"] if content else {}
-  return splits.get(_CORPUS, {}).get("shards", {})
+  return splits.get("train", {}).get("shards", {})

@@ -1,8 +1,4 @@
-"""Reads a directory that `swe prepare squad` or `swe prepare glue` wrote.
-
-Its manifest has the numbers that nobody should have to type. Imports no
-TensorFlow, so that an error is reported at once.
-"""
+"""Reads a directory that `swe prepare squad` or `swe prepare glue` wrote."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -16,14 +12,7 @@ from swe_tf.data.prepare import manifest
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-  """A file of records.
-
-  Attributes:
-    name: Such as `train` or `dev_matched`.
-    path: The TFRecord file.
-    size: The number of records; for SQuAD, of windows, not questions.
-    labelled: Whether it has the right answers.
-  """
+  """A file of records; for SQuAD, `size` counts windows, not questions."""
 
   name: str
   path: str
@@ -33,13 +22,7 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class PreparedData:
-  """A directory of records.
-
-  Attributes:
-    directory: The directory.
-    meta: The content of its manifest; `docs/scoring.md` lists the keys.
-    splits: The files of records by name.
-  """
+  """A directory of records; `meta` is the content of its manifest."""
 
   directory: files.Path
   meta: Mapping[str, Any]
@@ -47,13 +30,11 @@ class PreparedData:
 
   @property
   def path(self) -> files.Path:
-    """The manifest."""
     return self.directory / manifest.FILE_NAME
 
   @property
   def task(self) -> str:
-    """The task: `squad_v1.1`, `squad_v2.0` or the name of a GLUE task."""
-    return self.meta["task"]
+    return self.meta["task"]  # Of SQUAD_TASKS, or the name of a GLUE task.
 
   @property
   def is_squad(self) -> bool:
@@ -61,7 +42,6 @@ class PreparedData:
 
   @property
   def train(self) -> Split | None:
-    """The training split, if it was prepared."""
     return self.splits.get("train")
 
   def splits_of(self, *roles: str) -> Sequence[Split]:
@@ -81,8 +61,8 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
     )
   splits = {}
   for name, split in meta["splits"].items():
-    # Predictions are written to a file with the name of the split: neither may
-    # lead out of its directory.
+    # Neither may lead out of its directory: predictions are written to a file
+    # with the name of the split.
     for given in (name, split["file"]):
       if not re.fullmatch(r"\w[\w.-]*", str(given)):
         raise errors.UsageError(

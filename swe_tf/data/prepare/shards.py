@@ -1,10 +1,10 @@
 """Turns a block of text into a shard of masked examples.
 
-This is what one worker of `swe prepare pretraining` does. A shard is a pure
-function of its text, its number and the settings, whatever process makes it.
+A shard is a pure function of its text, its number and the settings, whatever
+process makes it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 import os
 
 import numpy as np
@@ -12,9 +12,7 @@ import tensorflow as tf
 
 from swe_tf import files
 from swe_tf.data.prepare import manifest
-from swe_tf.data.text import budget
 from swe_tf.data.text import masking
-from swe_tf.data.text import next_sentence
 from swe_tf.data.text import packing
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
@@ -40,11 +38,7 @@ class ShardWriter:
       tokenizer,
       settings.masking,
       settings.masking_rate,
-      budget.max_predictions(
-        settings.seq_length,
-        settings.masking_rate,
-        settings.max_predictions_per_seq,
-      ),
+      settings.max_predictions_per_seq or 0,  # The job has filled it in.
     )
     # Chunks and batches vary in size: without signatures, each would retrace.
     lines = tf.TensorSpec([None], tf.string)
@@ -60,25 +54,29 @@ class ShardWriter:
       self._mask_and_serialize,
       input_signature=[number, number, sequences, sequences, labels],
     )
-    # Traced now, so that the first shard takes no longer than the others.
-    pack = self._pack_documents if settings.next_sentence else self._pack
-    pack.get_concrete_function()
-    self._to_records.get_concrete_function()
 
   def write(self, index: int, text: bytes) -> dict[str, int]:
-    """Writes a shard, complete or not at all.
-
-    Args:
-      index: The number of the shard; with the seed, it seeds the randomness.
-      text: The lines of the shard.
-
-    Returns:
-      Its numbers of `examples`, `tokens` and `predictions`.
-    """
+    """Writes a shard, complete or not at all, and returns its counts."""
     # By shard, so that the bytes do not depend on which process writes it.
     rng = np.random.default_rng([self._settings.seed, index])
-    make = self._pairs if self._settings.next_sentence else self._sequences
-    columns = make(text.split(b"\n"), rng)
+    lines = text.split(b"\n")
+    chunks = (
+      tf.constant(lines[start : start + packing.LINES_PER_CHUNK])
+      for start in range(0, len(lines), packing.LINES_PER_CHUNK)
+    )
+    if self._settings.next_sentence:
+      sequences, documents = [], []
+      for number, chunk in enumerate(chunks):
+        found, places = self._pack_documents(chunk)
+        sequences.extend(found.to_list())
+        # A chunk has at most as many documents as lines: none counts twice.
+        documents.extend(places.numpy() + number * packing.LINES_PER_CHUNK)
+      columns = make_pairs(
+        sequences, documents, self._settings.seq_length, self._vocabulary, rng
+      )
+    else:
+      ids = np.concatenate([self._pack(chunk) for chunk in chunks])
+      columns = ids, np.zeros_like(ids), np.zeros([len(ids), 1], np.int32)
     # Neighbours in the text must not be neighbours in a batch.
     copies = np.tile(np.arange(len(columns[0])), self._settings.dupe_factor)
     order = rng.permutation(copies)
@@ -101,27 +99,6 @@ class ShardWriter:
         counts["predictions"] += int(predictions)
     return counts
 
-  def _sequences(self, lines: list[bytes], rng: np.random.Generator):
-    """Returns packed sequences; their types and labels are all 0."""
-    del rng
-    ids = np.concatenate([self._pack(chunk) for chunk in _chunks(lines)])
-    return ids, np.zeros_like(ids), np.zeros([len(ids), 1], np.int32)
-
-  def _pairs(self, lines: list[bytes], rng: np.random.Generator):
-    """Returns sentence pairs with their types and labels."""
-    sequences, documents = [], []
-    for number, chunk in enumerate(_chunks(lines)):
-      chunk_sequences, chunk_documents = self._pack_documents(chunk)
-      sequences.extend(chunk_sequences.to_list())
-      # A chunk has at most as many documents as lines, so none is counted
-      # twice.
-      documents.extend(
-        chunk_documents.numpy() + number * packing.LINES_PER_CHUNK
-      )
-    return next_sentence.make_pairs(
-      sequences, documents, self._settings.seq_length, self._vocabulary, rng
-    )
-
   def _mask_and_serialize(self, shard, first, ids, types, labels):
     """Returns a batch's records and its numbers of tokens and predictions."""
     count, length = tf.shape(ids)[0], self._settings.seq_length
@@ -140,22 +117,57 @@ class ShardWriter:
     )
 
 
-def _chunks(lines: list[bytes]) -> Iterator[tf.Tensor]:
-  for start in range(0, len(lines), packing.LINES_PER_CHUNK):
-    yield tf.constant(lines[start : start + packing.LINES_PER_CHUNK])
+def make_pairs(
+  sequences: Sequence[Sequence[list[int]]],
+  documents: Sequence[int],
+  seq_length: int,
+  vocabulary: vocab_lib.Vocabulary,
+  rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Makes a pair for BERT's next sentence prediction from every sequence.
+
+  In half of the pairs, the second part is the text that follows the first; in
+  the other half, it is text from another document, and the label is 1. The
+  paper trains without pairs; they are for comparisons with the original BERT.
+  Returns the ids, the types and the labels.
+  """
+  cls, sep, pad = map(vocabulary.id_of, ("[CLS]", "[SEP]", "[PAD]"))
+  halves = []
+  for sentences in sequences:
+    # Split between two sentences; the second part may be empty.
+    middle = int(rng.integers(1, len(sentences))) if len(sentences) > 1 else 1
+    halves.append((sum(sentences[:middle], []), sum(sentences[middle:], [])))
+  partners = rng.permutation(len(sequences))
+  coins = rng.random(len(sequences)) < 0.5
+  ids = np.full([len(sequences), seq_length], pad, np.int32)
+  types = np.zeros_like(ids)
+  labels = np.zeros([len(sequences), 1], np.int32)
+  room = seq_length - 3
+  for i, (first, second) in enumerate(halves):
+    # A single sentence has no next one, so its second part is random.
+    # A partner from the same document might really be the next text.
+    if (coins[i] or not second) and documents[i] != documents[partners[i]]:
+      other = halves[partners[i]]
+      second = other[1] or other[0]
+      labels[i] = 1
+    if len(first) + len(second) > room:
+      # The longer part is cut, or both.
+      if len(first) > room // 2:
+        first = first[: max(room // 2, room - len(second))]
+      second = second[: room - len(first)]
+    pair = [cls, *first, sep, *second, sep]
+    ids[i, : len(pair)] = pair
+    types[i, len(first) + 2 : len(pair)] = 1
+  return ids, types, labels
 
 
 def _serialize(
   features: Mapping[str, tf.Tensor], count: tf.Tensor
 ) -> tf.Tensor:
-  """Returns a serialized `tf.train.Example` for every row of the features.
+  """Returns a serialized `tf.train.Example` for each of `count` rows.
 
-  This runs in the graph: a Python loop over `tf.train.Example` takes as long as
-  everything else together.
-
-  Args:
-    features: Tensors `[count, size]`, or `[1, size]` for all rows, by name.
-    count: The number of rows.
+  Features are `[count, size]`, or `[1, size]` for all rows. This runs in the
+  graph: a Python loop takes as long as everything else together.
   """
   entries = []
   for name, values in sorted(features.items()):

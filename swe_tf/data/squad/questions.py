@@ -1,14 +1,13 @@
 """Reads SQuAD files; errors name the file, the line and the question.
 
-Scoring needs ids and answers (`read_squad_file`). Records also need every
-answer to be where `answer_start` says (`check_convertible`), and the lengths of
-their `Windows`. Imports no TensorFlow.
+Scoring needs ids and answers; records also need every answer to be where
+`answer_start` says (`check_convertible`). Imports no TensorFlow.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 import dataclasses
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from swe_tf import errors
 from swe_tf import files
@@ -16,8 +15,7 @@ from swe_tf import files
 VERSIONS = ("1.1", "2.0")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
   """An answer by one annotator, and where it starts in the context."""
 
   text: str
@@ -26,15 +24,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Question:
-  """A question about a paragraph.
-
-  Attributes:
-    id: The key of its prediction.
-    text: The question; None if the file has only what scoring needs.
-    context: The paragraph; likewise None.
-    answers: The answers; empty if the paragraph does not have one (v2.0).
-    is_impossible: v2.0's flag that says the same; None if absent.
-  """
+  """A question about a paragraph; without answers if there is none (v2.0)."""
 
   id: str
   text: str | None
@@ -45,13 +35,7 @@ class Question:
 
 @dataclasses.dataclass(frozen=True)
 class SquadFile:
-  """The questions of one file.
-
-  Attributes:
-    path: The file.
-    version: `1.1` or `2.0`.
-    questions: All of them, in order.
-  """
+  """The questions of one file, in order."""
 
   path: files.Path
   version: str
@@ -65,17 +49,11 @@ class SquadFile:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Windows:
-  """How a question and its paragraph become sequences, as BERT does it.
-
-  Attributes:
-    max_seq_length: The length of every sequence.
-    max_query_length: Longer questions are cut to this many tokens.
-    doc_stride: By how many tokens the windows over a long paragraph advance.
-  """
+  """How a question and its paragraph become sequences, as BERT does it."""
 
   max_seq_length: int = 384
-  max_query_length: int = 64
-  doc_stride: int = 128
+  max_query_length: int = 64  # Longer questions are cut.
+  doc_stride: int = 128  # How far windows over a long paragraph advance.
 
   def __post_init__(self):
     # [CLS] question [SEP] paragraph [SEP].
@@ -88,24 +66,15 @@ class Windows:
 
 
 def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
-  """Reads a SQuAD JSON file; in version `1.1` every question has an answer.
-
-  Raises:
-    UsageError: If something that scoring needs is missing, or an id is used
-      twice.
-  """
+  """Reads a SQuAD JSON file, and checks what scoring needs."""
   path = files.as_path(path)
   questions: dict[str, Question] = {}
   for question in _questions(path, files.read_json(path)):
     if question.id in questions:
       raise _fault(path, question.id, "the id is used twice.")
     if version == "1.1" and not question.answers:
-      raise _fault(
-        path,
-        question.id,
-        "no answers, but in v1.1 every question has one; is this a file of "
-        "version 2.0?",
-      )
+      what = "no answers, but in v1.1 every question has one; is this v2.0?"
+      raise _fault(path, question.id, what)
     questions[question.id] = question
   if not questions:
     raise errors.UsageError(f"{path} has no questions.")
@@ -113,15 +82,9 @@ def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
 
 
 def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
-  """Checks what conversion to records relies on.
-
-  Raises:
-    UsageError: If an answer is not in its context where `answer_start` says, a
-      text is missing, `is_impossible` does not agree with the answers, or a
-      training question has several answers.
-  """
+  """Checks what conversion to records relies on, such as `answer_start`."""
   for question in squad.questions:
-    count = len(question.answers)
+    count, fault = len(question.answers), ""
     if question.text is None or question.context is None:
       missing = "question" if question.text is None else "context"
       fault = f'no "{missing}".'
@@ -136,24 +99,20 @@ def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
         "as the split eval."
       )
     else:
-      fault = _misplaced(question.context, question.answers)
+      for text, start in question.answers:
+        if start is None or start < 0:
+          fault = f"the answer {text!r} has no valid answer_start."
+          break
+        found = question.context[start : start + len(text)]
+        if found != text:
+          fault = (
+            f"the answer {text!r} is not in its context at answer_start "
+            f"{start}, where {found!r} stands; correct answer_start or remove "
+            "the question."
+          )
+          break
     if fault:
       raise _fault(squad.path, question.id, fault)
-
-
-def _misplaced(context: str, answers: Iterable[Answer]) -> str:
-  """Returns which answer is not where it should be, if any."""
-  for answer in answers:
-    if answer.start is None or answer.start < 0:
-      return f"the answer {answer.text!r} has no valid answer_start."
-    found = context[answer.start : answer.start + len(answer.text)]
-    if found != answer.text:
-      return (
-        f"the answer {answer.text!r} is not in its context at "
-        f"answer_start {answer.start}, where {found!r} stands; correct "
-        "answer_start or remove the question."
-      )
-  return ""
 
 
 def _questions(path: files.Path, content: Any) -> Iterator[Question]:

@@ -1,11 +1,14 @@
-"""SQuAD questions to TFRecords for Model Garden's question answering task.
+"""SQuAD questions to TFRecords, and a model's logits back to answers.
 
-Uses Model Garden's reader and converter, with a tokenizer that is several times
-faster. `predictions` turns logits back into text.
+Uses Model Garden's converter and search for the best span. One thing differs:
+an answer is kept for every question, even where "no answer" scores higher, so
+that the no-answer threshold can be chosen afterwards (`best_f1` of the official
+script), not only lowered.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import math
 import time
 from typing import Any
 
@@ -14,78 +17,40 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.squad import questions as squad_questions
-from swe_tf.data.text import cached_tokenizer
+from swe_tf.data.text import tokenizers
 
 Windows = squad_questions.Windows
-BERT_WINDOWS = Windows()
+_BERT_WINDOWS = Windows()
 
 
 @dataclasses.dataclass
 class EvalFeatures:
-  """What is needed to turn logits back into answers.
+  """What is needed to turn logits back into answers, of one file."""
 
-  Attributes:
-    examples: Model Garden's `SquadExample`s, one per question.
-    features: Model Garden's `InputFeatures`, one per window.
-  """
-
-  examples: list[squad_lib.SquadExample]
-  features: list[squad_lib.InputFeatures]
-
-
-def write_train_records(
-  path: files.PathLike,
-  output: files.PathLike,
-  *,
-  version: str,
-  tokenizer: cached_tokenizer.CachedTokenizer,
-  windows: Windows = BERT_WINDOWS,
-) -> tuple[int, int]:
-  """Writes the windows of a training file that `check_convertible` passed.
-
-  Returns:
-    The number of questions, and of windows written. Model Garden leaves out
-    questions whose answer it cannot find after its own splitting at white
-    space.
-  """
-  with files.complete_or_absent(output) as scratch:
-    writer = squad_lib.FeatureWriter(scratch, is_training=True)
-    # Written one by one: all windows at a time would fill the memory.
-    examples, count = _convert(
-      path, version, tokenizer, windows, True, writer.process_feature
-    )
-    writer.close()
-  return len(examples), count
+  examples: list[squad_lib.SquadExample]  # One per question.
+  features: list[squad_lib.InputFeatures]  # One per window.
 
 
 def build_eval_features(
   path: files.PathLike,
   *,
   version: str,
-  tokenizer: cached_tokenizer.CachedTokenizer,
-  windows: Windows = BERT_WINDOWS,
-  output: files.PathLike | None = None,
+  tokenizer: tokenizers.CachedTokenizer,
+  windows: Windows = _BERT_WINDOWS,
 ) -> EvalFeatures:
-  """Returns the windows of an evaluation file; `output` gets their records.
-
-  A SQuAD dev file takes about 7 seconds, so the features are not stored but
-  rebuilt from the JSON file when logits are turned into answers. The ids of the
-  windows are the same each time.
-  """
+  """Returns the windows of an evaluation file, with the same ids each time."""
+  # Not stored beside the records: a dev file takes about 7 seconds.
   features: list[squad_lib.InputFeatures] = []
-  add = lambda feature, is_padding: features.append(feature)
-  examples, _ = _convert(path, version, tokenizer, windows, False, add)
-  if output is not None:
-    with files.complete_or_absent(output) as scratch:
-      writer = squad_lib.FeatureWriter(scratch, is_training=False)
-      for feature in features:
-        writer.process_feature(feature)
-      writer.close()
+  examples, _ = convert(
+    path, version, tokenizer, windows, False, features.append
+  )
   return EvalFeatures(examples, features)
 
 
-def _convert(path, version, tokenizer, windows, is_training, output_fn):
-  """Returns the examples of a file, and how many windows were made."""
+def convert(path, version, tokenizer, windows, is_training, output_fn):
+  """Gives `output_fn` every window of a file; returns examples and a count."""
+  # Model Garden leaves out training questions whose answer it cannot find after
+  # its own splitting at white space.
   examples = squad_lib.read_squad_examples(
     str(path), is_training, version_2_with_negative=version == "2.0"
   )
@@ -94,7 +59,7 @@ def _convert(path, version, tokenizer, windows, is_training, output_fn):
     tokenizer,
     **dataclasses.asdict(windows),
     is_training=is_training,
-    output_fn=output_fn,
+    output_fn=lambda feature, is_padding=False: output_fn(feature),
     # With one window per batch, Model Garden adds none to fill the last batch.
     batch_size=None if is_training else 1,
   )
@@ -106,29 +71,21 @@ def write_squad_directory(
   split: str,
   output_dir: files.PathLike,
   *,
-  tokenizer: cached_tokenizer.CachedTokenizer,
-  windows: Windows = BERT_WINDOWS,
+  tokenizer: tokenizers.CachedTokenizer,
+  windows: Windows = _BERT_WINDOWS,
   report: Callable[[str], Any] = print,
 ) -> dict[str, Any]:
   """Adds a split to a directory of records with `vocab.txt` and a manifest.
 
-  Args:
-    squad: The questions of the split, which `check_convertible` has passed.
-    split: `train` or `eval`. The file of an evaluation split is copied to
-      `eval.json`, where scoring and Model Garden's task find it.
-    output_dir: The directory. It may hold the other split, made with the same
-      version, vocabulary and lengths.
-    tokenizer: Makes the tokens.
-    windows: The lengths.
-    report: Called with a line when the split is finished.
-
-  Returns:
-    The manifest.
+  `check_convertible` has passed its questions. The directory may hold the other
+  split, made with the same version, vocabulary and lengths. The file of `eval`
+  is copied to `eval.json`, where scoring and Model Garden's task find it.
   """
   output_dir = files.as_path(output_dir)
   output = output_dir / f"{split}.tf_record"
   json_copy = output_dir / "eval.json"
-  files.refuse_existing([output] + [json_copy] * (split == "eval"))
+  is_training = split == "train"
+  files.refuse_existing([output] if is_training else [output, json_copy])
   content = manifest.make(
     manifest.SQUAD,
     task=f"squad_v{squad.version}",
@@ -150,37 +107,84 @@ def write_squad_directory(
     content = earlier
 
   start = time.monotonic()
-  if split == "train":
-    questions, size = write_train_records(
+  with files.complete_or_absent(output) as scratch:
+    writer = squad_lib.FeatureWriter(scratch, is_training)
+    # Written one by one: all windows at a time would fill the memory.
+    examples, size = convert(
       squad.path,
-      output,
-      version=squad.version,
-      tokenizer=tokenizer,
-      windows=windows,
+      squad.version,
+      tokenizer,
+      windows,
+      is_training,
+      writer.process_feature,
     )
-  else:
-    built = build_eval_features(
-      squad.path,
-      version=squad.version,
-      tokenizer=tokenizer,
-      windows=windows,
-      output=output,
-    )
-    questions, size = len(built.examples), len(built.features)
+    writer.close()
+  if not is_training:
     files.write_bytes(json_copy, files.read_bytes(squad.path))
   vocabulary = files.read_bytes(tokenizer.vocab_file)
   files.write_bytes(output_dir / "vocab.txt", vocabulary)
-  dropped = len(squad.questions) - questions
+  dropped = len(squad.questions) - len(examples)
   report(
-    f"{output}: {questions:,} questions in {size:,} sequences, "
+    f"{output}: {len(examples):,} questions in {size:,} sequences, "
     f"{dropped:,} dropped ({time.monotonic() - start:.1f} s)"
   )
   content[f"{split}_data_size"] = size  # As Model Garden calls it.
   content.setdefault("splits", {})[split] = {
     "file": output.name,
     "size": size,
-    "questions": questions,
+    "questions": len(examples),
     "dropped_questions": dropped,
   }
   files.write_json(path, content)
   return content
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+  """A model's answers by question, before deciding which have none."""
+
+  texts: Mapping[str, str]
+  # The score of "no answer" minus the score of the answer; empty for v1.1.
+  null_odds: Mapping[str, float]
+
+  def decide(self, threshold: float = 0.0) -> dict[str, str]:
+    """Returns the predictions: empty where `null_odds` exceed the threshold."""
+    return {
+      name: "" if self.null_odds.get(name, -math.inf) > threshold else text
+      for name, text in self.texts.items()
+    }
+
+
+def answers_from_logits(
+  built: EvalFeatures,
+  results: Sequence[Any],
+  *,
+  version: str,
+  do_lower_case: bool = True,
+  n_best_size: int = 20,
+  max_answer_length: int = 30,
+) -> Answers:
+  """Returns the best answer to each question.
+
+  `results` has for each window an object with `unique_id`, `start_logits` and
+  `end_logits`, such as Model Garden's `RawAggregatedResult`.
+  """
+  windows = {feature.unique_id for feature in built.features}
+  missing = windows - {result.unique_id for result in results}
+  if missing:  # Model Garden would make up an answer.
+    raise ValueError(
+      f"There are no logits for {len(missing)} of {len(windows)} windows; set "
+      "drop_remainder to False so that the last batch is not dropped."
+    )
+  texts, _, null_odds = squad_lib.postprocess_output(
+    built.examples,
+    built.features,
+    results,
+    n_best_size=n_best_size,
+    max_answer_length=max_answer_length,
+    do_lower_case=do_lower_case,
+    version_2_with_negative=version == "2.0",
+    null_score_diff_threshold=math.inf,  # Keeps every answer; see above.
+  )
+  odds = {name: float(value) for name, value in null_odds.items()}
+  return Answers(dict(texts), odds)

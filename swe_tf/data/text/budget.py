@@ -8,10 +8,7 @@ from swe_tf import errors
 def max_predictions(
   seq_length: int, rate: float, asked: int | None = None
 ) -> int:
-  """Returns the most predictions in a sequence.
-
-  That is `asked`; 0 and None stand for `seq_length * rate`, rounded up.
-  """
+  """Returns `asked`, or if unset `seq_length * rate`, rounded up."""
   # In floating point, 100 * 0.07 is 7.000000000000001, which is not 8.
   found = asked or math.ceil(round(seq_length * rate, 6))
   if found > seq_length:

@@ -1,9 +1,8 @@
 """English text found on every machine: the docstrings of the dependencies.
 
 The corpus of the demo and of the laptop experiments. Source files are read,
-never imported; nothing is downloaded or shipped. It is technical prose, less
-varied than an encyclopedia: good for comparing methods at a small scale, but
-not for training a model that anybody should use.
+never imported; nothing is downloaded. Good for comparing methods at a small
+scale, but not for training a model that anybody should use.
 """
 
 import ast
@@ -14,6 +13,7 @@ import importlib.util
 import inspect
 import itertools
 import os
+import pathlib
 import re
 import string
 import sysconfig
@@ -29,9 +29,6 @@ PACKAGES = ("scipy", "pandas", "numpy", "sklearn", "matplotlib", "tensorflow")
 _SKIPPED_FOLDERS = frozenset(
   ("tests", "test", "testing", "site-packages", "__pycache__", "_vendor")
 )
-_VALIDATION_PERCENT = 5
-_MIN_WORDS = 8
-_MIN_PROSE = 0.85
 _PROSE = str.maketrans("", "", f"{string.ascii_letters} ,.'")
 # A literal that opens a file, or the body of a class or a function.
 _DOCSTRING = re.compile(
@@ -44,13 +41,7 @@ _NOT_PROSE = re.compile(r">>>|::$|^\s*(\.\. |[|+=~-]{3})", re.MULTILINE)
 
 
 class CorpusPaths(NamedTuple):
-  """The files of a corpus.
-
-  Attributes:
-    train: The training text: documents separated by blank lines.
-    validation: The validation text.
-    vocab: A character vocabulary of the training text.
-  """
+  """The files of a corpus; the vocabulary is one of characters."""
 
   train: str
   validation: str
@@ -68,22 +59,21 @@ def write_corpus(
   The same packages give the same files. Documents are in the order of their
   hashes: the text of all packages is mixed throughout, a larger corpus starts
   with the smaller one, and a document never moves from training to validation.
-
-  Args:
-    output_dir: The folder to write to; created if necessary.
-    max_bytes: The most text to write. All packages together have about 10 MB.
-    vocab_size: The size of the character vocabulary, with special tokens.
-    packages: The packages to read besides the standard library.
+  All packages together have about 10 MB.
   """
   train: list[str] = []
   validation: list[str] = []
   size = 0
-  for digest, document in sorted(map(_with_digest, documents(packages))):
+  digests = {
+    hashlib.sha256(document.encode("utf-8")).digest(): document
+    for document in documents(packages)
+  }
+  for digest, document in sorted(digests.items()):
     size += len(document.encode("utf-8")) + 1
     if size > max_bytes:
       break
     # By its own hash, so that it stays where it is when the corpus grows.
-    is_validation = int.from_bytes(digest, "big") % 100 < _VALIDATION_PERCENT
+    is_validation = int.from_bytes(digest, "big") % 100 < 5
     (validation if is_validation else train).append(document)
   if not train or not validation:
     raise ValueError(
@@ -91,17 +81,14 @@ def write_corpus(
       f"{max_bytes} bytes: too few to train on. Raise `max_bytes`."
     )
 
-  names = (f"{name}.txt" for name in CorpusPaths._fields)
-  paths = CorpusPaths(*(os.path.join(output_dir, name) for name in names))
+  paths = CorpusPaths(
+    *(os.path.join(output_dir, f"{name}.txt") for name in CorpusPaths._fields)
+  )
   files.write_text(paths.train, "\n".join(train))
   files.write_text(paths.validation, "\n".join(validation))
   vocab = character_vocab(train, vocab_size)
   files.write_text(paths.vocab, "".join(f"{token}\n" for token in vocab))
   return paths
-
-
-def _with_digest(document: str) -> tuple[bytes, str]:
-  return hashlib.sha256(document.encode("utf-8")).digest(), document
 
 
 def character_vocab(texts: Iterable[str], size: int) -> list[str]:
@@ -117,37 +104,27 @@ def character_vocab(texts: Iterable[str], size: int) -> list[str]:
 
 
 def documents(packages: Sequence[str] = PACKAGES) -> Iterator[str]:
-  """Yields the prose of every docstring, one paragraph per line.
-
-  The standard library and Python's help texts come first. Packages that are not
-  installed are left out. No paragraph appears twice.
-  """
+  """Yields the prose of every docstring, one paragraph per line, none twice."""
   folders = [sysconfig.get_path("stdlib")]
   for package in packages:
     spec = importlib.util.find_spec(package)
     if spec and spec.submodule_search_locations:
       folders.append(spec.submodule_search_locations[0])
   seen = set()
-  for path in itertools.chain.from_iterable(map(_python_files, folders)):
-    for text in _texts(path):
-      paragraphs = [p for p in dict.fromkeys(_prose(text)) if p not in seen]
-      seen.update(paragraphs)
-      if paragraphs:
-        yield "".join(f"{paragraph}\n" for paragraph in paragraphs)
-
-
-def _python_files(folder: str) -> Iterator[str]:
-  for parent, folders, names in os.walk(folder):
-    folders[:] = sorted(set(folders) - _SKIPPED_FOLDERS)
+  for parent, inside, names in itertools.chain(*map(os.walk, folders)):
+    inside[:] = sorted(set(inside) - _SKIPPED_FOLDERS)
     for name in sorted(names):
-      if name.endswith(".py"):
-        yield os.path.join(parent, name)
+      if not name.endswith(".py"):
+        continue
+      for text in _texts(os.path.join(parent, name)):
+        paragraphs = [p for p in dict.fromkeys(_prose(text)) if p not in seen]
+        seen.update(paragraphs)
+        if paragraphs:
+          yield "".join(f"{paragraph}\n" for paragraph in paragraphs)
 
 
 def _texts(path: str) -> Iterator[str]:
-  """Yields the docstrings of a source file, without their indentation."""
-  with open(path, encoding="utf-8", errors="replace") as f:
-    source = f.read()
+  source = pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
   if path.endswith(os.path.join("pydoc_data", "topics.py")):
     topics = ast.parse(source).body[-1]
     assert isinstance(topics, ast.Assign | ast.AnnAssign) and topics.value
@@ -157,8 +134,7 @@ def _texts(path: str) -> Iterator[str]:
   # takes half a minute.
   for literal in _DOCSTRING.findall(source):
     with warnings.catch_warnings():
-      # Invalid escapes in other people's docstrings.
-      warnings.simplefilter("ignore")
+      warnings.simplefilter("ignore")  # Other people's invalid escapes.
       try:
         text = ast.literal_eval(literal)
       except (SyntaxError, ValueError):
@@ -171,9 +147,9 @@ def _prose(text: str) -> Iterator[str]:
   for paragraph in textwrap.dedent(text).split("\n\n"):
     line = " ".join(paragraph.split())
     if (
-      len(line.split()) >= _MIN_WORDS
+      len(line.split()) >= 8
       and line[-1] in ".!?"
       and not _NOT_PROSE.search(paragraph)
-      and len(line.translate(_PROSE)) <= (1 - _MIN_PROSE) * len(line)
+      and len(line.translate(_PROSE)) <= (1 - 0.85) * len(line)
     ):
       yield line

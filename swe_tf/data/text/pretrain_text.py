@@ -1,9 +1,7 @@
 """Masked examples from raw text, made while training.
 
-The input pipeline itself tokenizes, packs and masks text files or documents in
-TFRecords (`text_records`), with new masks in every pass; nothing is written.
-For corpora that are read many times, `swe prepare pretraining` writes TFRecords
-instead.
+The input pipeline tokenizes, packs and masks text, with new masks in every
+pass; nothing is written. `swe prepare pretraining` writes TFRecords instead.
 """
 
 from collections.abc import Collection
@@ -19,53 +17,36 @@ from swe_tf import errors
 from swe_tf import library
 from swe_tf.data.text import budget
 from swe_tf.data.text import masking
-from swe_tf.data.text import next_token
 from swe_tf.data.text import packing
 from swe_tf.data.text import resumable
-from swe_tf.data.text import text_records
+from swe_tf.data.text import text_files
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab
+
+# The `masking` of a causal model, where each token predicts the one after it.
+NEXT_TOKEN = "next_token"
 
 
 @dataclasses.dataclass
 class PretrainTextDataConfig(cfg.DataConfig):
-  """Data config for language modelling on raw text files.
+  """Data config for language modelling on raw text; see docs/data.md.
 
   The files (UTF-8, plain or .gz) hold documents separated by blank lines, or
-  are in WikiText's format. They can also be TFRecords, with `tfrecord` in their
-  names and one document per record. `tfds_name` and `tfds_split` name a data
-  set of TensorFlow Datasets instead, such as `wiki40b/en`.
-
-  Attributes:
-    seq_length: The length of the sequences.
-    max_predictions_per_seq: The most predictions in a sequence. 0 stands for
-      `seq_length * masking_rate`, rounded up.
-    use_next_sentence_label: Must be False: there are no sentence pairs here.
-    text_feature: The feature of a record that has the text.
-    vocab_file_path: The vocabulary, one token per line.
-    tokenizer: `wordpiece`, or `character` with a vocabulary of characters.
-    lower_case: Whether WordPiece lower-cases text and strips accents. The
-      character tokenizer always lower-cases.
-    masking: `random` tokens or `whole_word`; or `next_token`, for a causal
-      encoder: nothing is masked, and each token predicts the one after it.
-    masking_rate: The fraction of the tokens to predict; `next_token` predicts
-      all.
-    seed: The seed of the order and of the masks; None stands for the seed of
-      the task.
-    shuffle_buffer_size: See base class; here it counts sequences.
+  are in WikiText's format. They can also be TFRecords, with one document per
+  record in `text_feature`, or those of `tfds_name` and `tfds_split`.
   """
 
   input_path: str = ""
   global_batch_size: int = 512
   is_training: bool = True
   seq_length: int = 512
-  max_predictions_per_seq: int = 0
+  max_predictions_per_seq: int = 0  # seq_length * masking_rate, rounded up.
   use_next_sentence_label: bool = False
   text_feature: str = "text"
   vocab_file_path: str = ""
-  tokenizer: str = "wordpiece"
-  lower_case: bool = True
-  masking: str = "random"
+  tokenizer: str = "wordpiece"  # Or `character`.
+  lower_case: bool = True  # And strip accents; characters always are.
+  masking: str = "random"  # Or `whole_word`, or `next_token`.
   masking_rate: float = 0.15
   shuffle_buffer_size: int = 10000
 
@@ -74,22 +55,10 @@ def with_files(params: PretrainTextDataConfig) -> PretrainTextDataConfig:
   """Returns the config with the files of `tfds_name` in place of the name."""
   if not params.tfds_name:
     return params
-  paths = text_records.files_of_tfds(
+  paths = text_files.files_of_tfds(
     params.tfds_name, params.tfds_split, params.tfds_data_dir
   )
   return params.replace(tfds_name="", tfds_split="", input_path=paths)
-
-
-def build_tokenizer(params: PretrainTextDataConfig) -> tokenizers.Tokenizer:
-  """Returns the tokenizer that `params` selects."""
-  vocabulary = vocab.Vocabulary.load(library.find(params.vocab_file_path))
-  if params.tokenizer == "wordpiece":
-    return tokenizers.WordPieceTokenizer(vocabulary, params.lower_case)
-  if params.tokenizer == "character":
-    return tokenizers.CharacterTokenizer(vocabulary)
-  raise errors.UsageError(
-    f"`tokenizer` ({params.tokenizer!r}) must be wordpiece or character."
-  )
 
 
 @data_loader_factory.register_data_loader_cls(PretrainTextDataConfig)
@@ -103,19 +72,35 @@ class PretrainTextDataLoader(data_loader.DataLoader):
         "pairs are made by `swe prepare pretraining` with next_sentence."
       )
     self._params = params = with_files(params)
-    self._reads_records = text_records.are_records(params.input_path)
-    self.tokenizer = build_tokenizer(params)
+    is_records = text_files.are_records(params.input_path)
+    self._feature = params.text_feature if is_records else None
+    vocabulary = vocab.Vocabulary.load(library.find(params.vocab_file_path))
+    self.tokenizer: tokenizers.Tokenizer
+    if params.tokenizer == "wordpiece":
+      lower_case = params.lower_case
+      self.tokenizer = tokenizers.WordPieceTokenizer(vocabulary, lower_case)
+    elif params.tokenizer == "character":
+      self.tokenizer = tokenizers.CharacterTokenizer(vocabulary)
+    else:
+      raise errors.UsageError(
+        f"`tokenizer` ({params.tokenizer!r}) must be wordpiece or character."
+      )
     self._packer = packing.Packer(self.tokenizer, params.seq_length)
-    self._masker = None
-    if params.masking == next_token.MASKING:
-      next_token.check(params.seq_length, params.max_predictions_per_seq)
-      return
-    max_predictions = budget.max_predictions(
-      params.seq_length, params.masking_rate, params.max_predictions_per_seq
-    )
-    self._masker = masking.Masker(
-      self.tokenizer, params.masking, params.masking_rate, max_predictions
-    )
+    length, asked = params.seq_length, params.max_predictions_per_seq
+    if params.masking == NEXT_TOKEN:
+      self._masker = None
+      if asked != length - 1:
+        raise errors.UsageError(
+          f"`max_predictions_per_seq` ({asked}) must be {length - 1} with "
+          f"masking={NEXT_TOKEN}: one for each token but the last."
+        )
+    else:
+      self._masker = masking.Masker(
+        self.tokenizer,
+        params.masking,
+        params.masking_rate,
+        budget.max_predictions(length, params.masking_rate, asked),
+      )
 
   def load(
     self,
@@ -136,11 +121,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
 
   def _sequences(self, path: tf.Tensor) -> tf.data.Dataset:
     """Returns the packed sequences of a file: the same ones in every pass."""
-    if self._reads_records:
-      lines = text_records.read_lines(path, self._params.text_feature)
-    else:
-      is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-      lines = tf.data.TextLineDataset(path, tf.where(is_gzip, "GZIP", ""))
+    lines = text_files.read_lines(path, self._feature)
     # Packed by chunks: tokenizing line by line takes many times as long.
     chunks = lines.batch(packing.LINES_PER_CHUNK)
     parallel = dict(num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
@@ -150,7 +131,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     """Turns a batch of consecutive sequences into the task's features."""
     if self._masker is None:
       padding = self.tokenizer.vocabulary.id_of("[PAD]")
-      features = next_token.predict_next(ids, padding)
+      features = predict_next(ids, padding)
     else:
       seed, length = self._params.seed or 0, self._params.seq_length
       count = tf.shape(ids)[0]
@@ -160,3 +141,27 @@ class PretrainTextDataLoader(data_loader.DataLoader):
       features = self._masker.mask(ids, draws)
     features["input_type_ids"] = tf.zeros_like(ids)
     return features
+
+
+def predict_next(ids: tf.Tensor, padding: int) -> dict[str, tf.Tensor]:
+  """Returns features in which every token predicts the one after it.
+
+  They are those of the masked language model, so that its task, head and
+  metrics serve both. Only a `causal` encoder can learn from them: any other
+  sees the tokens that it has to predict. Padding is never predicted.
+
+  >>> features = predict_next(tf.constant([[2, 7, 8, 0]]), padding=0)
+  >>> features["masked_lm_ids"].numpy().tolist()
+  [[7, 8, 0]]
+  >>> features["masked_lm_weights"].numpy().tolist()
+  [[1.0, 1.0, 0.0]]
+  """
+  labels = ids[:, 1:]
+  positions = tf.range(labels.shape[1], dtype=tf.int32)
+  return {
+    "input_word_ids": ids,
+    "input_mask": tf.cast(ids != padding, tf.int32),
+    "masked_lm_positions": tf.broadcast_to(positions, tf.shape(labels)),
+    "masked_lm_ids": labels,
+    "masked_lm_weights": tf.cast(labels != padding, tf.float32),
+  }

@@ -1,18 +1,18 @@
 """Finds and checks text files, and splits them into blocks of lines.
 
-Reads UTF-8, plain or .gz, and TFRecords with one document per record, on this
-machine or anywhere that TensorFlow can open. One shard is made from one block.
-`packing` splits lines into documents.
+Reads UTF-8, plain or .gz, and TFRecords with one document per record, as in
+Model Garden's text data and TFDS. Documents become lines with a blank one after
+each, so what follows is the same for both, bit for bit.
 """
 
-import codecs
 from collections.abc import Iterator, Sequence
 import contextlib
-import dataclasses
 import glob
 import gzip
+import itertools
 import os
-from typing import IO, cast
+import tempfile
+from typing import IO, NamedTuple, cast
 import zlib
 
 from swe_tf import errors
@@ -20,34 +20,60 @@ from swe_tf import files
 
 # How much is checked before training; `swe prepare` reads everything.
 PEEK_BYTES = 1 << 20
-_CHUNK_BYTES = 1 << 22
+_LINES_PER_CHUNK = 1 << 12
 
 
-@dataclasses.dataclass(frozen=True)
-class TextFile:
-  """A text file that was read and is sound.
-
-  Attributes:
-    path: Its path.
-    size: The number of bytes, decompressed.
-    lines: The number of lines.
-    crc32: The checksum of these bytes, which shows if the file changes.
-  """
+class TextFile(NamedTuple):
+  """A text file that was read and is sound; sizes are those of its text."""
 
   path: str
   size: int
   lines: int
-  crc32: int
+  crc32: int  # Shows if the file changes.
+
+
+def are_records(paths: str | Sequence[str]) -> bool:
+  """Whether paths or patterns are TFRecords: have `tfrecord` in their names."""
+  paths = paths.split(",") if isinstance(paths, str) else paths
+  kinds = {"tfrecord" in os.path.basename(path) for path in paths}
+  if len(kinds) > 1:
+    raise errors.UsageError(
+      f"input_path ({', '.join(paths)}) has text files and TFRecords; give one "
+      "kind only."
+    )
+  return kinds == {True}
+
+
+def read_lines(path, feature: str | None = "text"):
+  """Returns a dataset of lines; `feature` is None for a file of plain text."""
+  import tensorflow as tf
+
+  is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
+  compression = tf.where(is_gzip, "GZIP", "")
+  if feature is None:
+    return tf.data.TextLineDataset(path, compression)
+
+  def lines(record):
+    spec = {feature: tf.io.FixedLenFeature([], tf.string)}
+    text = tf.io.parse_single_example(record, spec)[feature]
+    return tf.data.Dataset.from_tensor_slices(
+      tf.concat([tf.strings.split(text, "\n"), [""]], 0)
+    )
+
+  return tf.data.TFRecordDataset(path, compression).flat_map(lines)
 
 
 @contextlib.contextmanager
 def open_text(path: str) -> Iterator[IO[bytes]]:
   """Opens a file as bytes; .gz is decompressed, records become lines."""
-  if "tfrecord" in os.path.basename(path):
-    from swe_tf.data.text import text_records
-
-    with text_records.open_text(path) as records:
-      yield records
+  if are_records([path]):
+    check_records(path)  # The reader itself would raise in the middle.
+    with tempfile.TemporaryFile() as lines:
+      lines.writelines(
+        line + b"\n" for line in read_lines(path).as_numpy_iterator()
+      )
+      lines.seek(0)
+      yield lines
     return
   try:
     with files.open_binary(path) as raw:
@@ -58,14 +84,7 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
 
 
 def match(patterns: str | Sequence[str]) -> list[str]:
-  """Returns the files that match paths or globs, sorted.
-
-  Args:
-    patterns: The paths or globs; one string may hold several, with commas.
-
-  Raises:
-    UsageError: If one of them matches no file.
-  """
+  """Returns the files that match paths or globs, also with commas; sorted."""
   sources = [patterns] if isinstance(patterns, str) else patterns
   parts = [part.strip() for each in sources for part in each.split(",")]
   paths = set()
@@ -83,46 +102,57 @@ def match(patterns: str | Sequence[str]) -> list[str]:
         reason = errors.first_line(error)
         raise errors.UsageError(f"cannot read {pattern}: {reason}.") from error
     if not found:
-      raise errors.UsageError(
-        f"{pattern} does not match any files; check the path."
-      )
+      what = f"{pattern} does not match any files; check the path."
+      raise errors.UsageError(what)
     paths.update(found)
   if not any(parts):
     raise errors.UsageError("no input is given; name a file or a pattern.")
   return sorted(paths)
 
 
-def check(path: str, max_bytes: int | None = None) -> TextFile:
-  """Checks a text file, or its first `max_bytes`.
+def files_of_tfds(name: str, split: str, data_dir: str = "") -> list[str]:
+  """Returns the records of a TFDS text set, downloaded if need be."""
+  import tensorflow_datasets as tfds
 
-  Raises:
-    UsageError: If the file cannot be read, is blank, binary or not UTF-8.
-  """
+  try:
+    builder = tfds.builder(name, **({"data_dir": data_dir} if data_dir else {}))
+    builder.download_and_prepare()
+  except Exception as error:  # A network can raise anything.
+    raise errors.UsageError(
+      f"tfds_name={name}: {errors.first_line(error)}; give files instead if "
+      "this machine is offline."
+    ) from error
+  if split not in builder.info.splits:
+    raise errors.UsageError(
+      f"tfds_split ({split!r}) of {name} must be one of "
+      f"{', '.join(builder.info.splits)}."
+    )
+  return [str(path) for path in builder.info.splits[split].filepaths]
+
+
+def check(path: str, max_bytes: float = float("inf")) -> TextFile:
+  """Checks a file, or about its first `max_bytes`: UTF-8 text, not blank."""
   size = lines = crc32 = 0
   blank = True
-  decoder = codecs.getincrementaldecoder("utf-8")()
   with open_text(path) as f:
-    while max_bytes is None or size < max_bytes:
-      chunk = f.read(min(_CHUNK_BYTES, max_bytes or _CHUNK_BYTES))
-      if b"\0" in chunk:
-        raise errors.UsageError(
-          f"{path} is a binary file (byte 0 at "
-          f"{size + chunk.index(0)}); give text, or TFRecords with tfrecord in "
-          "their names."
-        )
-      try:
-        decoder.decode(chunk, final=not chunk)
-      except UnicodeDecodeError as error:
-        # The decoder kept the start of a character from the chunk before.
-        pending = len(error.object) - len(chunk)
-        line = lines + chunk.count(b"\n", 0, error.start) + 1
-        raise errors.UsageError(
-          f"{path} is not UTF-8 (line {line}, byte "
-          f"{size + error.start - pending}); convert it, for instance with "
-          "iconv."
-        ) from None
+    while size < max_bytes:
+      # Whole lines, which a character never crosses.
+      chunk = b"".join(itertools.islice(f, _LINES_PER_CHUNK))
       if not chunk:
         break
+      if b"\0" in chunk:
+        raise errors.UsageError(
+          f"{path} is a binary file (byte 0 at {size + chunk.index(0)}); give "
+          "text, or TFRecords with tfrecord in their names."
+        )
+      try:
+        chunk.decode("utf-8")
+      except UnicodeDecodeError as error:
+        line = lines + chunk.count(b"\n", 0, error.start) + 1
+        raise errors.UsageError(
+          f"{path} is not UTF-8 (line {line}, byte {size + error.start}); "
+          "convert it, for instance with iconv."
+        ) from None
       size += len(chunk)
       lines += chunk.count(b"\n")
       crc32 = zlib.crc32(chunk, crc32)
@@ -132,11 +162,31 @@ def check(path: str, max_bytes: int | None = None) -> TextFile:
   return TextFile(path, size, lines + 1, crc32)
 
 
-def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
-  """Yields the text of the files in `count` blocks of about the same size.
+def check_records(path: str, feature: str = "text") -> None:
+  """Raises unless the first record of a file has text in the feature."""
+  import tensorflow as tf
 
-  Block i has the lines that start in the i-th part of the text, so it depends
-  only on the files and `count`. Files are separated by a blank line.
+  kind = "GZIP" if path.endswith(".gz") else ""
+  try:
+    record = next(iter(tf.data.TFRecordDataset(path, kind))).numpy()
+    found = tf.train.Example.FromString(record).features.feature
+  except Exception as error:  # A broken file can raise anything.
+    raise errors.UsageError(
+      f"cannot read a record of {path}; check that it is a complete TFRecord "
+      "file."
+    ) from error
+  if not found[feature].bytes_list.value:
+    raise errors.UsageError(
+      f"{path} has no text in a feature {feature!r}, only in "
+      f"{', '.join(sorted(n for n in found if n != feature)) or 'none'}; set "
+      "text_feature."
+    )
+
+
+def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:
+  """Yields the text in `count` blocks, a blank line between files.
+
+  Block i has the lines that start in the i-th part of the text.
   """
   total = sum(text.size for text in texts)
   offset = index = 0

@@ -1,45 +1,39 @@
-"""Converts lines of text to token ids, inside a TensorFlow graph.
+"""Converts text to token ids.
 
-Two tokenizers with one interface: WordPiece, as BERT uses it, and single
-characters, for models that train on a laptop. `packing` makes sequences of the
-ids.
+WordPiece, as BERT uses it, and single characters, for models that train on a
+laptop: inside a TensorFlow graph for whole files (`packing` makes sequences of
+the ids), and text by text for Model Garden's GLUE and SQuAD converters.
 """
+
+from collections.abc import Sequence
+import functools
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from official.nlp.tools import tokenization
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.data.text import vocab as vocab_lib
 
 # What Model Garden's `FullTokenizer` drops: control characters except tab,
 # newline and carriage return, format characters, and U+FFFD.
 _CONTROL = r"\x{0}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\p{Cf}\x{FFFD}"
-_ACCENTS = r"\p{Mn}"
 
 # The end of a sentence: . ! or ?, closing quotes and brackets, white space.
 _SENTENCE_END = r'([.!?]["\')\]”’]*)\s+'
-
-# `FullTokenizer` gives [UNK] for words of more than 400 characters.
-_MAX_BYTES_PER_WORD = 400
 
 
 class WordPieceTokenizer:
   """BERT's tokenizer: the ids of Model Garden's `FullTokenizer`, but fast.
 
-  `FastBertTokenizer` could lower-case the text itself, but it also decomposes
-  compatibility characters (½, ², …), which `FullTokenizer` does not. So the
-  normalisation is done here, by operations that cost a tenth of tokenizing.
-
-  The ids differ from `FullTokenizer`'s only for words of more than 400 bytes
-  that have at most 400 characters, for code points that are not in Python's
-  Unicode tables, and, if the case is kept, for invalid UTF-8.
-
-  Attributes:
-    vocabulary: The `Vocabulary`.
-    joins_left: `bool[vocabulary size]`: whether the token continues the word of
-      the token before it.
-    joins_right: `bool[vocabulary size]`: whether the token can be continued.
+  The ids differ only for words of more than 400 bytes that have at most 400
+  characters, for code points that are not in Python's Unicode tables, and, if
+  the case is kept, for invalid UTF-8. `joins_left` says for every id whether it
+  continues the word of the token before it, `joins_right` whether it can be
+  continued.
   """
 
   def __init__(self, vocabulary: vocab_lib.Vocabulary, lower_case: bool = True):
@@ -52,17 +46,19 @@ class WordPieceTokenizer:
     self._tokenizer = tf_text.FastBertTokenizer(
       list(vocabulary.tokens),
       token_out_type=tf.int32,
-      max_bytes_per_word=_MAX_BYTES_PER_WORD,
+      max_bytes_per_word=400,  # `FullTokenizer`: 400 characters.
       lower_case_nfd_strip_accents=False,
     )
 
   def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
     """Returns the ids `[texts, (ids)]` of a vector of strings."""
+    # Not by FastBertTokenizer, which also decomposes compatibility characters
+    # (½, ², …); this costs a tenth of tokenizing.
     dropped = _CONTROL
     if self._lower_case:
       texts = tf.strings.lower(texts, encoding="utf-8")
       texts = tf_text.normalize_utf8(texts, "NFD")
-      dropped += _ACCENTS
+      dropped += r"\p{Mn}"  # Accents.
     texts = tf.strings.regex_replace(texts, f"[{dropped}]", "")
     return self._tokenizer.tokenize(texts)
 
@@ -76,11 +72,7 @@ class WordPieceTokenizer:
 class CharacterTokenizer:
   """One id per character, lower-cased; white space becomes a single space.
 
-  Attributes:
-    vocabulary: The `Vocabulary`: special tokens and single characters.
-    joins_left: As in `WordPieceTokenizer`: consecutive letters and digits form
-      a word; anything else is a word of its own.
-    joins_right: The same as `joins_left`.
+  Consecutive letters and digits form a word; all else is a word of its own.
   """
 
   def __init__(self, vocabulary: vocab_lib.Vocabulary):
@@ -114,11 +106,9 @@ class CharacterTokenizer:
     )
 
   def tokenize_units(self, lines: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the ids of the words: `[lines, (words), (ids)]`.
-
-    A sentence is about as long as the sequences of a character model: keeping
-    sentences whole would leave a third of each sequence empty.
-    """
+    """Returns the ids of the words: `[lines, (words), (ids)]`."""
+    # Not of sentences, which are about as long as the sequences of a character
+    # model: kept whole, they would leave a third of each sequence empty.
     ids = self.tokenize(lines)
     # A space ends every word, and every line.
     starts = tf.where(tf.roll(ids.values, 1, 0) == self._space)[:, 0]
@@ -134,3 +124,48 @@ def joins(tokenizer: Tokenizer, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
   """Returns whether the ids `right` continue the words of the ids `left`."""
   can_go_on = tf.gather(tokenizer.joins_right, left)
   return can_go_on & tf.gather(tokenizer.joins_left, right)
+
+
+class CachedTokenizer:
+  """Model Garden's WordPiece, or characters for a character vocabulary.
+
+  Every word is tokenized once: few words make up nearly all of a corpus. The
+  tokens are those of `FullTokenizer`, as it never looks beyond a space.
+  Characters are lower-cased and have a space after every word, as in
+  `CharacterTokenizer`.
+  """
+
+  def __init__(self, vocab_file: files.PathLike, do_lower_case: bool = True):
+    self.vocab_file = str(vocab_file)
+    self.vocabulary = vocab_lib.Vocabulary.load(self.vocab_file)
+    self.do_lower_case = do_lower_case or self.vocabulary.is_of_characters
+    self._ids = {token: i for i, token in enumerate(self.vocabulary.tokens)}
+    self._tokenize_word = functools.cache(
+      self._characters
+      if self.vocabulary.is_of_characters
+      else tokenization.FullTokenizer(self.vocab_file, do_lower_case).tokenize
+    )
+
+  def facts(self) -> dict[str, Any]:
+    """Returns what identifies the tokenizer, for a manifest."""
+    return {
+      "vocab_size": len(self.vocabulary),
+      "vocab_sha256": self.vocabulary.sha256,
+      "do_lower_case": self.do_lower_case,
+    }
+
+  def tokenize(self, text: str) -> list[str]:
+    # Only at spaces: the tokenizer itself knows what other white space is.
+    return [
+      token for word in text.split(" ") for token in self._tokenize_word(word)
+    ]
+
+  def convert_tokens_to_ids(self, tokens: Sequence[str]) -> list[int]:
+    return [self._ids[token] for token in tokens]
+
+  def _characters(self, text: str) -> list[str]:
+    return [
+      character if character in self._ids else "[UNK]"
+      for word in text.lower().split()
+      for character in f"{word} "
+    ]

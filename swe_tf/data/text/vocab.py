@@ -23,24 +23,13 @@ _NOT_TEXT = re.compile(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]")
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-  """The tokens of a vocabulary file; a token's id is its line number from 0.
-
-  Attributes:
-    tokens: All tokens, in the order of their ids.
-    sha256: Hex digest of the tokens. Two files with the same tokens have the
-      same digest, whatever their line endings.
-  """
+  """The tokens of a vocabulary file; a token's id is its line number from 0."""
 
   tokens: tuple[str, ...]
 
   @classmethod
   def load(cls, path: files.PathLike | None) -> "Vocabulary":
-    """Reads a file with one token per line.
-
-    Raises:
-      UsageError: If the file is missing, is not UTF-8, lacks a special token,
-        or has an empty line or a token twice.
-    """
+    """Reads and checks a file with one token per line."""
     if not path:
       raise errors.UsageError("no vocabulary is given; name a vocab.txt.")
     try:
@@ -58,21 +47,18 @@ class Vocabulary:
   ) -> "Vocabulary":
     """Makes a vocabulary from `tokens`; errors call it `name`."""
     missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+    fault = ""
     if missing:
-      raise errors.UsageError(
-        f"{name} has no {', '.join(missing)} among its {len(tokens)} tokens; "
-        "a BERT vocabulary has one token a line and these five: "
-        f"{' '.join(SPECIAL_TOKENS)}."
-      )
-    if "" in tokens:
-      raise errors.UsageError(
-        f"{name} has an empty line, line {tokens.index('') + 1}; remove it."
-      )
-    if len(set(tokens)) < len(tokens):
+      fault = f"no {', '.join(missing)} among its {len(tokens)} tokens"
+    elif "" in tokens:
+      fault = f"an empty line, line {tokens.index('') + 1}"
+    elif len(set(tokens)) < len(tokens):
       twice, _ = collections.Counter(tokens).most_common(1)[0]
+      fault = f"the token {twice!r} twice"
+    if fault:
       raise errors.UsageError(
-        f"{name} has the token {twice!r} twice; each token must have only one "
-        "line."
+        f"{name} has {fault}; a BERT vocabulary has a line for each token, "
+        f"among them {' '.join(SPECIAL_TOKENS)}."
       )
     return cls(tuple(tokens))
 
@@ -84,6 +70,7 @@ class Vocabulary:
 
   @functools.cached_property
   def sha256(self) -> str:
+    """The digest of the tokens, whatever the line endings of their file."""
     return hashlib.sha256("\n".join(self.tokens).encode("utf-8")).hexdigest()
 
   @functools.cached_property
@@ -93,20 +80,15 @@ class Vocabulary:
 
   @property
   def texts(self) -> list[str]:
-    """The tokens that stand for text."""
     return [token for token in self.tokens if not _NOT_TEXT.fullmatch(token)]
 
   @functools.cached_property
   def is_lower_case(self) -> bool:
-    """Whether no text has an upper-case letter: the vocabulary is uncased."""
     return all(text == text.lower() for text in self.texts)
 
   @functools.cached_property
   def is_of_characters(self) -> bool:
-    """Whether all text is single characters, including the space.
-
-    WordPiece never makes a space, and would find no word in such a vocabulary.
-    """
+    """Whether it is for the character tokenizer: WordPiece makes no space."""
     return " " in self.texts and all(len(text) == 1 for text in self.texts)
 
 

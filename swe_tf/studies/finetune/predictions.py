@@ -11,9 +11,7 @@ from official.nlp.tasks import utils
 from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
-from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.scoring import glue
-from swe_tf.scoring import glue_predictions
 
 Scores = dict[str, float | None]
 
@@ -90,7 +88,7 @@ def evaluate_glue(
   """
   outputs = predict_glue(task, model, split)
   predictions = dict(zip(outputs.rows.tolist(), outputs.values.tolist()))
-  glue_predictions.write_predictions(path, predictions, definition)
+  files.write_text(path, glue.format_predictions(predictions, definition))
   if not split.labelled:
     return None
   scores = glue.evaluate(definition, outputs.labels, outputs.values)
@@ -128,7 +126,7 @@ def evaluate_squad(task, model, directory: files.Path) -> Scores:
   if answers.null_odds:
     written |= {"answers": answers.texts, "null_odds": answers.null_odds}
   for name, content in written.items():
-    squad_predictions.write_predictions(directory / f"{name}.json", content)
+    files.write_json(directory / f"{name}.json", dict(content))
   return {
     name: value for name, value in scores.items() if isinstance(value, float)
   }

@@ -12,7 +12,6 @@ import pandas as pd
 from rich import console as rich_console
 from rich import table as rich_table
 
-from swe_tf.scoring import averages
 from swe_tf.scoring import column as column_lib
 from swe_tf.studies import study_file
 
@@ -156,7 +155,7 @@ def render_column(scores: Mapping[str, float], title: str) -> rich_table.Table:
   table.add_column("dev (%)", justify="right")
   for row in column_lib.ROWS:
     name = f"{row} (Matthews' correlation)" if row == column_lib.AX else row
-    end_section = row in (column_lib.GLUE_AVERAGE, averages.SQUAD_ROWS[-1])
+    end_section = row in (column_lib.GLUE_AVERAGE, column_lib.SQUAD_ROWS[-1])
     table.add_row(name, show_score(scores.get(row)), end_section=end_section)
   return table
 

@@ -8,10 +8,7 @@ from official.nlp.data import sentence_prediction_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
 from swe_tf.commands import prepare_glue
-from swe_tf.data.glue import examples as glue_examples
-from swe_tf.data.glue import records as glue_records
-from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.text import cached_tokenizer
+from swe_tf.data.text import tokenizers
 
 _TOKENS = (
   *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "good", "bad", "film"),
@@ -45,32 +42,37 @@ def _load(path, **kwargs):
   ]
 
 
-def _write(tmp_path, vocab, task_name, name, content, **kwargs):
-  task = glue_tasks.find_task(task_name)
-  (tmp_path / name).write_text(content)
-  glue_file = glue_examples.read_glue_file(tmp_path / name, task, **kwargs)
-  tokenizer = cached_tokenizer.CachedTokenizer(vocab)
-  glue_records.write_glue_records(
-    glue_file,
-    task,
-    tmp_path / "out.tf_record",
-    tokenizer=tokenizer,
-    max_seq_length=8,
-  )
-  return tmp_path / "out.tf_record"
+@pytest.fixture(name="prepare")
+def _prepare(tmp_path, vocab):
+  """Writes the files of a task, and their records with the command."""
+
+  def prepare(task, output="out", **contents):
+    folder = tmp_path / task
+    folder.mkdir(exist_ok=True)
+    for name, content in contents.items():
+      (folder / f"{name}.tsv").write_text(content)
+    prepare_glue.run(
+      prepare_glue.Options(
+        task=task,
+        input_dir=str(folder),
+        vocab=str(vocab),
+        output_dir=str(tmp_path / output),
+        max_seq_length=8,
+      )
+    )
+    return tmp_path / output
+
+  return prepare
 
 
-def test_pair_of_texts(tmp_path, vocab):
-  path = _write(
-    tmp_path,
-    vocab,
+def test_pair_of_texts(prepare):
+  out = prepare(
     "RTE",
-    "dev.tsv",
-    "sentence1\tsentence2\tlabel\n"
+    dev="sentence1\tsentence2\tlabel\n"
     "Good films.\tbad\tnot_entailment\n"
     "the the the the\ta b c\tentailment\n",
   )
-  first, second = _load(path)
+  first, second = _load(out / "dev.tf_record")
   words = lambda row: " ".join(_TOKENS[i] for i in row.pop("input_word_ids"))
   assert words(first) == "[CLS] good film ##s . [SEP] bad [SEP]"
   assert first == {
@@ -85,37 +87,18 @@ def test_pair_of_texts(tmp_path, vocab):
   assert (second["label_ids"], second["example_id"]) == (0, 1)
 
 
-def test_unlabelled_and_left_out_rows(tmp_path, vocab):
-  path = _write(
-    tmp_path,
-    vocab,
-    "SST-2",
-    "test.tsv",
-    "index\tsentence\n0\ta\n",
-    needs_labels=False,
-  )
-  assert [example["label_ids"] for example in _load(path)] == [-1]
-  path = _write(tmp_path, vocab, "QQP", "dev.tsv", "broken\n1\t2\t3\ta\tb\t1\n")
-  assert [
-    (example["label_ids"], example["example_id"]) for example in _load(path)
-  ] == [(1, 1)]
-
-
-def test_regression(tmp_path, vocab):
-  path = _write(
-    tmp_path,
-    vocab,
-    "STS-B",
-    "dev.tsv",
-    "sentence1\tsentence2\tscore\na\tb\t2.5\n",
-  )
-  (example,) = _load(path, label_type="float")
-  assert example["label_ids"] == 2.5
+def test_left_out_rows_and_regression(prepare):
+  out = prepare("QQP", "qqp", dev="broken\n1\t2\t3\ta\tb\t1\n")
+  (row,) = _load(out / "dev.tf_record")
+  assert (row["label_ids"], row["example_id"]) == (1, 1)
+  out = prepare("STS-B", dev="sentence1\tsentence2\tscore\na\tb\t2.5\n")
+  (row,) = _load(out / "dev.tf_record", label_type="float")
+  assert row["label_ids"] == 2.5
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_tokens_are_those_of_the_full_tokenizer(vocab, lower_case):
-  ours = cached_tokenizer.CachedTokenizer(vocab, lower_case)
+  ours = tokenizers.CachedTokenizer(vocab, lower_case)
   theirs = tokenization.FullTokenizer(str(vocab), lower_case)
   for text in (
     "The good films, the BAD films.",
@@ -133,26 +116,14 @@ def test_tokens_are_those_of_the_full_tokenizer(vocab, lower_case):
       assert ours.tokenize(text) == theirs.tokenize(text), repr(text)
 
 
-def _prepare(tmp_path, vocab, **kwargs):
-  flags = {
-    "task": "SST-2",
-    "input_dir": str(tmp_path / "in"),
-    "vocab": str(vocab),
-    "output_dir": str(tmp_path / "out"),
-    "max_seq_length": 8,
-    **kwargs,
+def test_directory(tmp_path, prepare):
+  sound = {
+    "train": "sentence\tlabel\na\t1\nb\t0\n",
+    "dev": "sentence\tlabel\na\t1\n",
+    "test": "index\tsentence\n0\ta\n",
   }
-  prepare_glue.run(prepare_glue.Options(**flags))
-
-
-def test_command(tmp_path, vocab):
-  (tmp_path / "in").mkdir()
-  (tmp_path / "in/train.tsv").write_text("sentence\tlabel\na\t1\nb\t0\n")
-  (tmp_path / "in/dev.tsv").write_text("sentence\tlabel\na\t1\n")
-  (tmp_path / "in/test.tsv").write_text("index\tsentence\n0\ta\n")
-  _prepare(tmp_path, vocab)
-  out = tmp_path / "out"
-  splits = [f"{name}.tf_record" for name in ("dev", "test", "train")]
+  out = prepare("SST-2", **sound)
+  splits = [f"{name}.tf_record" for name in sound]
   assert sorted(path.name for path in out.iterdir()) == sorted(
     [*splits, "manifest.json", "vocab.txt"]
   )
@@ -163,30 +134,21 @@ def test_command(tmp_path, vocab):
   assert (meta["kind"], meta["vocab_size"]) == ("glue", len(_TOKENS))
   assert not meta["splits"]["test"]["labelled"]
   assert len(_load(out / "train.tf_record")) == 2
+  assert [row["label_ids"] for row in _load(out / "test.tf_record")] == [-1]
 
-  # A fault is one line, told before anything is written.
-  (tmp_path / "in/dev.tsv").write_text("sentence\tlabel\na\t7\n")
+  # An error is one line, raised before anything is written.
   with pytest.raises(errors.UsageError) as error:
-    _prepare(tmp_path, vocab, output_dir=str(tmp_path / "second"))
+    prepare("SST-2", "second", dev="sentence\tlabel\na\t7\n")
   assert str(error.value) == (
-    f"{tmp_path}/in/dev.tsv:2: label '7' is not one of 0, 1, the labels of "
+    f"{tmp_path}/SST-2/dev.tsv:2: label '7' is not one of 0, 1, the labels of "
     "SST-2."
   )
   assert not (tmp_path / "second").exists()
-
-
-def test_nothing_is_overwritten(tmp_path, vocab):
-  (tmp_path / "dev.tsv").write_text("sentence\tlabel\na\t1\n")
-  (tmp_path / "out").mkdir()
-  (tmp_path / "out/dev.tf_record").write_text("precious")
-  task = glue_tasks.find_task("SST-2")
+  # Nothing is overwritten.
+  (tmp_path / "third").mkdir()
+  (tmp_path / "third/dev.tf_record").write_text("precious")
   with pytest.raises(errors.UsageError, match="dev.tf_record is already there"):
-    glue_records.write_glue_directory(
-      glue_examples.read_glue_directory(tmp_path, task),
-      task,
-      tmp_path / "out",
-      tokenizer=cached_tokenizer.CachedTokenizer(vocab),
-    )
-  assert [path.name for path in (tmp_path / "out").iterdir()] == [
+    prepare("SST-2", "third", **sound)
+  assert [path.name for path in (tmp_path / "third").iterdir()] == [
     "dev.tf_record"
   ]

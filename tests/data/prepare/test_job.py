@@ -1,14 +1,11 @@
 """`swe prepare pretraining`: the same bytes always, whole or not at all."""
 
 import gzip
-import pathlib
 import re
-from unittest import mock
 
-from absl.testing import parameterized
 import numpy as np
+import pytest
 from rich import console as rich_console
-import tensorflow as tf
 
 from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
@@ -22,195 +19,186 @@ from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
 
 
-def _prepare(**options):
+def _prepare(options, **changes):
   return prepare_job.prepare(
-    prepare_job.Options(**options), rich_console.Console(quiet=True)
+    prepare_job.Options(**(options | changes)),
+    rich_console.Console(quiet=True),
   )
 
 
 def _bytes(folder):
   """Returns the content of a folder by file name."""
-  return {p.name: p.read_bytes() for p in pathlib.Path(folder).iterdir()}
+  return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(self.create_tempdir().full_path)
-    self.options = dict(
-      input=f"{self.folder}/a.txt,{self.folder}/b.txt",
-      vocab=corpus.write(
-        self.folder, a=corpus.text(300), b=corpus.text(200, seed=1)
-      ),
-      output_dir=str(self.folder / "out"),
-      seq_length=64,
-      num_shards=3,
-      masking="whole_word",
-    )
+@pytest.fixture(name="options")
+def _options(tmp_path):
+  vocab = corpus.write(tmp_path, a=corpus.text(300), b=corpus.text(200, seed=1))
+  return dict(
+    input=f"{tmp_path}/a.txt,{tmp_path}/b.txt",
+    vocab=vocab,
+    output_dir=f"{tmp_path}/out",
+    seq_length=64,
+    num_shards=3,
+    masking="whole_word",
+  )
 
-  def _read(self, **changes):
-    """Returns all examples through Model Garden's stock loader."""
-    fields = dict(
-      input_path=str(self.folder / "out" / "*.tfrecord"),
-      seq_length=64,
-      max_predictions_per_seq=10,
-      global_batch_size=8,
-      is_training=False,
-      drop_remainder=False,
-      use_next_sentence_label=False,
-    )
-    params = pretrain_dataloader.BertPretrainDataConfig(**(fields | changes))
-    batches = list(data_loader_factory.get_data_loader(params).load())
-    return {
-      name: np.concatenate([batch[name] for batch in batches])
-      for name in batches[0]
-    }
 
-  def test_the_stock_loader_reads_the_shards(self):
-    made = _prepare(**self.options)
-    corpus_made = made["splits"]["train"]
-    self.assertLen(corpus_made["shards"], 3)
-    examples = self._read()
-    weights = examples["masked_lm_weights"]
-    self.assertLen(weights, corpus_made["size"])
-    self.assertEqual(weights.sum(), corpus_made["predictions"])
-    self.assertEqual(examples["input_mask"].sum(), corpus_made["tokens"])
-    # What was masked is known: with it put back, no word of the text is lost.
-    ids = examples["input_word_ids"].copy()
-    rows, slots = np.nonzero(weights)
-    positions = examples["masked_lm_positions"][rows, slots]
-    ids[rows, positions] = examples["masked_lm_ids"][rows, slots]
-    pieces = np.array(corpus.tokens())[ids].ravel()
-    found = " ".join(p for p in pieces if not p.startswith("["))
-    text = (self.folder / "a.txt").read_text()
-    text += (self.folder / "b.txt").read_text()
-    self.assertCountEqual(
-      found.replace(" ##", "").split(), re.sub(r"([.!?])", r" \1", text).split()
-    )
+def _params(folder, **changes):
+  fields = dict(
+    input_path=f"{folder}/*.tfrecord",
+    seq_length=64,
+    max_predictions_per_seq=10,
+    global_batch_size=8,
+    use_next_sentence_label=False,
+  )
+  return pretrain_dataloader.BertPretrainDataConfig(**(fields | changes))
 
-  def test_bytes_depend_on_the_text_and_the_seed_alone(self):
-    with gzip.open(self.folder / "a.txt.gz", "wb") as f:
-      f.write((self.folder / "a.txt").read_bytes())
-    zipped = dict(input=f"{self.folder}/a.txt.gz,{self.folder}/b.txt")
-    first, again, other = (
-      self._shards(name, **changes)
-      for name, changes in (("1", {}), ("2", zipped), ("3", dict(seed=1)))
-    )
-    self.assertEqual(first, again)
-    self.assertCountEqual(first, other)
-    for name in first:
-      self.assertNotEqual(first[name], other[name])
 
-  def _shards(self, name, **changes):
-    output_dir = str(self.folder / name)
-    _prepare(**(self.options | dict(output_dir=output_dir) | changes))
-    found = _bytes(output_dir)
-    return {n: found[n] for n in found if n.endswith(".tfrecord")}
+def _read(folder, **changes):
+  """Returns all examples through Model Garden's stock loader."""
+  params = _params(folder, is_training=False, drop_remainder=False, **changes)
+  batches = list(data_loader_factory.get_data_loader(params).load())
+  return {
+    name: np.concatenate([batch[name] for batch in batches])
+    for name in batches[0]
+  }
 
-  def test_a_url_gets_the_same_bytes(self):
-    made = _prepare(**self.options)
-    for name in ("a.txt", "b.txt", "vocab.txt"):
-      content = (self.folder / name).read_bytes()
-      files.write_bytes(f"ram://job/{name}", content)
-    options = self.options | dict(
-      input="ram://job/*a.txt,ram://job/b.txt",
-      vocab="ram://job/vocab.txt",
-      output_dir="ram://job/out",
-    )
-    self.assertEqual(_prepare(**options), made)
-    self.assertEqual(_prepare(**options), made)
-    found = {
-      path.name: path.read_bytes()
-      for path in files.as_path("ram://job/out").iterdir()
-    }
-    self.assertEqual(found, _bytes(self.options["output_dir"]))
-    # Training reads it there.
-    params = pretrain_dataloader.BertPretrainDataConfig(
-      input_path="ram://job/out/*.tfrecord",
-      seq_length=64,
-      max_predictions_per_seq=10,
-      global_batch_size=8,
-      use_next_sentence_label=False,
-    )
-    checks.check_input(params, vocab_size=made["vocab_size"])
-    straight = list(loaders.build_dataset(params).take(12))
-    resumed = next(iter(loaders.build_dataset(params, start_step=11)))
-    self.assertAllEqual(
-      straight[11]["input_word_ids"], resumed["input_word_ids"]
-    )
 
-  def test_goes_on_with_the_missing_shards(self):
-    whole = _prepare(**self.options)
-    output = pathlib.Path(self.options["output_dir"])
-    expected = _bytes(output)
-    # As if it was stopped while it wrote the second shard.
-    first, second, third = sorted(p.name for p in output.glob("*.tfrecord"))
-    shards = whole["splits"]["train"]["shards"]
-    journal = whole | {
-      "splits": {
-        "train": {
-          "file": "pretrain-*.tfrecord",
-          "size": shards[first]["examples"],
-          "tokens": shards[first]["tokens"],
-          "predictions": shards[first]["predictions"],
-          "shards": {first: shards[first]},
-        }
-      }
-    }
-    (output / manifest.FILE_NAME).unlink()
-    (output / second).rename(output / f"{second}.x.partial")
-    (output / third).unlink()
-    (output / f"{manifest.JOURNAL_NAME}.x.partial").touch()
-    files.write_json(output / manifest.JOURNAL_NAME, journal)
-    modified = (output / first).stat().st_mtime_ns
+def test_the_stock_loader_reads_the_shards(tmp_path, options):
+  made = _prepare(options)["splits"]["train"]
+  assert len(made["shards"]) == 3
+  examples = _read(tmp_path / "out")
+  weights = examples["masked_lm_weights"]
+  assert len(weights) == made["size"]
+  assert weights.sum() == made["predictions"]
+  assert examples["input_mask"].sum() == made["tokens"]
+  # What was masked is known: with it put back, no word of the text is lost.
+  ids = examples["input_word_ids"].copy()
+  rows, slots = np.nonzero(weights)
+  positions = examples["masked_lm_positions"][rows, slots]
+  ids[rows, positions] = examples["masked_lm_ids"][rows, slots]
+  pieces = np.array(corpus.tokens())[ids].ravel()
+  found = " ".join(p for p in pieces if not p.startswith("["))
+  text = "".join((tmp_path / f"{name}.txt").read_text() for name in "ab")
+  assert sorted(found.replace(" ##", "").split()) == sorted(
+    re.sub(r"([.!?])", r" \1", text).split()
+  )
 
-    with self.assertRaisesRegex(errors.UsageError, "an unfinished job"):
-      _prepare(**(self.options | dict(seed=1)))
-    self.assertEqual(_prepare(**self.options), whole)
-    self.assertEqual(_bytes(output), expected)
-    self.assertEqual((output / first).stat().st_mtime_ns, modified)
-    # Called once more, it does nothing; another vocabulary is refused.
-    self.assertEqual(_prepare(**self.options), whole)
-    other = self.folder / "other.txt"
-    other.write_text("\n".join(reversed(corpus.tokens())))
-    with self.assertRaisesRegex(errors.UsageError, "a finished job"):
-      _prepare(**(self.options | dict(vocab=str(other))))
-    self.assertEqual(_bytes(output), expected)
 
-  def test_sentence_pairs(self):
-    made = _prepare(**(self.options | dict(next_sentence=True, dupe_factor=2)))
-    examples = self._read(use_next_sentence_label=True)
-    labels = examples["next_sentence_labels"][:, 0]
-    self.assertLen(labels, made["splits"]["train"]["size"])
-    self.assertBetween(labels.mean(), 0.3, 0.8)
-    separator = corpus.tokens().index("[SEP]")
-    ids, types = examples["input_word_ids"], examples["input_type_ids"]
-    self.assertAllEqual((ids == separator).sum(axis=1), np.full(len(ids), 2))
-    # The second part begins after the first [SEP] and ends with the second.
-    is_separator = ids == separator
-    seen = np.cumsum(is_separator, axis=1) - is_separator
-    self.assertAllEqual(types, np.where(examples["input_mask"], seen, 0))
+def test_bytes_depend_on_the_text_and_the_seed_alone(tmp_path, options):
+  (tmp_path / "a.txt.gz").write_bytes(
+    gzip.compress((tmp_path / "a.txt").read_bytes())
+  )
+  zipped = {"input": f"{tmp_path}/a.txt.gz,{tmp_path}/b.txt"}
+  shards = []
+  for name, changes in (("1", {}), ("2", zipped), ("3", {"seed": 1})):
+    _prepare(options, output_dir=f"{tmp_path}/{name}", **changes)
+    found = _bytes(tmp_path / name)
+    shards.append({n: found[n] for n in found if n.endswith(".tfrecord")})
+  first, again, other = shards
+  assert first == again and first.keys() == other.keys()
+  assert all(first[name] != other[name] for name in first)
 
-  def test_an_unfinished_job_keeps_the_vocabulary_it_learned(self):
-    given = self.options.pop("vocab")
-    learning = self.options | dict(learn_vocab=150)
-    with mock.patch.object(
-      prepare_job, "_with_progress", side_effect=KeyboardInterrupt
-    ):
-      self.assertRaises(KeyboardInterrupt, lambda: _prepare(**learning))
-    vocab = pathlib.Path(self.options["output_dir"]) / "vocab.txt"
-    learned = vocab.read_bytes()
-    with self.assertRaisesRegex(errors.UsageError, "an unfinished job"):
-      _prepare(**self.options, vocab=given)
-    self.assertEqual(vocab.read_bytes(), learned)
-    vocab.unlink()  # As if the job had been killed before it was written.
-    made = _prepare(**learning)
-    self.assertEqual(vocab.read_bytes(), learned)
-    size = len(vocab_lib.Vocabulary.load(vocab))
-    self.assertEqual(made["vocab_size"], size)
-    self.assertBetween(size, 50, 150)
 
-  @parameterized.parameters(
+def test_a_url_gets_the_same_bytes(tmp_path, options):
+  made = _prepare(options)
+  for name in ("a.txt", "b.txt", "vocab.txt"):
+    content = (tmp_path / name).read_bytes()
+    files.write_bytes(f"ram://job/{name}", content)
+  remote = dict(
+    input="ram://job/*a.txt,ram://job/b.txt",
+    vocab="ram://job/vocab.txt",
+    output_dir="ram://job/out",
+  )
+  for _ in range(2):
+    assert _prepare(options, **remote) == made
+  assert _bytes(files.as_path("ram://job/out")) == _bytes(tmp_path / "out")
+  # Training reads it there.
+  params = _params("ram://job/out")
+  checks.check_input(params, vocab_size=made["vocab_size"])
+  straight = list(loaders.build_dataset(params).take(12))
+  resumed = next(iter(loaders.build_dataset(params, start_step=11)))
+  np.testing.assert_array_equal(
+    straight[11]["input_word_ids"], resumed["input_word_ids"]
+  )
+
+
+def test_goes_on_with_the_missing_shards(tmp_path, options):
+  whole = _prepare(options)
+  output = tmp_path / "out"
+  expected = _bytes(output)
+  # As if it was stopped while it wrote the second shard.
+  first, second, third = sorted(p.name for p in output.glob("*.tfrecord"))
+  counts = whole["splits"]["train"]["shards"][first]
+  split = {
+    "file": "pretrain-*.tfrecord",
+    "size": counts["examples"],
+    "tokens": counts["tokens"],
+    "predictions": counts["predictions"],
+    "shards": {first: counts},
+  }
+  (output / manifest.FILE_NAME).unlink()
+  (output / second).rename(output / f"{second}.x.partial")
+  (output / third).unlink()
+  (output / f"{manifest.JOURNAL_NAME}.x.partial").touch()
+  journal = whole | {"splits": {"train": split}}
+  files.write_json(output / manifest.JOURNAL_NAME, journal)
+  modified = (output / first).stat().st_mtime_ns
+
+  with pytest.raises(errors.UsageError, match="an unfinished job"):
+    _prepare(options, seed=1)
+  for _ in range(2):  # The second time, it does nothing.
+    assert _prepare(options) == whole
+    assert _bytes(output) == expected
+    assert (output / first).stat().st_mtime_ns == modified
+  other = tmp_path / "other.txt"
+  other.write_text("\n".join(reversed(corpus.tokens())))
+  with pytest.raises(errors.UsageError, match="a finished job"):
+    _prepare(options, vocab=str(other))
+  assert _bytes(output) == expected
+
+
+def test_sentence_pairs(tmp_path, options):
+  made = _prepare(options, next_sentence=True, dupe_factor=2)
+  examples = _read(tmp_path / "out", use_next_sentence_label=True)
+  labels = examples["next_sentence_labels"][:, 0]
+  assert len(labels) == made["splits"]["train"]["size"]
+  assert 0.3 < labels.mean() < 0.8
+  is_separator = examples["input_word_ids"] == corpus.tokens().index("[SEP]")
+  assert (is_separator.sum(axis=1) == 2).all()
+  # The second part begins after the first [SEP] and ends with the second.
+  seen = np.cumsum(is_separator, axis=1) - is_separator
+  types = np.where(examples["input_mask"], seen, 0)
+  np.testing.assert_array_equal(examples["input_type_ids"], types)
+
+
+def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
+  tmp_path, options, monkeypatch
+):
+  learning = options | dict(vocab=None, learn_vocab=150)
+
+  def stop(*_):
+    raise KeyboardInterrupt
+
+  with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    patch.setattr(prepare_job, "_write_here", stop)
+    _prepare(learning)
+  vocab = tmp_path / "out/vocab.txt"
+  learned = vocab.read_bytes()
+  with pytest.raises(errors.UsageError, match="an unfinished job"):
+    _prepare(options)
+  assert vocab.read_bytes() == learned
+  vocab.unlink()  # As if the job had been killed before it was written.
+  made = _prepare(learning)
+  assert vocab.read_bytes() == learned
+  size = len(vocab_lib.Vocabulary.load(vocab))
+  assert made["vocab_size"] == size and 50 < size <= 150
+
+
+@pytest.mark.parametrize(
+  "changes, message",
+  [
     (dict(vocab="nowhere.txt"), "the vocabulary: cannot read"),
     (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
     (dict(input="{folder}/nothing*"), "does not match any files"),
@@ -219,35 +207,27 @@ class PreparePretrainingTest(tf.test.TestCase, parameterized.TestCase):
     (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
     (dict(input="{folder}/broken.txt.gz"), "cannot read"),
     (dict(num_shards=10**6), "ask for fewer"),
-    (
-      dict(num_shards=10**6, learn_vocab=150, vocab="{folder}/new.txt"),
-      "ask for fewer",
-    ),
+    (dict(num_shards=10**6, learn_vocab=150, vocab="{folder}/new"), "fewer"),
     (dict(max_predictions_per_seq=65), r"not be more than seq_length \(64\)"),
     (dict(output_dir="{folder}/taken"), "not overwritten"),
-  )
-  def test_bad_input_writes_nothing(self, changes, message):
-    (self.folder / "empty.txt").write_text("\n \n")
-    (self.folder / "binary.txt").write_bytes(b"\x7fELF\x00\x01text")
-    (self.folder / "latin1.txt").write_bytes(b"fine\ncaf\xe9 au lait")
-    (self.folder / "broken.txt.gz").write_bytes(b"no gzip")
-    (self.folder / "no_mask.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n")
-    taken = self.folder / "taken"
-    taken.mkdir()
-    (taken / "pretrain-00001-of-00003.tfrecord").write_text("precious")
-    before = sorted(self.folder.rglob("*"))
-
-    changes = {
-      name: value.format(folder=self.folder)
-      if isinstance(value, str)
-      else value
-      for name, value in changes.items()
-    }
-    with self.assertRaisesRegex(errors.UsageError, message) as caught:
-      _prepare(**(self.options | changes))
-    self.assertNotIn("\n", str(caught.exception))
-    self.assertEqual(sorted(self.folder.rglob("*")), before)
-
-
-if __name__ == "__main__":
-  tf.test.main()
+  ],
+)
+def test_bad_input_writes_nothing(tmp_path, options, changes, message):
+  (tmp_path / "taken").mkdir()
+  for name, content in {
+    "empty.txt": b"\n \n",
+    "binary.txt": b"\x7fELF\x00\x01text",
+    "latin1.txt": b"fine\ncaf\xe9 au lait",
+    "broken.txt.gz": b"no gzip",
+    "no_mask.txt": b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n",
+    "taken/pretrain-00001-of-00003.tfrecord": b"precious",
+  }.items():
+    (tmp_path / name).write_bytes(content)
+  before = sorted(tmp_path.rglob("*"))
+  for name, value in changes.items():
+    if isinstance(value, str):
+      changes = changes | {name: value.format(folder=tmp_path)}
+  with pytest.raises(errors.UsageError, match=message) as caught:
+    _prepare(options, **changes)
+  assert "\n" not in str(caught.value)
+  assert sorted(tmp_path.rglob("*")) == before

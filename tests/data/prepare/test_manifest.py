@@ -35,7 +35,7 @@ def test_splits(tmp_path, scheme):
   [
     (None, "has no manifest.json of GLUE or SQuAD"),
     (manifest.make("pretraining", splits={}), "has no manifest.json of GLUE"),
-    ({"kind": "glue", "format_version": 3}, "format_version is 3, but"),
+    ({"kind": "glue", "format_version": 3}, "format_version is not 2; prepare"),
     (manifest.make("glue", splits={"dev": {}}), "its splits are not"),
     ({"report": 1}, 'json:1: no "kind"; is it from `swe prepare`'),
     ([], 'json:1: no "kind"'),

@@ -11,10 +11,9 @@ from official.nlp.data import question_answering_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
 from swe_tf.commands import prepare_squad
-from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.text import cached_tokenizer
+from swe_tf.data.text import tokenizers
 from swe_tf.scoring import squad as squad_scores
 
 _TOKENS = (
@@ -54,7 +53,7 @@ _QAS = [
 def _tokenizer(tmp_path):
   path = tmp_path / "vocab.txt"
   path.write_text("".join(f"{token}\n" for token in _TOKENS))
-  return cached_tokenizer.CachedTokenizer(path)
+  return tokenizers.CachedTokenizer(path)
 
 
 def _write(tmp_path, qas, **kwargs):
@@ -81,21 +80,35 @@ def _load(path, is_training):
   ]
 
 
-def test_training_spans_are_the_answers(tmp_path, tokenizer):
+@pytest.fixture(name="prepare")
+def _prepare(tmp_path, tokenizer):
+  """Returns a function that adds a split to a directory."""
   path = _write(tmp_path, _QAS)
-  questions, size = squad_records.write_train_records(
-    path,
-    tmp_path / "train.tf_record",
-    version="2.0",
-    tokenizer=tokenizer,
-    windows=_WINDOWS,
-  )
-  records = _load(tmp_path / "train.tf_record", is_training=True)
+
+  def prepare(split, folder="out", version="2.0", **kwargs):
+    return squad_records.write_squad_directory(
+      squad_questions.read_squad_file(path, version),
+      split,
+      tmp_path / folder,
+      **{
+        "tokenizer": tokenizer,
+        "windows": _WINDOWS,
+        "report": lambda line: None,
+        **kwargs,
+      },
+    )
+
+  return prepare
+
+
+def test_training_spans_are_the_answers(tmp_path, tokenizer, prepare):
+  made = prepare("train")["splits"]["train"]
+  records = _load(tmp_path / "out/train.tf_record", is_training=True)
   # Windows of 9 tokens (16 less 4 of the question and 3 special ones) that
   # advance by 5, until the last one reaches the end.
   tokens = len(tokenizer.tokenize(_CONTEXT))
-  assert len(records) == size == 4 * (math.ceil((tokens - 9) / 5) + 1)
-  assert questions == 4
+  assert len(records) == made["size"] == 4 * (math.ceil((tokens - 9) / 5) + 1)
+  assert (made["questions"], made["dropped_questions"]) == (4, 0)
   found = set()
   for inputs, spans in records:
     tokens = [tokenizer.vocabulary.tokens[i] for i in inputs["input_word_ids"]]
@@ -105,17 +118,14 @@ def test_training_spans_are_the_answers(tmp_path, tokenizer):
       assert inputs["input_type_ids"][spans["start_positions"]] == 1
   assert found == {"the rhine", "1230", "to the sea", "[CLS]"}
 
-
-def test_same_records_as_with_the_full_tokenizer(tmp_path, tokenizer):
-  path = _write(tmp_path, _QAS)
-  written = []
+  # The features are those of the slow tokenizer.
+  features = []
   for maker in (tokenizer, tokenization.FullTokenizer(tokenizer.vocab_file)):
-    output = tmp_path / f"{len(written)}.tf_record"
-    squad_records.write_train_records(
-      path, output, version="2.0", tokenizer=maker, windows=_WINDOWS
-    )
-    written.append(output.read_bytes())
-  assert written[0] == written[1]
+    some = []
+    path = tmp_path / "squad.json"
+    squad_records.convert(path, "2.0", maker, _WINDOWS, True, some.append)
+    features.append([vars(feature) for feature in some])
+  assert features[0] == features[1] and features[0]
 
 
 def _perfect_logits(built):
@@ -147,30 +157,23 @@ def _perfect_logits(built):
 
 
 @pytest.mark.parametrize("version", squad_questions.VERSIONS)
-def test_logits_become_the_answers(tmp_path, tokenizer, version):
+def test_logits_become_the_answers(tmp_path, tokenizer, prepare, version):
   path = _write(tmp_path, _QAS if version == "2.0" else _QAS[:3])
+  prepare("eval", version=version)
   built = squad_records.build_eval_features(
-    path,
-    version=version,
-    tokenizer=tokenizer,
-    windows=_WINDOWS,
-    output=tmp_path / "eval.tf_record",
+    path, version=version, tokenizer=tokenizer, windows=_WINDOWS
   )
   # The records are the windows, in the same order.
-  records = _load(tmp_path / "eval.tf_record", is_training=False)
+  records = _load(tmp_path / "out/eval.tf_record", is_training=False)
   assert [int(inputs["unique_ids"]) for inputs, _ in records] == [
     feature.unique_id for feature in built.features
   ]
 
   results = _perfect_logits(built)
-  answers = squad_predictions.answers_from_logits(
-    built, results, version=version
-  )
+  answers = squad_records.answers_from_logits(built, results, version=version)
   data = squad_questions.read_squad_file(path, version)
   decided = answers.decide(0.0)
   assert squad_scores.evaluate(data, decided)["exact_match"] == 100.0
-  squad_predictions.write_predictions(tmp_path / "predictions.json", decided)
-  assert squad_scores.read_predictions(tmp_path / "predictions.json") == decided
   if version == "2.0":
     # An answer is kept for the question without one, and only there it is
     # worse than none.
@@ -182,70 +185,59 @@ def test_logits_become_the_answers(tmp_path, tokenizer, version):
     )
     assert scores["best_f1"] == 100.0
   with pytest.raises(ValueError, match="no logits for 1 of .*drop_remainder"):
-    squad_predictions.answers_from_logits(built, results[:-1], version=version)
+    squad_records.answers_from_logits(built, results[:-1], version=version)
 
 
-def test_splits_share_a_directory(tmp_path, tokenizer):
-  path = _write(tmp_path, _QAS)
-  squad = squad_questions.read_squad_file(path, "2.0")
+def test_splits_share_a_directory(tmp_path, prepare):
   out = tmp_path / "out"
-
-  def write(split, windows=_WINDOWS):
-    return squad_records.write_squad_directory(
-      squad,
-      split,
-      out,
-      tokenizer=tokenizer,
-      windows=windows,
-      report=lambda line: None,
-    )
-
-  write("train")
-  meta = write("eval")
+  prepare("train")
+  meta = prepare("eval")
   assert (
     meta["splits"]["train"] | {"file": "eval.tf_record"}
     == (meta["splits"]["eval"])
   )
-  assert meta["splits"]["eval"]["questions"] == 4
   for split in ("train", "eval"):
     assert meta[f"{split}_data_size"] == meta["splits"][split]["size"]
   assert meta == json.loads((out / "manifest.json").read_text())
-  assert (out / "eval.json").read_text() == path.read_text()
+  assert (out / "eval.json").read_text() == (
+    tmp_path / "squad.json"
+  ).read_text()
   with pytest.raises(errors.UsageError, match="eval.tf_record is already"):
-    write("eval")
+    prepare("eval")
   (out / "train.tf_record").unlink()
+  other = squad_records.Windows(max_seq_length=32, max_query_length=4)
   with pytest.raises(errors.UsageError, match="max_seq_length 16, but now"):
-    write("train", squad_records.Windows(max_seq_length=32, max_query_length=4))
+    prepare("train", windows=other)
 
 
 @pytest.mark.parametrize(
   "change, message",
   [
-    (
-      {"answers": [{"text": "Rhein", "answer_start": 4}]},
-      "the answer 'Rhein' is not in its context at answer_start 4, where "
-      "'Rhine' stands",
-    ),
+    ({"answers": [{"text": "Rhein", "answer_start": 4}]}, "where 'Rhine' st"),
     ({"answers": [{"text": "sea.", "answer_start": 9999}]}, "where '' stands"),
     ({"answers": [{"text": "sea."}]}, "has no valid answer_start"),
-    (
-      {"answers": [{"text": "The", "answer_start": 0}] * 2},
-      "as the split eval",
-    ),
+    ({"answers": [{"text": "The", "answer_start": 0}] * 2}, "the split eval"),
     ({"is_impossible": None}, "is_impossible is None; .*version 1.1"),
     ({"question": None}, 'no "question"'),
   ],
 )
-def test_faults_have_file_and_line(tmp_path, change, message):
+def test_faults_have_file_and_line(tmp_path, tokenizer, change, message):
   path = _write(
     tmp_path, [_QAS[0], {**_question("bad", ["long"]), **change}], indent=1
   )
-  squad = squad_questions.read_squad_file(path, "2.0")
   line = path.read_text().split('"bad"')[0].count("\n") + 1
+  options = prepare_squad.Options(
+    input=str(path),
+    version="2.0",
+    vocab=tokenizer.vocab_file,
+    output_dir=str(tmp_path / "out"),
+    split="train",
+  )
   with pytest.raises(errors.UsageError, match=message) as error:
-    squad_questions.check_convertible(squad, for_training=True)
+    prepare_squad.run(options)
   assert str(error.value).startswith(f"{path}:{line}: bad: ")
   assert "\n" not in str(error.value)
+  assert not (tmp_path / "out").exists()
 
 
 def test_faults_in_the_structure(tmp_path):
@@ -259,17 +251,3 @@ def test_faults_in_the_structure(tmp_path):
       squad_questions.read_squad_file(_write(tmp_path, qas), "1.1")
   with pytest.raises(errors.UsageError, match="leaves no token"):
     squad_records.Windows(max_seq_length=64, max_query_length=64)
-
-
-def test_the_command_checks_before_it_writes(tmp_path, tokenizer):
-  answer = {"text": "Rhein", "answer_start": 4}
-  path = _write(tmp_path, [{**_QAS[0], "answers": [answer]}])
-  options = prepare_squad.Options(
-    input=str(path),
-    version="1.1",
-    vocab=tokenizer.vocab_file,
-    output_dir=str(tmp_path / "out"),
-  )
-  with pytest.raises(errors.UsageError, match=":1: river: the answer 'Rhein'"):
-    prepare_squad.run(options)
-  assert not (tmp_path / "out").exists()

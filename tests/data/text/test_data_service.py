@@ -2,7 +2,6 @@
 
 import os
 
-import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
@@ -46,18 +45,11 @@ def test_every_worker_sends_text_in_an_order_of_its_own(tmp_path, address):
   tf_keras.utils.set_random_seed(0)
   stream = loaders.build_dataset(params, tf.distribute.InputContext())
   batches = list(stream.take(60).as_numpy_iterator())
-
-  plain = loaders.build_dataset(
-    pretrain_text.PretrainTextDataConfig(
-      **{**params.as_dict(), "enable_tf_data_service": False}
-    )
-  )
+  plain = loaders.build_dataset(params.replace(enable_tf_data_service=False))
   assert stream.element_spec == plain.element_spec
   for batch in batches:
     assert (batch["masked_lm_weights"].sum(axis=1) >= 1).all()
   rows = [row.tobytes() for batch in batches for row in batch["input_word_ids"]]
   assert len(set(rows)) > 0.95 * len(rows), "workers repeat each other"
-  masked = np.concatenate(
-    [batch["masked_lm_positions"][:, 0] for batch in batches]
-  )
-  assert len(set(masked)) > 3, "every sequence is masked alike"
+  masked = {int(i) for b in batches for i in b["masked_lm_positions"][:, 0]}
+  assert len(masked) > 3, "every sequence is masked alike"

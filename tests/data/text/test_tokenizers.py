@@ -1,10 +1,9 @@
-"""The ids are those of Model Garden's tokenizer."""
+"""The ids are those of Model Garden's tokenizer; vocabularies and faults."""
 
-import os
 import sys
 import unicodedata
 
-from absl.testing import parameterized
+import pytest
 import tensorflow as tf
 
 from official.nlp.tools import tokenization
@@ -25,107 +24,115 @@ _HARD = [
   "",
   "   ",
 ]
-
-
 _ASCII = "".join(map(chr, range(33, 127)))
+_SPECIALS = "\n".join(vocab_lib.SPECIAL_TOKENS)
 
 
-def _vocabulary(lower_case):
-  """A vocabulary in which every character of the hard lines is known."""
-  characters = sorted(set("".join(_HARD + [_ASCII])))
+@pytest.fixture(name="both", params=[True, False], ids=["lower", "cased"])
+def _both(request, tmp_path):
+  """Returns the ids of our tokenizer and of Model Garden's."""
+  lower_case = request.param
+  # Every character of the hard lines is known.
+  characters = "".join([*_HARD, _ASCII])
   if lower_case:
-    characters = sorted(
-      set(unicodedata.normalize("NFD", "".join(characters).lower()))
-    )
-  characters = [c for c in characters if not c.isspace() and c.isprintable()]
+    characters = unicodedata.normalize("NFD", characters.lower())
+  known = [
+    c for c in sorted(set(characters)) if not c.isspace() and c.isprintable()
+  ]
   words = ["the", "and", "quoted", "mixed", "re", "##re", "##ing", "wid"]
-  return vocab_lib.Vocabulary.from_tokens(
-    [
-      *vocab_lib.SPECIAL_TOKENS,
-      *words,
-      *characters,
-      *("##" + c for c in characters),
-    ]
+  tokens = [
+    *vocab_lib.SPECIAL_TOKENS,
+    *words,
+    *known,
+    *("##" + c for c in known),
+  ]
+  path = tmp_path / "vocab.txt"
+  path.write_text("".join(f"{token}\n" for token in tokens))
+  stock = tokenization.FullTokenizer(str(path), do_lower_case=lower_case)
+  vocabulary = vocab_lib.Vocabulary.load(path)
+  ours = tokenizers.WordPieceTokenizer(vocabulary, lower_case)
+  return lower_case, lambda lines: zip(
+    lines,
+    ours.tokenize(tf.constant(lines)).to_list(),
+    [stock.convert_tokens_to_ids(stock.tokenize(line)) for line in lines],
   )
 
 
-class TokenizersTest(tf.test.TestCase, parameterized.TestCase):
-  def _both(self, lines, lower_case):
-    """Returns the ids of our tokenizer and of Model Garden's."""
-    vocabulary = _vocabulary(lower_case)
-    path = os.path.join(self.get_temp_dir(), "vocab.txt")
-    with open(path, "w", encoding="utf-8") as f:
-      f.writelines(f"{token}\n" for token in vocabulary.tokens)
-    stock = tokenization.FullTokenizer(path, do_lower_case=lower_case)
-    ours = tokenizers.WordPieceTokenizer(vocabulary, lower_case)
-    return ours.tokenize(tf.constant(lines)).to_list(), [
-      stock.convert_tokens_to_ids(stock.tokenize(line)) for line in lines
-    ]
+def test_ids_equal_model_gardens(both):
+  prose = [
+    line
+    for document, _ in zip(docstrings.documents(packages=()), range(300))
+    for line in document.split("\n")
+  ]
+  points = [
+    chr(point)
+    for point in range(1, sys.maxunicode + 1)
+    # Python knows nothing of unassigned ones, and lines end at newlines.
+    if unicodedata.category(chr(point)) not in ("Cn", "Cs", "Co")
+    and point != 10
+  ]
+  every = [
+    "a" + "b a".join(points[i : i + 50]) + "b"
+    for i in range(0, len(points), 50)
+  ]
+  for line, our_ids, stock_ids in both[1]([*_HARD, *prose, *every]):
+    assert our_ids == stock_ids, ascii(line)
 
-  @parameterized.parameters(True, False)
-  def test_ids_equal_model_gardens(self, lower_case):
-    prose = [
-      line
-      for document, _ in zip(docstrings.documents(packages=()), range(300))
-      for line in document.split("\n")
-    ]
-    ours, stock = self._both(_HARD + prose, lower_case)
-    for line, our_ids, stock_ids in zip(_HARD + prose, ours, stock):
-      self.assertEqual(our_ids, stock_ids, line)
 
-  @parameterized.parameters(True, False)
-  def test_every_code_point(self, lower_case):
-    points = [
-      chr(point)
-      for point in range(1, sys.maxunicode + 1)
-      # Python knows nothing of unassigned ones, and lines end at newlines.
-      if unicodedata.category(chr(point)) not in ("Cn", "Cs", "Co")
-      and point != 10
-    ]
-    lines = [
-      "a" + "b a".join(points[i : i + 50]) + "b"
-      for i in range(0, len(points), 50)
-    ]
-    ours, stock = self._both(lines, lower_case)
-    for line, our_ids, stock_ids in zip(lines, ours, stock):
-      self.assertEqual(our_ids, stock_ids, ascii(line))
-
-  def test_where_they_differ(self):
-    # Invalid UTF-8 is [UNK] here and dropped there, if the case is kept. `swe
-    # prepare` refuses it.
-    ours, stock = self._both([b"the \xff and"], lower_case=False)
-    self.assertLen(ours[0], 3)
-    self.assertLen(stock[0], 2)
-    # The length of a word is limited in bytes here, in characters there.
-    ours, stock = self._both(["ß" * 300], lower_case=True)
-    self.assertLen(ours[0], 1)
-    self.assertLen(stock[0], 300)
-
-  def test_characters(self):
-    tokens = [*vocab_lib.SPECIAL_TOKENS, *" abc."]
-    tokenizer = tokenizers.CharacterTokenizer(
-      vocab_lib.Vocabulary.from_tokens(tokens)
-    )
-    ids = tokenizer.tokenize(tf.constant([" A\t b.", "cé\U0001f600"]))
-    self.assertEqual(
-      [[tokens[i] for i in row] for row in ids.to_list()],
-      [["a", " ", "b", ".", " "], ["c", "[UNK]", "[UNK]", " "]],
-    )
-    # Letters form words.
-    self.assertAllEqual(
-      tokenizer.joins_left[5:], [False, True, True, True, False]
-    )
-
-  @parameterized.parameters(
-    (["ab", " "], "'ab'"), (["a"], "space"), ([], "none")
+def test_where_they_differ(both):
+  lower_case, ids = both
+  # Invalid UTF-8 is [UNK] here and dropped there, if the case is kept; `swe
+  # prepare` refuses it. A word is limited in bytes here, in characters there.
+  line, lengths = (
+    ("ß" * 300, [1, 300]) if lower_case else (b"the \xff and", [3, 2])
   )
-  def test_no_character_vocabulary(self, extra, message):
-    vocabulary = vocab_lib.Vocabulary.from_tokens(
-      [*vocab_lib.SPECIAL_TOKENS, *extra]
-    )
-    with self.assertRaisesRegex(errors.UsageError, message):
+  ((_, ours, stock),) = ids([line])
+  assert [len(ours), len(stock)] == lengths
+
+
+def test_characters():
+  tokens = [*vocab_lib.SPECIAL_TOKENS, *" abc."]
+  tokenizer = tokenizers.CharacterTokenizer(
+    vocab_lib.Vocabulary.from_tokens(tokens)
+  )
+  ids = tokenizer.tokenize(tf.constant([" A\t b.", "cé\U0001f600"]))
+  assert [[tokens[i] for i in row] for row in ids.to_list()] == [
+    ["a", " ", "b", ".", " "],
+    ["c", "[UNK]", "[UNK]", " "],
+  ]
+  # Letters form words.
+  assert tokenizer.joins_left[5:].tolist() == [False, True, True, True, False]
+  for extra, message in ((["ab", " "], "'ab'"), (["a"], "space"), ([], "none")):
+    vocabulary = vocab_lib.Vocabulary.from_tokens([*tokens[:5], *extra])
+    with pytest.raises(errors.UsageError, match=message):
       tokenizers.CharacterTokenizer(vocabulary)
 
 
-if __name__ == "__main__":
-  tf.test.main()
+def test_line_ends_make_no_difference(tmp_path):
+  path = tmp_path / "vocab.txt"
+  unix = f"{_SPECIALS}\n[unused1]\n \né\n".encode()
+  path.write_bytes(unix)
+  first = vocab_lib.Vocabulary.load(path)
+  path.write_bytes(unix.replace(b"\n", b"\r\n").rstrip())
+  assert first.sha256 == vocab_lib.Vocabulary.load(path).sha256
+  assert first.tokens[5:] == ("[unused1]", " ", "é")
+  assert first.is_text.tolist() == [False] * 6 + [True] * 2
+  other = vocab_lib.Vocabulary.from_tokens(first.tokens[::-1])
+  assert first.sha256 != other.sha256
+
+
+@pytest.mark.parametrize(
+  "content, message",
+  [
+    (b"", r"no \[PAD\]"),
+    (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na", r"has no \[MASK\] among its 5"),
+    (f"{_SPECIALS}\na\nb\na".encode(), "'a' twice"),
+    (f"{_SPECIALS}\n\na".encode(), "empty line, line 6"),
+    (b"\xff\xfe", "not UTF-8"),
+  ],
+)
+def test_faulty_vocabularies(tmp_path, content, message):
+  (tmp_path / "vocab.txt").write_bytes(content)
+  with pytest.raises(errors.UsageError, match=message) as caught:
+    vocab_lib.Vocabulary.load(tmp_path / "vocab.txt")
+  assert "\n" not in str(caught.value)

@@ -19,7 +19,7 @@ from swe_tf.data.glue import records as glue_records
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.text import cached_tokenizer
+from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
@@ -270,7 +270,7 @@ def _tokenizer(directory, texts, vocab_size=0):
   tokens += [f"[unused{i}]" for i in range(vocab_size - len(tokens))]
   path = directory / "vocab.txt"
   path.write_text("\n".join(tokens) + "\n")
-  return cached_tokenizer.CachedTokenizer(path)
+  return tokenizers.CachedTokenizer(path)
 
 
 def write_encoder(directory: pathlib.Path, data_dir: str, **params) -> str:

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from swe_tf.data.squad import predictions as squad_predictions
 from swe_tf.data.squad import records as squad_records
-from swe_tf.data.text import cached_tokenizer
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
@@ -26,7 +24,7 @@ def fixture_vocab_file(tmp_path):
 
 
 def test_ids_are_those_of_pre_training(vocab_file):
-  ours = cached_tokenizer.CachedTokenizer(vocab_file)
+  ours = tokenizers.CachedTokenizer(vocab_file)
   theirs = tokenizers.CharacterTokenizer(
     vocab_lib.Vocabulary.load(str(vocab_file))
   )
@@ -44,7 +42,7 @@ def test_ids_are_those_of_pre_training(vocab_file):
 def test_word_pieces_are_not_taken_for_characters(tmp_path):
   path = tmp_path / "vocab.txt"
   path.write_text("\n".join([*vocab_lib.SPECIAL_TOKENS, "a", "##b"]) + "\n")
-  assert cached_tokenizer.CachedTokenizer(path).tokenize("ab") == ["a", "##b"]
+  assert tokenizers.CachedTokenizer(path).tokenize("ab") == ["a", "##b"]
 
 
 def _points_after(phrase, feature):
@@ -71,12 +69,12 @@ def test_squad_answers_come_back_as_words(vocab_file, tmp_path):
   built = squad_records.build_eval_features(
     f"{data_dir}/eval.json",
     version="1.1",
-    tokenizer=cached_tokenizer.CachedTokenizer(vocab_file),
+    tokenizer=tokenizers.CachedTokenizer(vocab_file),
     windows=squad_records.Windows(
       max_seq_length=64, max_query_length=20, doc_stride=16
     ),
   )
-  answers = squad_predictions.answers_from_logits(
+  answers = squad_records.answers_from_logits(
     built,
     [_points_after("lives in ", each) for each in built.features],
     version="1.1",

@@ -10,8 +10,7 @@ import tf_keras
 from swe_tf import errors
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
-from swe_tf.scoring import glue_predictions
-from swe_tf.scoring import submission
+from swe_tf.scoring import glue
 from swe_tf.studies import jobs as study_jobs
 from swe_tf.studies import worker
 from swe_tf.studies.finetune import jobs
@@ -99,7 +98,7 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   assert [each.step for each in job.reports] == [1, 2, 3, 4, 4]
   assert job.reports[-1].text == "evaluating"
   task = glue_tasks.find_task("SST-2")
-  predicted = glue_predictions.read_predictions(directory / "dev.tsv", task)
+  predicted = glue.read_predictions(directory / "dev.tsv", task)
   assert sorted(predicted) == list(range(32))
   right = sum(predicted[row] == row % 2 for row in predicted)
   assert result["scores"] == {"dev": {"accuracy": 100 * right / 32}}
@@ -109,7 +108,7 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   (directory.parent / "selection.json").write_text(
     json.dumps({"best": run.name})
   )
-  found = submission.find_predictions(tmp_path / "runs", "SST-2")
+  found = glue.find_predictions(tmp_path / "runs", "SST-2")
   # The same examples and the same weights as the dev set.
   assert found.read_text() == (directory / "dev.tsv").read_text()
 
@@ -128,7 +127,7 @@ def test_mnli_model_answers_both_parts_and_ax(tmp_path):
   for name in ("MNLI-m", "MNLI-mm", "AX"):
     path = run.directory.path / f"{name}.tsv"
     task = glue_tasks.find_task(name)
-    assert len(glue_predictions.read_predictions(path, task)) == 32
+    assert len(glue.read_predictions(path, task)) == 32
 
 
 def test_random_weights_are_the_same_model_untrained(tmp_path):

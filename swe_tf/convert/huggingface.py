@@ -1,0 +1,203 @@
+"""Converts a BERT between Hugging Face's layout and a Model Garden checkpoint.
+
+Post-LN is `Bert`, Pre-LN with the final layer norm `RobertaPreLayerNorm`.
+Neither can hold an encoder with a different embedding width. Heads are written,
+but not read. Everything is checked before anything is written.
+"""
+
+import pathlib
+from typing import NamedTuple
+
+from absl import logging
+import numpy as np
+import safetensors
+from safetensors import numpy as safetensors_numpy
+import tensorflow as tf
+import tf_keras
+
+from official.modeling import tf_utils
+from official.nlp.modeling import layers
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.convert import huggingface_config as theirs
+from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import checkpoint_files
+from swe_tf.modeling import checkpoint_files
+from swe_tf.modeling import registry
+
+_ENCODER = ("embeddings.", "encoder.", "pooler.", "LayerNorm.")
+_HEAD_KERNEL = "masked_lm/dense/kernel/.ATTRIBUTES/VARIABLE_VALUE"
+
+# RobertaPreLayerNorm's head uses the exact GELU, whatever config.json says.
+_HEAD_MODULE, _HEAD_CLASS = "modeling_pre_ln_bert", "PreLnBertForMaskedLM"
+_HEAD_CODE = f'''"""RobertaPreLayerNorm with the GELU of its training."""
+
+from torch.nn import functional
+from transformers import RobertaPreLayerNormForMaskedLM
+
+
+class {_HEAD_CLASS}(RobertaPreLayerNormForMaskedLM):
+  """Approximates GELU by tanh in the language-model head, too."""
+
+  def __init__(self, config):
+    super().__init__(config)
+    head = self.lm_head
+
+    def forward(features, **kwargs):
+      del kwargs
+      hidden = functional.gelu(head.dense(features), approximate="tanh")
+      return head.decoder(head.layer_norm(hidden))
+
+    head.forward = forward
+'''
+
+
+def import_huggingface(
+  input_dir: files.PathLike, output_dir: files.PathLike
+) -> checkpoint_files.LoadedEncoder:
+  """Writes a checkpoint with the key `encoder`, `encoder.yaml`, `vocab.txt`."""
+  input_dir = files.as_path(input_dir)
+  files.refuse_existing([output_dir])
+  params = theirs.read(input_dir)
+  # Only ours has a final layer norm.
+  encoder = registry.bert(params, "any" if params["norm_first"] else "bert")
+  network = encoder.build()
+  load_weights(network, params["num_layers"], input_dir / theirs.WEIGHTS)
+  vocab_file = input_dir / theirs.VOCABULARY
+  loaded = checkpoint_files.LoadedEncoder(network, encoder, vocab_file)
+  with files.new_directory(output_dir) as scratch:
+    checkpoint_files.write_encoder(scratch, loaded)
+  return loaded
+
+
+def load_weights(
+  encoder: tf_keras.layers.Layer, num_layers: int, path: files.PathLike
+) -> None:
+  """Fills a Model Garden encoder from a safetensors file."""
+  tensors = {}
+  try:
+    with (
+      files.local_copy(path) as local,
+      safetensors.safe_open(local, framework="numpy") as archive,
+    ):
+      for name in archive.keys():  # noqa: SIM118 (no dict)
+        # Names may start with that of the architecture (`bert.`), and layer
+        # norms may have gamma and beta, as in the oldest files.
+        short = name
+        for layout in theirs.LAYOUTS.values():
+          short = short.removeprefix(layout.prefix)
+        short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
+        short = short.replace("LayerNorm.beta", "LayerNorm.bias")
+        if short.startswith(_ENCODER):
+          # Weights may be float16; heads and position ids are left out.
+          tensors[short] = archive.get_tensor(name).astype(np.float32)
+  except (OSError, TypeError, safetensors.SafetensorError) as error:
+    raise errors.UsageError(
+      f"cannot read {path}: {str(error).splitlines()[0]}."
+    ) from error
+  weights = theirs.encoder_weights(encoder, num_layers)
+  missing = [weight.name for weight in weights if weight.name not in tensors]
+  if missing:
+    raise errors.UsageError(
+      f"{path}: {len(missing)} of {len(weights)} weights are missing, such "
+      f"as {missing[0]}; is this a BERT encoder of {num_layers} layers, "
+      "with its pooler?"
+    )
+  beyond = f"encoder.layer.{num_layers}."
+  if any(name.startswith(beyond) for name in tensors):
+    raise errors.UsageError(
+      f"{path}: there is a {beyond[:-1]}, but num_hidden_layers is "
+      f"{num_layers} in config.json."
+    )
+  for weight in weights:
+    value = tensors[weight.name]
+    if value.shape != weight.shape:
+      raise errors.UsageError(
+        f"{path}: {weight.name} has shape {value.shape}, but by config.json it "
+        f"should be {weight.shape}."
+      )
+    weight.variable.assign(weight.from_huggingface(value))
+
+
+class LanguageHead(NamedTuple):
+  """The head of a masked language model: Model Garden's `MaskedLM`."""
+
+  layer: tf_keras.layers.Layer
+  activation: str  # Its name in the config.
+
+
+def read_head(
+  loaded: checkpoint_files.LoadedEncoder, checkpoint: str
+) -> LanguageHead | None:
+  """Returns the head beside an encoder in its checkpoint, if there is one."""
+  path = checkpoint_files.find(checkpoint)
+  shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
+  if _HEAD_KERNEL not in shapes:
+    return None
+  name = loaded.encoder.task["model"].get("mlm_activation") or "gelu"
+  head = layers.MaskedLM(
+    loaded.network.get_embedding_table(),
+    activation=tf_utils.get_activation(name),
+  )
+  # Called once to make its weights, which are then read.
+  width = shapes[_HEAD_KERNEL][0]
+  head(tf.zeros([1, 1, width]), tf.zeros([1, 1], tf.int32))
+  checkpoint_files.read_into(path, "a language-model head", masked_lm=head)
+  return LanguageHead(head, name)
+
+
+def write_huggingface(
+  output_dir: pathlib.Path,
+  loaded: checkpoint_files.LoadedEncoder,
+  head: LanguageHead | None = None,
+) -> None:
+  """Writes an encoder, with its language-model head if Hugging Face has one."""
+  layout = theirs.layout_of(loaded.network)
+  config = theirs.from_encoder(loaded.encoder.config.get(), layout)
+  weights = theirs.encoder_weights(loaded.network, config["num_hidden_layers"])
+  tensors = {weight.name: weight.to_huggingface() for weight in weights}
+  vocabulary = None
+  if loaded.vocab_file:
+    vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
+    if vocabulary.tokens[0] != "[PAD]":
+      raise errors.UsageError(
+        f"the first token of {loaded.vocab_file} is {vocabulary.tokens[0]!r}, "
+        "but Hugging Face's BERT uses it for padding."
+      )
+  if head is not None:
+    fitting = ["gelu", "gelu_new"]
+    if layout is theirs.POST_LN:
+      fitting = [config["hidden_act"]]  # Its head has the blocks' activation.
+    if head.activation not in [theirs.ACTIVATIONS[name] for name in fitting]:
+      logging.warning(
+        "The language-model head is left out: its activation is %r, and that "
+        "of Hugging Face's is %s.",
+        head.activation,
+        " or ".join(fitting),
+      )
+      head = None
+  if head is not None:
+    tensors = {layout.prefix + name: value for name, value in tensors.items()}
+    for weight in theirs.head_weights(head.layer, layout):
+      tensors[weight.name] = weight.to_huggingface()
+    config["architectures"] = [f"{layout.architecture}ForMaskedLM"]
+    is_tanh = head.activation == theirs.ACTIVATIONS["gelu_new"]
+    if layout is theirs.PRE_LN and is_tanh:
+      config["auto_map"] = {
+        "AutoModelForMaskedLM": f"{_HEAD_MODULE}.{_HEAD_CLASS}"
+      }
+      files.write_text(output_dir / f"{_HEAD_MODULE}.py", _HEAD_CODE)
+  with files.complete_or_absent(output_dir / theirs.WEIGHTS) as scratch:
+    # transformers looks for this format.
+    safetensors_numpy.save_file(tensors, scratch, metadata={"format": "pt"})
+  files.write_json(output_dir / theirs.CONFIG, config)
+  checkpoint_files.write_vocabulary(output_dir, loaded)
+  if vocabulary is not None:
+    files.write_json(
+      output_dir / "tokenizer_config.json",
+      {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": vocabulary.is_lower_case,
+        "model_max_length": loaded.network.get_config()["max_sequence_length"],
+      },
+    )
