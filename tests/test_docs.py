@@ -10,7 +10,6 @@ import pathlib
 import re
 import shlex
 
-from absl import flags
 import markdown_it
 import pytest
 import yaml
@@ -18,7 +17,6 @@ import yaml
 from benchmarks import rehearsal
 import swe_tf
 from swe_tf import cli
-from swe_tf.commands import options as options_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _DOCS = ROOT / "docs"
@@ -151,9 +149,7 @@ def _check_swe(words, in_text):
     return
   # swe train has the flags of swe doctor, which starts without TensorFlow.
   module = cli.load("doctor" if command == "train" else command)
-  known = flags.FlagValues()
-  for options_cls in (module.Options, cli._Common):
-    options_lib.define_flags(options_cls, known)
+  known = cli.make_flags(command, module)
   for argument in arguments:
     name, _, value = argument.removeprefix("--").partition("=")
     if not argument.startswith("--"):

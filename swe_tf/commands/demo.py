@@ -14,17 +14,13 @@ import dataclasses
 from absl import logging
 
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  output_dir: str = options_lib.flag(
-    "Directory for the corpus, the runs and the page.", "runs/demo"
-  )
-  params_override: str | None = options_lib.flag(
+  output_dir: str = opt.flag("Directory for runs and page.", "runs/demo")
+  params_override: str | None = opt.flag(
     "Overrides for both runs, as for swe train. The baseline always has "
     "task.sharing.mode=none; if the model gets it too, there is only one run.",
     None,
@@ -32,7 +28,6 @@ class Options:
 
 
 def run(options: Options) -> None:
-  """Runs the demo."""
   files.check_output_dir(options.output_dir, "output_dir")
   from swe_tf.studies.demo import session
 

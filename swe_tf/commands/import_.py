@@ -11,27 +11,22 @@ import dataclasses
 from absl import logging
 
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.convert import huggingface_config
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  input_dir: str = options_lib.flag(
+  input_dir: str = opt.flag(
     "Directory with config.json, model.safetensors and vocab.txt."
   )
-  output_dir: str = options_lib.flag(
-    "Directory to create, for the checkpoint, encoder.yaml and vocab.txt."
-  )
-  format: str = options_lib.flag(
+  output_dir: str = opt.flag("Directory to create, also for encoder.yaml.")
+  format: str = opt.flag(
     "The format of the encoder.", "huggingface", choices=("huggingface",)
   )
 
 
 def run(options: Options) -> None:
-  """Converts the encoder and prints its size."""
   files.refuse_existing([options.output_dir])
   files.check_output_dir(options.output_dir, "output_dir")
   huggingface_config.read(options.input_dir)

@@ -16,7 +16,7 @@ from absl import logging
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.data import tfds_files
 from swe_tf.data.glue import examples
 from swe_tf.data.glue import tasks
@@ -24,28 +24,13 @@ from swe_tf.data.text import vocab as vocab_lib
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-  """The flags of the command."""
-
-  task: str = options_lib.flag("A GLUE task, such as SST-2 or MNLI.")
-  input_dir: str = options_lib.flag("Directory with the task's files.", "")
-  tfds: str | None = options_lib.flag(
-    "Instead of --input_dir, the name of a TensorFlow dataset, such as "
-    "glue/sst2.",
-    None,
+class Options(opt.Records):
+  task: str = opt.flag("A GLUE task, such as SST-2 or MNLI.")
+  input_dir: str = opt.flag("Directory with the task's files.", "")
+  tfds: str | None = opt.flag(
+    "Instead of --input_dir: a TensorFlow dataset, such as glue/sst2.", None
   )
-  vocab: str = options_lib.flag(
-    "Vocabulary file, of word pieces or characters."
-  )
-  output_dir: str = options_lib.flag(
-    "Directory for the TFRecords, vocab.txt and manifest.json."
-  )
-  max_seq_length: int = options_lib.flag(
-    "Length of every sequence.", 128, lower_bound=8
-  )
-  lower_case: bool = options_lib.flag(
-    "Lower-case the text, for an uncased vocabulary.", True
-  )
+  max_seq_length: int = opt.flag("Length of every sequence.", 128, least=8)
 
   def __post_init__(self):
     if not self.input_dir and not self.tfds:
@@ -55,7 +40,6 @@ class Options:
 
 
 def run(options: Options) -> None:
-  """Reads and checks everything, then writes."""
   task = tasks.find_task(options.task)
   files.check_output_dir(options.output_dir, "output_dir")
   vocab_lib.Vocabulary.load(options.vocab)

@@ -17,49 +17,28 @@ from absl import logging
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.data import tfds_files
 from swe_tf.data.squad import questions
 from swe_tf.data.text import vocab as vocab_lib
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-  """The flags of the command."""
-
-  input: str = options_lib.flag("A SQuAD JSON file.", "")
-  tfds: str | None = options_lib.flag(
-    "Instead of --input, the name of a TensorFlow dataset, such as squad/v1.1; "
-    "needs --split.",
-    None,
+class Options(opt.Records):
+  input: str = opt.flag("A SQuAD JSON file.", "")
+  tfds: str | None = opt.flag(
+    "Instead of --input: a TensorFlow dataset, such as squad/v1.1.", None
   )
-  version: str = options_lib.flag(
-    "The version of SQuAD.", choices=questions.VERSIONS
-  )
-  vocab: str = options_lib.flag(
-    "Vocabulary file, of word pieces or characters."
-  )
-  output_dir: str = options_lib.flag(
-    "Directory for the TFRecords, vocab.txt and manifest.json."
-  )
-  split: str = options_lib.flag(
+  version: str = opt.flag("The version of SQuAD.", choices=questions.VERSIONS)
+  split: str = opt.flag(
     "What the file is for. The default is train if every question has at most "
     "one answer, as in the published train files, and eval otherwise.",
     "",
     choices=("train", "eval"),
   )
-  max_seq_length: int = options_lib.flag(
-    "Length of every sequence.", 384, lower_bound=16
-  )
-  max_query_length: int = options_lib.flag(
-    "Maximum tokens in a question; longer ones are cut.", 64, lower_bound=1
-  )
-  doc_stride: int = options_lib.flag(
-    "Tokens between two windows over a long paragraph.", 128, lower_bound=1
-  )
-  lower_case: bool = options_lib.flag(
-    "Lower-case the text, for an uncased vocabulary.", True
-  )
+  max_seq_length: int = opt.flag("Length of every sequence.", 384, least=16)
+  max_query_length: int = opt.flag("Maximum tokens in a question.", 64, least=1)
+  doc_stride: int = opt.flag("Tokens between two windows.", 128, least=1)
 
   def __post_init__(self):
     if not self.input and not self.tfds:
@@ -71,7 +50,6 @@ class Options:
 
 
 def run(options: Options) -> None:
-  """Reads and checks everything, then writes."""
   files.check_output_dir(options.output_dir, "output_dir")
   vocab_lib.Vocabulary.load(options.vocab)
   windows = questions.Windows(
@@ -85,9 +63,9 @@ def run(options: Options) -> None:
       path = f"{scratch}/{options.split}.json"
       tfds_files.write_squad_file(options.tfds, options.split, path)
     squad = questions.read_squad_file(path, options.version)
+    # The records are made from the file, so it must still be there.
     split = options.split or ("train" if squad.looks_like_training else "eval")
     questions.check_convertible(squad, for_training=split == "train")
-
     # TensorFlow takes seconds to import, so bad data is reported first.
     from swe_tf.data.squad import records
     from swe_tf.data.text import cached_tokenizer

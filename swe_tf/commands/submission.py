@@ -12,22 +12,17 @@ a subdirectory for each task; `swe_tf.scoring.submission` describes the layout.
 import dataclasses
 
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.scoring import submission
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  runs: str = options_lib.flag(
-    "Directory with a subdirectory of predictions for each task."
-  )
-  output: str = options_lib.flag("The zip file to write.")
+  runs: str = opt.flag("Directory with a subdirectory for each task.")
+  output: str = opt.flag("The zip file to write.")
 
 
 def run(options: Options) -> None:
-  """Collects and checks the predictions, then writes the zip file."""
   files.refuse_existing([options.output])
   contents, filled = submission.collect(options.runs)
   submission.write_zip(options.output, contents)

@@ -12,10 +12,9 @@ scheduler, --print_commands prints a `swe train` line for each run; when they
 are done, call `swe sweep` again to collect the results.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import shlex
-from typing import Any
 
 from absl import logging
 from rich import console as rich_console
@@ -24,7 +23,7 @@ from rich import table as rich_table
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.studies import execution
 from swe_tf.studies import executors
 from swe_tf.studies import status
@@ -32,30 +31,11 @@ from swe_tf.studies import study_file
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-  """The flags of the command."""
-
-  study: str = options_lib.argument("The study, a YAML file.")
-  output_dir: str = options_lib.flag("Directory for the runs.")
-  dry_run: bool = options_lib.flag(
-    "Print the runs and their cost, and stop.", False
-  )
-  print_commands: bool = options_lib.flag(
-    "Write the config of each unfinished run, print the command that trains "
-    "it, and stop.",
-    False,
-  )
-  jobs: int = options_lib.flag(
-    "Number of parallel runs; they split the CPU cores.", 1, lower_bound=1
-  )
-  ray_address: str = options_lib.flag(
-    "HOST:PORT of a Ray cluster; --jobs then counts the runs of each machine.",
-    "",
-  )
-  params_override: str = options_lib.flag(
-    "Overrides for every run, as for swe train: YAML or a=b,c=d; for example, "
-    "where the data is.",
-    "",
+class Options(opt.ManyRuns):
+  study: str = opt.argument("The study, a YAML file.")
+  dry_run: bool = opt.flag("Print the runs and their cost, and stop.", False)
+  print_commands: bool = opt.flag(
+    "Print the command that trains each unfinished run, and stop.", False
   )
 
   def __post_init__(self):
@@ -69,11 +49,9 @@ def _print_plan(runs: Sequence[execution.Run], jobs: int, console) -> None:
   """Prints every run, its state, and the cost of what is left."""
   from swe_tf.configs import cost
 
-  table = rich_table.Table(title=f"{len(runs)} runs")
-  for column in ("run", "state", "steps", "tokens", "FLOPs", "time"):
-    table.add_column(
-      column, justify="left" if column in ("run", "state") else "right"
-    )
+  table = rich_table.Table("run", "state", title=f"{len(runs)} runs")
+  for column in ("steps", "tokens", "FLOPs", "time"):
+    table.add_column(column, justify="right")
   results = execution.results_of(runs)
   done = sum(run.cost for run in runs if run.name in results)
   seconds = sum(result["seconds"] for result in results.values())
@@ -97,19 +75,19 @@ def _print_plan(runs: Sequence[execution.Run], jobs: int, console) -> None:
       f"{run.cost:.2e}",
       status.show_time(time),
     )
-  console.print(table)
   time_left = "time unknown until a run has finished"
   if speed:
     time_left = (
       f"{status.show_time(speed * left / jobs)} with --jobs={jobs}, at the "
       "speed of the finished runs"
     )
+  console.print(table)
   console.print(f"left: {left:.2e} FLOPs, {time_left}")
 
 
-def _print_results(results: Mapping[str, Mapping[str, Any]], console) -> None:
-  table = rich_table.Table()
-  table.add_column("run")
+def _print_results(runs: Sequence[execution.Run], console) -> None:
+  table = rich_table.Table("run")
+  results = execution.results_of(runs)
   names = list(next(iter(results.values()), {}).get("metrics", ()))
   for name in (*names, "seconds"):
     table.add_column(name, justify="right")
@@ -117,18 +95,6 @@ def _print_results(results: Mapping[str, Mapping[str, Any]], console) -> None:
     values = [f"{result['metrics'][metric]:.4f}" for metric in names]
     table.add_row(name, *values, f"{result['seconds']:.0f}")
   console.print(table)
-
-
-def _command(run: execution.Run) -> str:
-  """Returns the command line that trains a run, for any scheduler."""
-  flags = {
-    "experiment": run.about["experiment"],
-    "mode": "train_and_eval",
-    "model_dir": run.directory.path,
-    "config_file": run.directory.config_file,
-  }
-  words = [f"--{name}={value}" for name, value in flags.items()]
-  return shlex.join(["swe", "train", *words])
 
 
 def run(options: Options) -> int:
@@ -164,7 +130,14 @@ def run(options: Options) -> int:
     for each in runs:
       if each.directory.read_result() is None:
         each.begin()
-        print(_command(each))
+        flags = {
+          "experiment": each.about["experiment"],
+          "mode": "train_and_eval",
+          "model_dir": each.directory.path,
+          "config_file": each.directory.config_file,
+        }
+        words = [f"--{name}={value}" for name, value in flags.items()]
+        print(shlex.join(["swe", "train", *words]))
     return 0
   runs, failures = sweep_lib.run_study(
     study,
@@ -174,7 +147,7 @@ def run(options: Options) -> int:
     console,
     options.params_override,
   )
-  _print_results(execution.results_of(runs), console)
+  _print_results(runs, console)
   console.print(
     f"tables and figures: swe report --runs={options.output_dir} "
     "--output_dir=DIR",

@@ -1,74 +1,111 @@
-"""The checks of `swe doctor`: each returns a line about what a run would do."""
+"""The checks of `swe doctor`: each returns a line about what a run would do.
+
+A check raises `UsageError` for a fault, which keeps the run from starting or
+from doing what was intended, and `findings.Warned` for what may be intended.
+`swe train` prints what the cheap ones find as warnings and continues.
+"""
 
 from collections.abc import Callable, Iterator
+import functools
+import importlib.metadata
+import json
+import os
+import pathlib
+import shutil
 
 import tensorflow as tf
 import tf_keras
 
 from official.core import config_definitions as cfg
+from official.core import input_reader
 from official.core import task_factory
+from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
+from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
-from swe_tf.doctor import data
-from swe_tf.doctor import environment
+from swe_tf.configs import sameness
+from swe_tf.data import checks as data_checks
+from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
-from swe_tf.doctor import model_dir as model_dir_lib
+from swe_tf.modeling import registry
+
+# The others are each built for one version of the first.
+_PACKAGES = ("tensorflow", "tf-keras", "tf-models-official", "tensorflow-text")
+_SERIES = "2.20"
+# The most files to look into, evenly spaced if there are more.
+_SAMPLE = 64
+_SHOWN = 3  # Differences of two configs.
 
 
 def run(
   config: cfg.ExperimentConfig, model_dir: str | None
 ) -> Iterator[tuple[str, str, str]]:
   """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
+  of = functools.partial
   checks: dict[str, Callable[[], str]] = {
-    "versions": environment.check_versions,
-    "devices": lambda: check_devices(config),
-    "data": lambda: data.check_data(config),
-    "hosts": lambda: data.check_hosts(config),
-    "model": lambda: _describe_model(cost_lib.estimate(config)),
-    "init": lambda: check_init_checkpoint(config, model_dir),
-    "phases": lambda: _describe_phases(cost_lib.estimate(config)),
-    "batch": lambda: environment.describe_batch(config),
-    "schedule": lambda: check_schedule(config),
-    "precision": lambda: environment.check_precision(config),
-    "model_dir": lambda: model_dir_lib.check_model_dir(config, model_dir),
-    "room": lambda: model_dir_lib.check_room(config, model_dir),
+    "versions": check_versions,
+    "devices": of(check_devices, config),
+    "data": of(check_data, config),
+    "hosts": of(check_hosts, config),
+    "model": of(_describe_model, config),
+    "init": of(check_init_checkpoint, config, model_dir),
+    "phases": of(_describe_phases, config),
+    "batch": of(describe_batch, config),
+    "schedule": of(check_schedule, config),
+    "precision": of(check_precision, config),
+    "model_dir": of(check_model_dir, config, model_dir),
+    "room": of(check_room, config, model_dir),
   }
   if not isinstance(config, experiment.SharingExperimentConfig):
     del checks["model"], checks["phases"]  # Fine-tuning: one phase.
   for name, check in checks.items():
-    try:
-      yield name, "ok", check()
-    except findings.Warned as warning:
-      yield name, "warn", str(warning)
-    except errors.UsageError as error:
-      yield name, "fault", str(error)
+    yield name, *_find(check)
 
 
 def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
   """Yields the warnings that `swe train` prints first, from the cheap checks.
 
   The commands' own checks raise what would keep a run from starting.
-
-  Args:
-    config: An experiment of this package.
-    model_dir: The run's directory.
   """
+  of = functools.partial
   cheap: list[Callable[[], str]] = [
-    environment.check_versions,
-    lambda: data.check_hosts(config),
-    lambda: environment.check_precision(config),
-    lambda: model_dir_lib.check_model_dir(config, model_dir),
+    check_versions,
+    of(check_hosts, config),
+    of(check_precision, config),
+    of(check_model_dir, config, model_dir),
   ]
   if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
     # This makes an optimizer; workers and TPUs must be connected before that.
-    cheap.append(lambda: model_dir_lib.check_room(config, model_dir))
-  for check in cheap:
+    cheap.append(of(check_room, config, model_dir))
+  found = map(_find, cheap)
+  yield from (text for verdict, text in found if verdict != "ok")
+
+
+def _find(check: Callable[[], str]) -> tuple[str, str]:
+  try:
+    return "ok", check()
+  except findings.Warned as warning:
+    return "warn", str(warning)
+  except errors.UsageError as error:
+    return "fault", str(error)
+
+
+def check_versions() -> str:
+  found = {}
+  for package in _PACKAGES:
     try:
-      check()
-    except errors.UsageError as error:
-      yield str(error)
+      found[package] = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+      found[package] = "none"
+    if not found[package].startswith(f"{_SERIES}."):
+      raise errors.UsageError(
+        f"this package needs {package} {_SERIES}, but {found[package]} is "
+        f"installed; pip install '{package}=={_SERIES}.*'."
+      )
+  return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
 def check_devices(config: cfg.ExperimentConfig) -> str:
@@ -86,6 +123,118 @@ def check_devices(config: cfg.ExperimentConfig) -> str:
   limits.check_replicas(config)
   replicas = max(1, runtime.num_gpus)
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
+
+
+def check_data(config: cfg.ExperimentConfig) -> str:
+  """Checks that the data exists, is sound file by file, and fits the model."""
+  task = task_factory.get_task(config.task)
+  if hasattr(task, "check_data"):
+    task.check_data()
+  lines = []
+  for name in ("train_data", "validation_data"):
+    data = getattr(config.task, name)
+    if data.input_path and data.input_path != "dummy":
+      paths = input_reader.match_files(data.input_path)
+      lines.append(f"{name}: {_read_records(config, data, paths)}")
+  data = config.task.train_data
+  lines.append(
+    f"batches of {data.global_batch_size} sequences of {data.seq_length} tokens"
+  )
+  return ", ".join(lines)
+
+
+def _read_records(config, data, paths: list[str]) -> str:
+  """Checks one record of each file, or of some files if there are many."""
+  if isinstance(data, pretrain_text.PretrainTextDataConfig):
+    return f"{len(paths)} file(s)"  # The task has read their beginnings.
+  encoder = registry.encoder_of(config.task.as_dict())
+  some = paths
+  if len(paths) > _SAMPLE:
+    some = [paths[i * len(paths) // _SAMPLE] for i in range(_SAMPLE)]
+  for path in some:
+    if isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
+      vocab_size = encoder.vocab_size if encoder else None
+      data_checks.check_record(data, path, vocab_size)
+    elif not path.endswith(".json"):  # The answers of SQuAD.
+      data_checks.check_parses(data, path)
+  return f"{len(paths)} file(s), a record of {len(some)} read"
+
+
+def check_hosts(config: cfg.ExperimentConfig) -> str:
+  """Counts the hosts that read data; warns if there are fewer files."""
+  hosts = _num_hosts(config)
+  data = config.task.train_data
+  if not data.input_path or data.input_path == "dummy":
+    return f"{hosts} host(s)"
+  try:
+    shards = len(input_reader.match_files(data.input_path))
+  except ValueError:
+    return f"{hosts} host(s)"  # `check_data` reports that nothing matches.
+  if shards < hosts:
+    raise findings.Warned(
+      f"task.train_data.input_path matches {shards} file(s), but {hosts} hosts "
+      f"read: each would read all of them and use 1 record in {hosts}; prepare "
+      f"{hosts} shards or more."
+    )
+  return f"{hosts} host(s), {shards} file(s)"
+
+
+def _num_hosts(config: cfg.ExperimentConfig) -> int:
+  """Returns the number of workers, from `worker_hosts` or TF_CONFIG."""
+  if config.runtime.worker_hosts:
+    return len(config.runtime.worker_hosts.split(","))
+  text = os.environ.get("TF_CONFIG") or "{}"
+  try:
+    cluster = json.loads(text).get("cluster", {})
+  except (ValueError, AttributeError) as error:
+    raise errors.UsageError(
+      f"TF_CONFIG ({text}) is not JSON; see docs/tpu.md for an example."
+    ) from error
+  return max(1, len(cluster.get("worker", ())) + len(cluster.get("chief", ())))
+
+
+def _describe_model(config: cfg.ExperimentConfig) -> str:
+  cost = cost_lib.estimate(config)
+  return (
+    f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
+    f"them different while shared, units {cost.units}"
+  )
+
+
+def check_init_checkpoint(
+  config: cfg.ExperimentConfig, model_dir: str | None
+) -> str:
+  """Checks that `task.init_checkpoint` fits the model."""
+  path = config.task.init_checkpoint
+  if not path:
+    return "none: random initial weights"
+  if model_dir and tf.train.latest_checkpoint(model_dir):
+    return f"{path}: not read, because the run is resumed"
+  task = task_factory.get_task(config.task)
+  task.initialize(task.build_model())
+  tf_keras.backend.clear_session()  # The run's layer names start over.
+  return f"{path}: fits"
+
+
+def _describe_phases(config: cfg.ExperimentConfig) -> str:
+  return ", then ".join(
+    f"{phase.steps:,} steps {name} (all-reduce "
+    f"{findings.size(phase.all_reduce_bytes)} per step)"
+    for name, phase in cost_lib.estimate(config).phases.items()
+  )
+
+
+def describe_batch(config: cfg.ExperimentConfig) -> str:
+  """Describes how the batch is divided, which `validate()` has checked."""
+  batch = config.task.train_data.global_batch_size
+  if config.runtime.distribution_strategy == "tpu":
+    return f"{batch} sequences; for a TPU's replicas, see swe doctor tpu"
+  parts = getattr(config.task, "micro_batches", 1)
+  replicas = max(1, config.runtime.num_gpus)
+  return (
+    f"{batch} sequences = {replicas} replica(s) x {parts} micro-batch(es) x "
+    f"{batch // replicas // parts}"
+  )
 
 
 def check_schedule(config: cfg.ExperimentConfig) -> str:
@@ -115,31 +264,92 @@ def check_schedule(config: cfg.ExperimentConfig) -> str:
   )
 
 
-def check_init_checkpoint(
-  config: cfg.ExperimentConfig, directory: str | None
-) -> str:
-  """Checks that `task.init_checkpoint` fits the model."""
-  path = config.task.init_checkpoint
-  if not path:
-    return "none: random initial weights"
-  if directory and tf.train.latest_checkpoint(directory):
-    return f"{path}: not read, because the run is resumed"
-  task = task_factory.get_task(config.task)
-  task.initialize(task.build_model())
-  tf_keras.backend.clear_session()  # The run's layer names start over.
-  return f"{path}: fits"
+def check_precision(config: cfg.ExperimentConfig) -> str:
+  """Describes the precision and the loss scaling; raises if they are wrong."""
+  runtime = config.runtime
+  precision = runtime.mixed_precision_dtype or "float32"
+  scale = runtime.loss_scale
+  if precision != "float16":
+    if scale is not None:
+      raise findings.Warned(
+        f"runtime.loss_scale ({scale}) is not used with {precision}; unset it, "
+        "or set runtime.mixed_precision_dtype=float16."
+      )
+    return f"{precision}, no loss scaling"
+  if runtime.distribution_strategy == "tpu":
+    raise errors.UsageError(
+      "runtime.mixed_precision_dtype is float16, which TPUs do not support; "
+      "set it to bfloat16."
+    )
+  if scale not in (None, "dynamic"):
+    if not isinstance(scale, (int, float)) or scale <= 0:
+      raise errors.UsageError(
+        f"runtime.loss_scale ({scale!r}) must be 'dynamic' or a number above 0."
+      )
+    return f"float16, the loss scaled by {scale:g}"
+  if not runtime.num_gpus:
+    raise findings.Warned(
+      "runtime.mixed_precision_dtype is float16, which on a CPU is slower than "
+      "float32; unset it, or set runtime.num_gpus."
+    )
+  return "float16, dynamic loss scaling"
 
 
-def _describe_model(cost: cost_lib.Cost) -> str:
-  return (
-    f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
-    f"them different while shared, units {cost.units}"
+def check_model_dir(config: cfg.ExperimentConfig, model_dir: str | None) -> str:
+  """Describes the directory; raises if it has a run of another config."""
+  if not model_dir:
+    return "none given"
+  files.check_output_dir(model_dir, "model_dir")
+  place = files.as_path(model_dir)
+  latest = tf.train.latest_checkpoint(model_dir)
+  if latest is None:
+    empty = not place.exists() or not any(place.iterdir())
+    return f"{model_dir}: {'new' if empty else 'not empty'}, no checkpoint"
+  path = place / "params.yaml"
+  before = yaml_files.read(path) if path.exists() else None
+  if isinstance(before, dict):
+    found = [
+      f"{field} was {then!r} and is {now!r}"
+      for field, then, now in sameness.difference(
+        before, config.as_dict(), sameness.defines_training
+      )
+    ]
+    if found:
+      more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+      raise errors.UsageError(
+        f"model_dir ({model_dir}) has a run with another config, which would "
+        f"be resumed: {'; '.join(found[:_SHOWN])}{more}. Choose another "
+        "model_dir, or use that run's config."
+      )
+  return f"{model_dir}: would resume from {os.path.basename(latest)}"
+
+
+def check_room(config: cfg.ExperimentConfig, model_dir: str | None) -> str:
+  """Estimates the size of the checkpoints; raises if the disk is too full."""
+  try:
+    weights, slots = cost_lib.memory(config)
+  except errors.UsageError as error:
+    return f"not known, because {error}"
+  one = weights + slots
+  if config.trainer.optimizer_config.ema is not None:
+    one += weights
+  count = config.trainer.max_to_keep + 1  # The next is written before one goes.
+  need = count * one
+  text = (
+    f"{count} checkpoints of {findings.size(one)} (trainer.max_to_keep and the "
+    "one being written)"
   )
-
-
-def _describe_phases(cost: cost_lib.Cost) -> str:
-  return ", then ".join(
-    f"{phase.steps:,} steps {name} (all-reduce "
-    f"{findings.size(phase.all_reduce_bytes)} per step)"
-    for name, phase in cost.phases.items()
-  )
+  if not model_dir or files.is_url(model_dir):
+    return f"{text}; the free space is not known"
+  place = pathlib.Path(model_dir).absolute()
+  held = sum(path.stat().st_size for path in place.glob("ckpt-*"))
+  while not place.exists():
+    place = place.parent
+  free = shutil.disk_usage(place).free
+  if need - held > free:
+    raise errors.UsageError(
+      f"{text} take {findings.size(need)}, but {place} has room for "
+      f"{findings.size(free)}; free some space, lower trainer.max_to_keep or "
+      "choose another model_dir."
+    )
+  return f"{text} take {findings.size(need)} of {findings.size(free)}"

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.compiler.xla.service import hlo_pb2
 
 from swe_tf.configs import cost as cost_lib
-from swe_tf.doctor.tpu import lowering
+from swe_tf.doctor.tpu import programs as programs_lib
 from swe_tf.doctor.tpu import step_kinds
 from tests import tiny
 
@@ -29,7 +29,7 @@ def _config(*layers):
 @pytest.fixture(scope="module", name="programs")
 def fixture_programs():
   return {
-    kind: lowering.lower(kind, _config(), _REPLICAS)
+    kind: programs_lib.lower(kind, _config(), _REPLICAS)
     for kind in step_kinds.KINDS
   }
 
@@ -37,7 +37,7 @@ def fixture_programs():
 @pytest.fixture(scope="module", name="loops")
 def fixture_loops():
   return {
-    kind: lowering.lower(kind, _config(), _REPLICAS, _LOOP)
+    kind: programs_lib.lower(kind, _config(), _REPLICAS, _LOOP)
     for kind in step_kinds.KINDS
   }
 
@@ -116,7 +116,8 @@ def test_payloads_are_those_of_the_cost_model(programs):
 def test_with_micro_batches_too_the_unshared_program_is_the_stock_program():
   config = _config({"task": {"micro_batches": 2}})
   cut = {
-    kind: lowering.lower(kind, config, _REPLICAS) for kind in step_kinds.KINDS
+    kind: programs_lib.lower(kind, config, _REPLICAS)
+    for kind in step_kinds.KINDS
   }
   assert cut["unshared"] == cut["stock"]
   for kind, phase in cost_lib.estimate(config).phases.items():

@@ -45,7 +45,18 @@ def compile_module(hlo: bytes, topology: str, replicas: int, options):
   ).devices
   with mlir.make_ir_context():
     module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(hlo))
-    _drop_copies(module, ir)
+    # Copies of donated variables, which StableHLO lacks.
+    copies = []
+
+    def visit(operation):
+      if operation.name == "mhlo.copy":
+        operation.results[0].replace_all_uses_with(operation.operands[0])
+        copies.append(operation)
+      return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for operation in copies:
+      operation.erase()
     compile_options = compiler.get_compile_options(
       num_replicas=replicas,
       num_partitions=1,
@@ -54,21 +65,6 @@ def compile_module(hlo: bytes, topology: str, replicas: int, options):
     return devices[0].client.compile(
       module, _jax.DeviceList(tuple(devices[:replicas])), compile_options
     )
-
-
-def _drop_copies(module, ir) -> None:
-  """Removes `mhlo.copy` of donated variables, which StableHLO lacks."""
-  copies = []
-
-  def visit(operation):
-    if operation.name == "mhlo.copy":
-      operation.results[0].replace_all_uses_with(operation.operands[0])
-      copies.append(operation)
-    return ir.WalkResult.ADVANCE
-
-  module.operation.walk(visit)
-  for operation in copies:
-    operation.erase()
 
 
 def collectives(hlo_text: str) -> dict[str, dict[str, int]]:
@@ -109,7 +105,6 @@ def report(executable) -> dict[str, Any]:
 
 
 def main(argv) -> None:
-  """Compiles one module."""
   path, topology, replicas, *options = argv[1:]
   for name, value in _ENVIRONMENT.items():
     os.environ.setdefault(name, value)
@@ -117,12 +112,8 @@ def main(argv) -> None:
     hlo = file.read()
   start = time.time()
   try:
-    executable = compile_module(
-      hlo,
-      topology,
-      int(replicas),
-      dict(option.split("=") for option in options),
-    )
+    named = dict(option.split("=") for option in options)
+    executable = compile_module(hlo, topology, int(replicas), named)
   except Exception as error:  # pylint: disable=broad-exception-caught
     # jax's error for a program that is too large has no class of its own.
     if "RESOURCE_EXHAUSTED" not in str(error):

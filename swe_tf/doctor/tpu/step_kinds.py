@@ -5,8 +5,7 @@ optimizer, to compile, count or time it. Training itself does not use this.
 """
 
 from collections.abc import Callable, Mapping
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tf_keras
@@ -28,8 +27,7 @@ Inputs = Mapping[str, tf.Tensor]
 _NO_DATASET = object()  # For None the trainer would build one.
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
   """A training step, not yet compiled, and what it works on.
 
   Attributes:
@@ -58,12 +56,7 @@ class _WithoutData(masked_lm.SharedMaskedLMTask):
 def make_inputs(
   config: cfg.ExperimentConfig, batch_size: int | None = None
 ) -> dict[str, tf.Tensor]:
-  """Returns a batch of random tokens, with the shapes of the real ones.
-
-  Args:
-    config: The experiment.
-    batch_size: The number of sequences; by default the global batch.
-  """
+  """Returns a batch of random tokens, by default as large as the global one."""
   data = config.task.train_data
   batch_size = batch_size or data.global_batch_size
   predictions = cost.predictions_per_sequence(data)
@@ -94,7 +87,8 @@ def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
   Returns:
     The step; a shared one has its weights tied.
   """
-  task, model, optimizer, plan = _build(kind, config)
+  task, *built = _build(kind, config)
+  model, optimizer, _ = built
   metrics = task.build_metrics(training=True)
 
   def run(inputs: Inputs):
@@ -102,34 +96,24 @@ def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
       inputs, model=model, optimizer=optimizer, metrics=metrics
     )["loss"]
 
-  return Step(run, model, optimizer, plan)
+  return Step(run, *built)
 
 
 def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
   """Builds Model Garden's own loop around the step of one kind.
 
   It is the function that the trainer of a run calls, with the metrics and the
-  step counter. Batches given up front replace the data iterator, which belongs
-  to the host.
-
-  Args:
-    kind: See `build_step`.
-    config: The experiment.
-    num_steps: The number of steps in a loop.
+  step counter.
 
   Returns:
     As `build_step`, except that `run` is compiled, is called in the
     cross-replica context, and takes several batches, [batches, ...], which the
-    steps use in turn.
+    steps use in turn: the data iterator belongs to the host.
   """
-  task, model, optimizer, plan = _build(kind, config)
+  task, *built = _build(kind, config)
+  model, optimizer, _ = built
   trainer = base_trainer.Trainer(
-    config,
-    task,
-    model,
-    optimizer,
-    evaluate=False,
-    train_dataset=_NO_DATASET,
+    config, task, model, optimizer, evaluate=False, train_dataset=_NO_DATASET
   )
   loop = trainer.create_train_loop_fn()
 
@@ -137,7 +121,7 @@ def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
   def run(batches: Inputs) -> None:
     loop(_BatchOfStep(batches, trainer.global_step), tf.constant(num_steps))
 
-  return Step(run, model, optimizer, plan)
+  return Step(run, *built)
 
 
 class _BatchOfStep:

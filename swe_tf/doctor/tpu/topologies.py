@@ -1,16 +1,16 @@
 """The TPUs that a step can be compiled for. Imports no TensorFlow."""
 
-import dataclasses
+from collections.abc import Mapping
 import math
 import re
+from typing import NamedTuple
 
 from swe_tf import errors
 
 _GIB = 2**30
 
 
-@dataclasses.dataclass(frozen=True)
-class Generation:
+class Generation(NamedTuple):
   """A generation of TPUs.
 
   Attributes:
@@ -24,7 +24,7 @@ class Generation:
   replicas_per_chip: int
   hbm: int
   dimensions: int
-  options: dict[str, str] = dataclasses.field(default_factory=dict)
+  options: Mapping[str, str] = {}
 
 
 GENERATIONS = {
@@ -37,23 +37,12 @@ GENERATIONS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Topology:
-  """A slice, such as `v5e:2x2`.
-
-  Attributes:
-    name: The compiler's name for it.
-    generation: The generation of its chips.
-    chips: The number of chips.
-  """
+class Topology(NamedTuple):
+  """A slice; `name` is the compiler's name for it, such as `v5e:2x2`."""
 
   name: str
   generation: Generation
-  chips: int
-
-  @property
-  def replicas(self) -> int:
-    return self.chips * self.generation.replicas_per_chip
+  replicas: int
 
 
 def parse(name: str) -> Topology:
@@ -70,4 +59,5 @@ def parse(name: str) -> Topology:
       f"topology ({name}) is not known; use one such as v2:2x2, v3:2x2, "
       "v4:2x2x1, v4:2x2x4, v5e:2x2, v5e:4x4, v5p:2x2x1 or v6e:2x2."
     )
-  return Topology(name, generation, math.prod(sides))
+  replicas = math.prod(sides) * generation.replicas_per_chip
+  return Topology(name, generation, replicas)
