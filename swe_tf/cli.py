@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from absl import app
 from absl import flags
+from absl import logging
 
 from swe_tf import errors
 from swe_tf import plugins
@@ -68,28 +69,14 @@ _HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 
 
 def _usage() -> str:
-  width = max(map(len, COMMANDS))
   lines = ["usage: swe COMMAND [FLAGS]"]
   for title, group in _GROUPS.items():
     lines += ["", f"{title}:"]
-    lines += [f"  swe {name:<{width}}  {text}" for name, text in group.items()]
-  lines += [
-    "",
-    "swe COMMAND --help shows an example and the flags of a command,",
-    "swe --version shows the versions that matter.",
-  ]
-  return "\n".join(lines)
-
-
-def _versions() -> str:
-  """Returns the versions that matter, without importing the packages."""
-  lines = ["python " + ".".join(map(str, sys.version_info[:3]))]
-  for name in _PACKAGES:
-    try:
-      lines.append(f"{name} {metadata.version(name)}")
-    except metadata.PackageNotFoundError:
-      lines.append(f"{name} is not installed")
-  return "\n".join(lines)
+    lines += [f"  swe {name:<20} {text}" for name, text in group.items()]
+  return "\n".join(lines) + (
+    "\n\nswe COMMAND --help shows an example and the flags of a command,"
+    "\nswe --version shows the versions that matter."
+  )
 
 
 def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
@@ -147,7 +134,9 @@ def _dispatch(arguments: Sequence[str]) -> None:
   command, rest = split_command(arguments)
   if not command:
     if rest[:1] == ["--version"]:
-      print(_versions())
+      print("python", sys.version.partition(" ")[0])
+      for name in _PACKAGES:
+        print(name, metadata.version(name))
     elif not rest or rest[0] == "help" or rest[0] in _HELP:
       print(_usage())
     else:
@@ -169,6 +158,8 @@ def _dispatch(arguments: Sequence[str]) -> None:
     if values.plugins:
       os.environ[plugins.VARIABLE] = ",".join(values.plugins)
     plugins.load()
+    if command != "train":  # The others print what matters.
+      logging.set_verbosity(logging.ERROR)
     return opt.from_flags(module.Options, values, positional)
 
   app.run(module.run, [title, *rest], flags_parser=make_options)

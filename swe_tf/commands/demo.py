@@ -11,8 +11,6 @@ Re-run it after Ctrl-C to resume.
 
 import dataclasses
 
-from absl import logging
-
 from swe_tf import files
 from swe_tf.commands import options as opt
 
@@ -31,5 +29,4 @@ def run(options: Options) -> None:
   files.check_output_dir(options.output_dir, "output_dir")
   from swe_tf.studies.demo import session
 
-  logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
   session.run(options.output_dir, options.params_override)

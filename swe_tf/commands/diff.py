@@ -10,7 +10,6 @@ nothing differs, and 1 if something does or there is nothing to compare.
 from collections.abc import Iterator
 import dataclasses
 
-from absl import logging
 from rich import console as rich_console
 
 from swe_tf import errors
@@ -32,7 +31,6 @@ class Options:
 
 
 def run(options: Options) -> int:
-  logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
   found = difference_lib.compare(*options.runs)
   console = rich_console.Console(highlight=False, soft_wrap=True)
   for line in _describe(found):
@@ -43,18 +41,12 @@ def run(options: Options) -> int:
 def _describe(found: difference_lib.Difference) -> Iterator[str]:
   number = len(found.config)
   yield f"config: {f'{number} fields differ' if number else 'equal'}"
-  yield from _listed(
-    [f"{name}: {one!r} | {other!r}" for name, one, other in found.config]
-  )
+  yield from _listed([f"{name}: {a!r} | {b!r}" for name, a, b in found.config])
   number, total = len(found.curves), found.compared_curves
   yield f"curves: {f'{number} of {total} differ' if number else 'equal'}"
+  curves = sorted(found.curves.items(), key=lambda item: item[1][0])
   yield from _listed(
-    [
-      f"{name}: at step {step:,}, {_value(one)} | {_value(other)}"
-      for name, (step, one, other) in sorted(
-        found.curves.items(), key=lambda item: item[1][0]
-      )
-    ]
+    [f"{name}: at step {step:,}, {a} | {b}" for name, (step, a, b) in curves]
   )
   at = f"compared at step {found.steps[-1]:,}" if found.steps else ""
   yield f"checkpoints: {at or 'the runs have none at the same step'}"
@@ -81,7 +73,3 @@ def _listed(entries: list[str], indent: str = "  ") -> Iterator[str]:
     yield f"{indent}{entry}"
   if len(entries) > _MOST:
     yield f"{indent}... and {len(entries) - _MOST} more"
-
-
-def _value(value: float | None) -> str:
-  return "no value" if value is None else f"{value!r}"

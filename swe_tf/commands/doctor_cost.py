@@ -27,20 +27,20 @@ def run(options: Options) -> None:
   from swe_tf.configs import cost as cost_lib
 
   cost = cost_lib.estimate(config)
+  console = rich_console.Console()
   whole = rich_table.Table("the run", "", title=f"units {cost.units}")
-  for name, value in {
-    "parameters": f"{cost.parameters:,}",
-    "of these in blocks": f"{cost.tied_parameters:,}",
-    "different while shared": f"{cost.distinct_parameters:,}",
-    "steps": f"{cost.train_steps:,}",
-    "of these shared": f"{cost.shared_fraction:.1%}",
-    "tokens per step": f"{cost.tokens_per_step:,}",
-    "tokens": f"{cost.tokens:.3g}",
-    "FLOPs per step": f"{cost.flops_per_step:.3g}",
-    "FLOPs": f"{cost.flops:.3g}",
-  }.items():
-    whole.add_row(name, value)
-  phases = rich_table.Table("per step and replica", *cost.phases)
+  whole.add_row("parameters", f"{cost.parameters:,}")
+  whole.add_row("of these in blocks", f"{cost.tied_parameters:,}")
+  whole.add_row("different while shared", f"{cost.distinct_parameters:,}")
+  whole.add_row("steps", f"{cost.train_steps:,}")
+  whole.add_row("of these shared", f"{cost.shared_fraction:.1%}")
+  whole.add_row("tokens per step", f"{cost.tokens_per_step:,}")
+  whole.add_row("tokens", f"{cost.tokens:.3g}")
+  whole.add_row("FLOPs per step", f"{cost.flops_per_step:.3g}")
+  whole.add_row("FLOPs", f"{cost.flops:.3g}")
+  console.print(whole)
+  by_phase = rich_table.Table("per step and replica", *cost.phases)
+  phases = cost.phases.values()
   for name, field, render in (
     ("steps", "steps", "{:,}".format),
     ("parameters", "parameters", "{:,}".format),
@@ -49,8 +49,7 @@ def run(options: Options) -> None:
     ("weights", "weight_bytes", findings.size),
     ("optimizer slots", "optimizer_bytes", findings.size),
   ):
-    values = (getattr(phase, field) for phase in cost.phases.values())
-    phases.add_row(name, *map(render, values))
-  rich_console.Console().print(whole, phases)
+    by_phase.add_row(name, *(render(getattr(each, field)) for each in phases))
+  console.print(by_phase)
   if options.output:
     files.write_json(options.output, dataclasses.asdict(cost))

@@ -11,8 +11,6 @@ pre-training run. With a vocabulary, `savedmodel` takes raw strings.
 
 import dataclasses
 
-from absl import logging
-
 from swe_tf import files
 from swe_tf.commands import options as opt
 from swe_tf.data.text import vocab as vocab_lib
@@ -45,7 +43,6 @@ def run(options: Options) -> None:
   from swe_tf.convert import saved_model_export
   from swe_tf.modeling import encoder_files
 
-  logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
   encoder = encoder_files.load_encoder(options.checkpoint, options.config_file)
   if options.vocab:
     encoder = encoder._replace(vocab_file=options.vocab)

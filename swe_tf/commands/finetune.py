@@ -7,11 +7,9 @@ r"""Fine-tunes by the paper's protocol, on one task or on a whole column.
 
 Trains at nine peak learning rates, five runs of each for SQuAD, and selects on
 the validation set. Re-run it to resume. The best run of a GLUE task predicts
-the test set, for `swe submission`.
-
-With --tasks, --data_dir has a directory named after each task, and so will
---output_dir. `paper` is SQuAD v1.1 and v2.0, MNLI with AX, QNLI, QQP and SST-2.
-The result is one column, with the rows and the averages of the paper's tables.
+the test set, for `swe submission`. With --tasks, --data_dir has a directory
+named after each task, and the result is one column of the paper's tables;
+`paper` is SQuAD v1.1 and v2.0, MNLI with AX, QNLI, QQP and SST-2.
 """
 
 from collections.abc import Sequence
@@ -19,7 +17,6 @@ import dataclasses
 import os
 from typing import Any
 
-from absl import logging
 from rich import console as rich_console
 
 from swe_tf import errors
@@ -147,7 +144,6 @@ def run(options: Options) -> int:
     plans = [_plan(options, options.task, *places)]
   console = rich_console.Console()
   console.print("starting TensorFlow and checking the input ...")
-  logging.set_verbosity(logging.ERROR)
   from swe_tf.studies import sweep as sweep_lib
   from swe_tf.studies.finetune import task as task_lib
 

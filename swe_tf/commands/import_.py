@@ -8,8 +8,6 @@ Then fine-tune with `--config_file=DIR/encoder.yaml` and
 
 import dataclasses
 
-from absl import logging
-
 from swe_tf import files
 from swe_tf.commands import options as opt
 from swe_tf.convert import huggingface_config
@@ -33,7 +31,6 @@ def run(options: Options) -> None:
   # TensorFlow takes seconds to import.
   from swe_tf.convert import huggingface_import
 
-  logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
   params = huggingface_import.import_huggingface(
     options.input_dir, options.output_dir
   ).encoder.params

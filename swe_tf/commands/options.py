@@ -173,7 +173,7 @@ def from_flags(
     UsageError: If a flag or argument is missing, or there is one too many.
   """
   rest = list(arguments)
-  found = {}
+  found: dict[str, Any] = {}
   for field, parser in _fields(options_cls):
     if field.metadata["positional"]:
       label = field.name.upper()
@@ -189,7 +189,8 @@ def from_flags(
     if field.default is REQUIRED and value in (None, "", ()):
       what = parser.syntactic_help or field.metadata["help"].rstrip(".")
       raise errors.UsageError(f"{label} is missing: {what}.")
-    value = field.default if value is None else value
+    if value is None:
+      value = typing.cast(Any, field.default)
     found[field.name] = tuple(value) if parser.is_tuple else value
   if rest:
     raise errors.UsageError(

@@ -4,13 +4,11 @@ r"""Finds out on your own data whether sharing would pay for a planned run.
       --params_override=... --output_dir=DIR --hours=1 --jobs=1
 
 The flags are those of `swe train`, plus a budget: --hours for all runs
-together, or --steps for each. It trains the baseline, equal initial weights,
-SWE, the recipe and a model with a quarter of the layers at that reduced budget,
-with fully decayed schedules. Each gets the same three learning rates, and fresh
-seeds where it is close; these alone decide, and their number is fixed when the
-pilot begins. A method with cheaper steps is compared with a baseline of as few
-FLOPs. The answer is one of three: share, do not share, cannot tell. Re-run it
-after an interruption to resume; `swe report` draws the curves.
+together, or --steps for each. At that budget it trains the baseline, equal
+initial weights, SWE, the recipe and a model with a quarter of the layers, at
+three learning rates each, then on fresh seeds, which alone decide. The answer
+is one of three: share, do not share, cannot tell. Re-run it after an
+interruption to resume; `swe report` draws the curves.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +32,7 @@ from swe_tf.commands import stock_options
 from swe_tf.studies import budget
 from swe_tf.studies import executors
 
-_FILE = "pilot.json"
+_Outcomes = Mapping[str, outcome_lib.Outcome]
 _TIE = 1e-3  # A smaller difference of losses is none.
 
 
@@ -55,24 +53,6 @@ class Options(stock_options.StockOptions):
       raise errors.UsageError("give either --hours or --steps.")
 
 
-def _begun(options: Options) -> Mapping[str, Any]:
-  """Returns what was fixed when the pilot in the directory began, if one did.
-
-  Raises:
-    UsageError: If the number of seeds was another one. Adding seeds after a
-      look at the result would make its 95% worth less.
-  """
-  path = files.as_path(options.output_dir) / _FILE
-  begun = files.read_json(path) if path.exists() else {}
-  if begun and begun["seeds"] != options.seeds:
-    raise errors.UsageError(
-      f"--seeds={options.seeds}: the pilot in {options.output_dir} was begun "
-      f"with {begun['seeds']}, and more seeds after a look at the result would "
-      "make its 95% interval wrong; use another --output_dir for a new pilot."
-    )
-  return begun
-
-
 def _steps_in_time(options: Options, config: Any, say) -> int:
   """Times a step of the baseline; returns the steps of each run that fit."""
   from swe_tf.studies import pilot
@@ -83,11 +63,8 @@ def _steps_in_time(options: Options, config: Any, say) -> int:
   say("timing a step of the baseline ...")
   cores = executors.share_of_cores(0, options.jobs)
   # TensorFlow cannot be confined to the cores of a run once it has started.
-  with futures.ProcessPoolExecutor(
-    1,
-    mp_context=multiprocessing.get_context("spawn"),
-    initializer=plugins.load,
-  ) as process:
+  spawn = multiprocessing.get_context("spawn")
+  with futures.ProcessPoolExecutor(1, spawn, plugins.load) as process:
     timing = process.submit(
       pilot.time_step, options.experiment, trial.overrides, cores
     ).result()
@@ -100,7 +77,14 @@ def run(options: Options) -> int:
   """Runs the pilot; the exit status is 1 if a run failed."""
   files.check_output_dir(options.output_dir, "output_dir")
   options.check_files()
-  begun = _begun(options)
+  path = files.as_path(options.output_dir) / "pilot.json"
+  begun = files.read_json(path) if path.exists() else {}
+  if begun and begun["seeds"] != options.seeds:
+    raise errors.UsageError(
+      f"--seeds={options.seeds}: the pilot in {options.output_dir} was begun "
+      f"with {begun['seeds']}, and more seeds after a look at the result would "
+      "make its 95% interval wrong; use another --output_dir for a new pilot."
+    )
   console = rich_console.Console()
   say = functools.partial(console.print, soft_wrap=True, highlight=False)
   say("starting TensorFlow and reading the plan ...")
@@ -129,7 +113,6 @@ def run(options: Options) -> int:
   )
   if options.dry_run:
     return 0
-  path = files.as_path(options.output_dir) / _FILE
   plan = {"steps": steps, "seeds": options.seeds, "arms": list(tuning.arms)}
   files.write_json(path, plan)
   _, failures = sweep_lib.run_study(
@@ -150,7 +133,7 @@ def run(options: Options) -> int:
     arm for arm in outcomes if tuning_lib.is_at_edge(tuning, losses, arm)
   ]
   verdict = outcome_lib.judge(outcomes, pilot.sharing_arms(study))
-  console.print(_table(outcomes, at_edge))
+  _print_outcomes(outcomes, at_edge, console)
   say(f"verdict: [bold]{verdict.word}[/bold]")
   say(verdict.reason)
   for note in _notes(outcomes, at_edge, verdict, pilot.shallow_arm(config)):
@@ -170,37 +153,29 @@ def _finite(value: Any) -> Any:
   return json.loads(json.dumps(value), parse_constant=lambda _: None)
 
 
-def _table(outcomes: Mapping[str, outcome_lib.Outcome], at_edge: list[str]):
+def _print_outcomes(outcomes: _Outcomes, at_edge: list[str], console) -> None:
   table = rich_table.Table(
-    "arm",
-    "peak",
-    "final loss",
-    "minus baseline",
-    "",
-    "FLOPs",
-    "minus a baseline with as few",
-    "",
-    title="each arm at its best learning rate; mean (95% interval) over fresh "
-    "seeds",
+    title="each arm at its best rate; mean (95% interval) over fresh seeds"
   )
+  for title in ("arm", "peak", "final loss", "minus baseline", "FLOPs"):
+    table.add_column(title)
+  table.add_column("minus a baseline with as few FLOPs")
   for arm, each in outcomes.items():
-    difference = None if arm == "baseline" else each.difference
+    difference = each.difference if arm != "baseline" else None
     at_equal = each.at_equal_flops if each.control != "baseline" else None
     table.add_row(
       arm,
       f"{each.learning_rate:.3g}{' (edge)' if arm in at_edge else ''}",
       f"{each.loss.mean:.4f}" if each.loss else "dropped",
-      str(difference or ""),
-      difference.word() if difference else "",
+      f"{difference}: {difference.word()}" if difference else "",
       "" if math.isnan(each.flops) else f"{each.flops:.2f}",
-      f"{at_equal}, {each.control}" if at_equal else "",
-      at_equal.word() if at_equal else "",
+      f"{at_equal}, {each.control}: {at_equal.word()}" if at_equal else "",
     )
-  return table
+  console.print(table)
 
 
 def _notes(
-  outcomes: Mapping[str, outcome_lib.Outcome],
+  outcomes: _Outcomes,
   at_edge: list[str],
   verdict: outcome_lib.Verdict,
   shallow: str | None,

@@ -12,8 +12,6 @@ import dataclasses
 import pathlib
 import tempfile
 
-from absl import logging
-
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as opt
@@ -53,7 +51,6 @@ def run(options: Options) -> None:
   from swe_tf.data.glue import records
   from swe_tf.data.text import cached_tokenizer
 
-  logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
   records.write_glue_directory(
     glue_files,
     task,

@@ -13,8 +13,6 @@ first one wrote. The file is read and checked before anything is written.
 import dataclasses
 import tempfile
 
-from absl import logging
-
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as opt
@@ -70,7 +68,6 @@ def run(options: Options) -> None:
     from swe_tf.data.squad import records
     from swe_tf.data.text import cached_tokenizer
 
-    logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
     records.write_squad_directory(
       squad,
       split,

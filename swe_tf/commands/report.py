@@ -11,8 +11,6 @@ its numbers.
 
 import dataclasses
 
-from absl import logging
-
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.analysis import output
@@ -40,7 +38,6 @@ def run(options: Options) -> None:
         f"--runs={root} is not a directory; name one with runs in it."
       )
   output.check(options.output_dir)
-  logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
   report = report_lib.make(options.runs, options.site_scores)
   output.write(options.output_dir, report_lib.to_files(report))
   print(report.counts)

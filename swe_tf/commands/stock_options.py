@@ -1,18 +1,15 @@
 """The flags of `official.nlp.train` as options, and what is checked of them.
 
-`swe train`, `swe doctor` and `swe pilot` have these flags. What needs no
-TensorFlow is checked before it is imported: that the files of the flags exist,
-and that the output can be written. `validate()` checks the experiment itself;
-here follow that its data is given, and that a run that would be resumed has the
-same model.
+`validate()` checks the experiment itself. Here follow that the files of the
+flags exist, which needs no TensorFlow, that the data is given, and that a run
+that would be resumed has the same model.
 """
 
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import os
 from typing import Any
-
-from absl import logging
 
 from swe_tf import errors
 from swe_tf import files
@@ -90,25 +87,19 @@ class StockOptions:
 def read_config(options: StockOptions, must_share: bool = True) -> Any:
   """Returns the validated experiment of the flags; no data is read.
 
-  Args:
-    options: The flags.
-    must_share: Whether only experiments that share weights are accepted;
-      otherwise all of this package are.
+  It is one of this package; one that shares weights if it `must_share`.
   """
   options.check_files()
   from swe_tf import registry  # noqa: F401 (registers)
   from swe_tf.configs import experiment
   from swe_tf.configs import parsing
 
-  logging.set_verbosity(logging.ERROR)  # The commands print what matters.
   parsing.parse_gin(options)
   config = parsing.parse_configuration(options, lock_return=False)
-  if not isinstance(
-    config,
-    experiment.SharingExperimentConfig
-    if must_share
-    else experiment.CheckedExperimentConfig,
-  ):
+  kind = experiment.CheckedExperimentConfig
+  if must_share:
+    kind = experiment.SharingExperimentConfig
+  if not isinstance(config, kind):
     raise errors.UsageError(
       f"--experiment={options.experiment} does not share weights; use "
       "swe/bert_pretraining or swe/bert_pretraining_text."
@@ -128,10 +119,10 @@ def check_experiment(options: StockOptions, values: Mapping[str, Any]) -> None:
   check_data(values, *needed, resumes=resumes)
   if not resumes or "data_dir" in values["task"]:
     return  # Fine-tuning takes its encoder from the checkpoint.
-  try:
+  before: Any = None
+  # Every start rewrites it, and nothing else reads it.
+  with contextlib.suppress(errors.UsageError):
     before = yaml_files.read(model_dir / "params.yaml")
-  except errors.UsageError:
-    return  # Every start rewrites it, and nothing else reads it.
   if not isinstance(before, dict):
     return
   for field, then, now in sameness.difference(
@@ -146,15 +137,10 @@ def check_experiment(options: StockOptions, values: Mapping[str, Any]) -> None:
 def check_data(
   values: Mapping[str, Any], *needed: str, resumes: bool = False
 ) -> None:
-  """Raises unless the data that is needed is given, and `init_checkpoint` is.
+  """Raises unless the `needed` data (`train_data`, ...) is given.
 
-  The task checks whether the data is sound; for fine-tuning, `validate()` has
-  read it.
-
-  Args:
-    values: The experiment as nested tables.
-    *needed: The data that must be given: `train_data`, `validation_data`.
-    resumes: Whether the run already has a checkpoint of its own.
+  `init_checkpoint` must be there too, unless the run has one of its own. The
+  task checks whether the data is sound; for fine-tuning, `validate()` did.
   """
   task = values["task"]
   if "validation_data" in needed and not values["trainer"]["validation_steps"]:

@@ -5,18 +5,16 @@ r"""Runs or resumes a study.
       --params_override=task.train_data.input_path=TEXT,...
     swe report --runs=DIR --output_dir=REPORT
 
-docs/studies.md explains the file. Re-run it to resume: finished runs are
-skipped, and interrupted ones continue. With --ray_address the runs are spread
-over a Ray cluster, whose machines must all see DIR and the data. For any other
-scheduler, --print_commands prints a `swe train` line for each run; when they
-are done, call `swe sweep` again to collect the results.
+docs/studies.md explains the file. Re-run it to resume. With --ray_address the
+runs are spread over a Ray cluster, whose machines must all see DIR and the
+data. For any other scheduler, --print_commands prints a `swe train` line for
+each run; when they are done, call `swe sweep` again to collect the results.
 """
 
 from collections.abc import Sequence
 import dataclasses
 import shlex
 
-from absl import logging
 from rich import console as rich_console
 from rich import table as rich_table
 
@@ -26,7 +24,6 @@ from swe_tf import library
 from swe_tf.commands import options as opt
 from swe_tf.studies import execution
 from swe_tf.studies import executors
-from swe_tf.studies import status
 from swe_tf.studies import study_file
 
 
@@ -45,44 +42,26 @@ class Options(opt.ManyRuns):
       )
 
 
-def _print_plan(runs: Sequence[execution.Run], jobs: int, console) -> None:
+def _print_plan(runs: Sequence[execution.Run], console) -> None:
   """Prints every run, its state, and the cost of what is left."""
   from swe_tf.configs import cost
 
   table = rich_table.Table("run", "state", title=f"{len(runs)} runs")
-  for column in ("steps", "tokens", "FLOPs", "time"):
+  for column in ("steps", "tokens", "FLOPs"):
     table.add_column(column, justify="right")
-  results = execution.results_of(runs)
-  done = sum(run.cost for run in runs if run.name in results)
-  seconds = sum(result["seconds"] for result in results.values())
-  speed = seconds / done if done else None
   left = 0.0
+  results = execution.results_of(runs)
   for run in runs:
     steps = run.config.trainer.train_steps
+    step = run.directory.read_progress()["step"]
+    state = f"at step {step:,}" if step else "new"
     if run.name in results:
-      state, time = "finished", results[run.name]["seconds"]
-    else:
-      step = run.directory.read_progress()["step"]
-      rest = run.cost * (1 - step / steps)
-      left += rest
-      state = f"at step {step:,}" if step else "new"
-      time = speed and speed * rest
-    table.add_row(
-      run.name,
-      state,
-      f"{steps:,}",
-      f"{cost.tokens(run.config):,}",
-      f"{run.cost:.2e}",
-      status.show_time(time),
-    )
-  time_left = "time unknown until a run has finished"
-  if speed:
-    time_left = (
-      f"{status.show_time(speed * left / jobs)} with --jobs={jobs}, at the "
-      "speed of the finished runs"
-    )
+      step, state = steps, "finished"
+    left += run.cost * (1 - step / steps)
+    numbers = f"{steps:,}", f"{cost.tokens(run.config):,}", f"{run.cost:.2e}"
+    table.add_row(run.name, state, *numbers)
   console.print(table)
-  console.print(f"left: {left:.2e} FLOPs, {time_left}")
+  console.print(f"left: {left:.2e} FLOPs")
 
 
 def _print_results(runs: Sequence[execution.Run], console) -> None:
@@ -107,7 +86,6 @@ def run(options: Options) -> int:
       "results; use --ray_address."
     )
   files.check_output_dir(options.output_dir, "output_dir")
-  logging.set_verbosity(logging.ERROR)
   if not options.print_commands:
     console.print(
       f"starting TensorFlow and checking {len(study.runs)} runs ..."
@@ -121,7 +99,7 @@ def run(options: Options) -> int:
   )
   runs = sweep_lib.make_runs(study, configs, options.output_dir)
   if options.dry_run:
-    _print_plan(runs, options.jobs, console)
+    _print_plan(runs, console)
     if study.tuning is not None:
       console.print("the results of these decide which runs follow")
     return 0

@@ -5,8 +5,7 @@ from doing what was intended, and `findings.Warned` for what may be intended.
 `swe train` prints what the cheap ones find as warnings and continues.
 """
 
-from collections.abc import Callable, Iterator
-import functools
+from collections.abc import Callable, Iterator, Sequence
 import importlib.metadata
 import json
 import os
@@ -39,61 +38,10 @@ _SERIES = "2.20"
 _SAMPLE = 64
 _SHOWN = 3  # Differences of two configs.
 
-
-def run(
-  config: cfg.ExperimentConfig, model_dir: str | None
-) -> Iterator[tuple[str, str, str]]:
-  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
-  of = functools.partial
-  checks: dict[str, Callable[[], str]] = {
-    "versions": check_versions,
-    "devices": of(check_devices, config),
-    "data": of(check_data, config),
-    "hosts": of(check_hosts, config),
-    "model": of(_describe_model, config),
-    "init": of(check_init_checkpoint, config, model_dir),
-    "phases": of(_describe_phases, config),
-    "batch": of(describe_batch, config),
-    "schedule": of(check_schedule, config),
-    "precision": of(check_precision, config),
-    "model_dir": of(check_model_dir, config, model_dir),
-    "room": of(check_room, config, model_dir),
-  }
-  if not isinstance(config, experiment.SharingExperimentConfig):
-    del checks["model"], checks["phases"]  # Fine-tuning: one phase.
-  for name, check in checks.items():
-    yield name, *_find(check)
+_Config = cfg.ExperimentConfig
 
 
-def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
-  """Yields the warnings that `swe train` prints first, from the cheap checks.
-
-  The commands' own checks raise what would keep a run from starting.
-  """
-  of = functools.partial
-  cheap: list[Callable[[], str]] = [
-    check_versions,
-    of(check_hosts, config),
-    of(check_precision, config),
-    of(check_model_dir, config, model_dir),
-  ]
-  if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
-    # This makes an optimizer; workers and TPUs must be connected before that.
-    cheap.append(of(check_room, config, model_dir))
-  found = map(_find, cheap)
-  yield from (text for verdict, text in found if verdict != "ok")
-
-
-def _find(check: Callable[[], str]) -> tuple[str, str]:
-  try:
-    return "ok", check()
-  except findings.Warned as warning:
-    return "warn", str(warning)
-  except errors.UsageError as error:
-    return "fault", str(error)
-
-
-def check_versions() -> str:
+def check_versions(*_) -> str:
   found = {}
   for package in _PACKAGES:
     try:
@@ -108,7 +56,7 @@ def check_versions() -> str:
   return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
-def check_devices(config: cfg.ExperimentConfig) -> str:
+def check_devices(config: _Config, *_) -> str:
   """Describes the devices of the run; raises if there are too few here."""
   runtime = config.runtime
   kind = runtime.distribution_strategy
@@ -125,7 +73,7 @@ def check_devices(config: cfg.ExperimentConfig) -> str:
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
 
 
-def check_data(config: cfg.ExperimentConfig) -> str:
+def check_data(config: _Config, *_) -> str:
   """Checks that the data exists, is sound file by file, and fits the model."""
   task = task_factory.get_task(config.task)
   if hasattr(task, "check_data"):
@@ -137,10 +85,8 @@ def check_data(config: cfg.ExperimentConfig) -> str:
       paths = input_reader.match_files(data.input_path)
       lines.append(f"{name}: {_read_records(config, data, paths)}")
   data = config.task.train_data
-  lines.append(
-    f"batches of {data.global_batch_size} sequences of {data.seq_length} tokens"
-  )
-  return ", ".join(lines)
+  shape = f"{data.global_batch_size} sequences of {data.seq_length} tokens"
+  return ", ".join([*lines, f"batches of {shape}"])
 
 
 def _read_records(config, data, paths: list[str]) -> str:
@@ -160,9 +106,18 @@ def _read_records(config, data, paths: list[str]) -> str:
   return f"{len(paths)} file(s), a record of {len(some)} read"
 
 
-def check_hosts(config: cfg.ExperimentConfig) -> str:
+def check_hosts(config: _Config, *_) -> str:
   """Counts the hosts that read data; warns if there are fewer files."""
-  hosts = _num_hosts(config)
+  hosts = len((config.runtime.worker_hosts or "one").split(","))
+  cluster = os.environ.get("TF_CONFIG")
+  if cluster and not config.runtime.worker_hosts:
+    try:
+      jobs = json.loads(cluster).get("cluster", {})
+      hosts = max(1, len(jobs.get("worker", ())) + len(jobs.get("chief", ())))
+    except (ValueError, AttributeError) as error:
+      raise errors.UsageError(
+        f"TF_CONFIG ({cluster}) is not JSON; see docs/tpu.md for an example."
+      ) from error
   data = config.task.train_data
   if not data.input_path or data.input_path == "dummy":
     return f"{hosts} host(s)"
@@ -179,21 +134,7 @@ def check_hosts(config: cfg.ExperimentConfig) -> str:
   return f"{hosts} host(s), {shards} file(s)"
 
 
-def _num_hosts(config: cfg.ExperimentConfig) -> int:
-  """Returns the number of workers, from `worker_hosts` or TF_CONFIG."""
-  if config.runtime.worker_hosts:
-    return len(config.runtime.worker_hosts.split(","))
-  text = os.environ.get("TF_CONFIG") or "{}"
-  try:
-    cluster = json.loads(text).get("cluster", {})
-  except (ValueError, AttributeError) as error:
-    raise errors.UsageError(
-      f"TF_CONFIG ({text}) is not JSON; see docs/tpu.md for an example."
-    ) from error
-  return max(1, len(cluster.get("worker", ())) + len(cluster.get("chief", ())))
-
-
-def _describe_model(config: cfg.ExperimentConfig) -> str:
+def _describe_model(config: _Config, *_) -> str:
   cost = cost_lib.estimate(config)
   return (
     f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
@@ -201,9 +142,7 @@ def _describe_model(config: cfg.ExperimentConfig) -> str:
   )
 
 
-def check_init_checkpoint(
-  config: cfg.ExperimentConfig, model_dir: str | None
-) -> str:
+def check_init_checkpoint(config: _Config, model_dir: str | None) -> str:
   """Checks that `task.init_checkpoint` fits the model."""
   path = config.task.init_checkpoint
   if not path:
@@ -216,7 +155,7 @@ def check_init_checkpoint(
   return f"{path}: fits"
 
 
-def _describe_phases(config: cfg.ExperimentConfig) -> str:
+def _describe_phases(config: _Config, *_) -> str:
   return ", then ".join(
     f"{phase.steps:,} steps {name} (all-reduce "
     f"{findings.size(phase.all_reduce_bytes)} per step)"
@@ -224,7 +163,7 @@ def _describe_phases(config: cfg.ExperimentConfig) -> str:
   )
 
 
-def describe_batch(config: cfg.ExperimentConfig) -> str:
+def describe_batch(config: _Config, *_) -> str:
   """Describes how the batch is divided, which `validate()` has checked."""
   batch = config.task.train_data.global_batch_size
   if config.runtime.distribution_strategy == "tpu":
@@ -237,7 +176,7 @@ def describe_batch(config: cfg.ExperimentConfig) -> str:
   )
 
 
-def check_schedule(config: cfg.ExperimentConfig) -> str:
+def check_schedule(config: _Config, *_) -> str:
   """Describes the learning rate's peak and end; raises if they do not fit."""
   optimization = config.trainer.optimizer_config
   decay, warmup = optimization.learning_rate.get(), optimization.warmup.get()
@@ -264,11 +203,10 @@ def check_schedule(config: cfg.ExperimentConfig) -> str:
   )
 
 
-def check_precision(config: cfg.ExperimentConfig) -> str:
+def check_precision(config: _Config, *_) -> str:
   """Describes the precision and the loss scaling; raises if they are wrong."""
-  runtime = config.runtime
+  runtime, scale = config.runtime, config.runtime.loss_scale
   precision = runtime.mixed_precision_dtype or "float32"
-  scale = runtime.loss_scale
   if precision != "float16":
     if scale is not None:
       raise findings.Warned(
@@ -295,7 +233,7 @@ def check_precision(config: cfg.ExperimentConfig) -> str:
   return "float16, dynamic loss scaling"
 
 
-def check_model_dir(config: cfg.ExperimentConfig, model_dir: str | None) -> str:
+def check_model_dir(config: _Config, model_dir: str | None) -> str:
   """Describes the directory; raises if it has a run of another config."""
   if not model_dir:
     return "none given"
@@ -324,7 +262,7 @@ def check_model_dir(config: cfg.ExperimentConfig, model_dir: str | None) -> str:
   return f"{model_dir}: would resume from {os.path.basename(latest)}"
 
 
-def check_room(config: cfg.ExperimentConfig, model_dir: str | None) -> str:
+def check_room(config: _Config, model_dir: str | None) -> str:
   """Estimates the size of the checkpoints; raises if the disk is too full."""
   try:
     weights, slots = cost_lib.memory(config)
@@ -353,3 +291,50 @@ def check_room(config: cfg.ExperimentConfig, model_dir: str | None) -> str:
       "choose another model_dir."
     )
   return f"{text} take {findings.size(need)} of {findings.size(free)}"
+
+
+_CHECKS: dict[str, Callable[[_Config, str | None], str]] = {
+  "versions": check_versions,
+  "devices": check_devices,
+  "data": check_data,
+  "hosts": check_hosts,
+  "model": _describe_model,
+  "init": check_init_checkpoint,
+  "phases": _describe_phases,
+  "batch": describe_batch,
+  "schedule": check_schedule,
+  "precision": check_precision,
+  "model_dir": check_model_dir,
+  "room": check_room,
+}
+
+
+def run(
+  config: _Config, model_dir: str | None, names: Sequence[str] = tuple(_CHECKS)
+) -> Iterator[tuple[str, str, str]]:
+  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
+  for name in names:
+    if name in ("model", "phases") and not isinstance(
+      config, experiment.SharingExperimentConfig
+    ):
+      continue  # Fine-tuning: one phase.
+    try:
+      yield name, "ok", _CHECKS[name](config, model_dir)
+    except findings.Warned as warning:
+      yield name, "warn", str(warning)
+    except errors.UsageError as error:
+      yield name, "fault", str(error)
+
+
+def warnings(config: _Config, model_dir: str) -> Iterator[str]:
+  """Yields the warnings that `swe train` prints first, from the cheap checks.
+
+  The commands' own checks raise what would keep a run from starting.
+  """
+  cheap = ["versions", "hosts", "precision", "model_dir"]
+  if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
+    # This makes an optimizer; workers and TPUs must be connected before that.
+    cheap.append("room")
+  for _, verdict, text in run(config, model_dir, cheap):
+    if verdict != "ok":
+      yield text

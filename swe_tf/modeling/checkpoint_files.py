@@ -69,7 +69,7 @@ def for_model_garden(prefix: str) -> str:
   Raises:
     UsageError: If the checkpoint is in ram:// and not the latest one there.
   """
-  if not files.uses_private_memory(prefix):
+  if "ram://" not in prefix:
     return prefix
   directory = files.as_path(prefix).parent
   if _latest(directory) != prefix:

@@ -14,7 +14,6 @@ from rich import table as rich_table
 from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.doctor import findings
-from swe_tf.doctor.tpu import step_kinds
 from swe_tf.doctor.tpu import topologies
 from swe_tf.modeling import registry
 
@@ -124,33 +123,24 @@ def make_table(
 ) -> rich_table.Table:
   """Returns the table, with a question mark for what cannot be extrapolated."""
   table = rich_table.Table("each replica", *found, "shared/stock", title=title)
-  peaks = [estimates["peak"] for estimates in found.values()]
-  fits = [
-    ("yes" if peak.value <= topology.generation.hbm else "no")
-    if peak.holds
-    else _UNKNOWN
-    for peak in peaks
-  ]
-  table.add_row("fits", *fits, "")
+
+  def add_row(label, name, render, ratio=""):
+    row = [found[kind][name] for kind in found]
+    cells = [render(one.value) if one.holds else _UNKNOWN for one in row]
+    table.add_row(label, *cells, ratio)
+
+  hbm = topology.generation.hbm
+  add_row("fits", "peak", lambda peak: "yes" if peak <= hbm else "no")
   for name, (label, render) in _ROWS.items():
-    row = {kind: found[kind][name] for kind in found}
-    stock, shared = row[step_kinds.STOCK], row[step_kinds.SHARED]
+    stock, shared = (found[kind][name] for kind in ("stock", "shared"))
     # A small model may need no temporaries outside the chip's caches.
-    ratio = (
-      f"{shared.value / stock.value:.4f}"
-      if stock.value and stock.holds and shared.holds
-      else ""
-    )
-    table.add_row(
-      label,
-      *(render(one.value) if one.holds else _UNKNOWN for one in row.values()),
-      ratio,
-    )
+    known = stock.value and stock.holds and shared.holds
+    ratio = f"{shared.value / stock.value:.4f}" if known else ""
+    add_row(label, name, render, ratio)
   return table
 
 
 def how_far_from_a_line(found, depths: Sequence[int]) -> str:
-  """Describes how good the extrapolation is, and what to do if it is bad."""
   if len(depths) == 2:
     return "the full depth is extrapolated from both, unchecked"
   deviations = [
@@ -162,13 +152,9 @@ def how_far_from_a_line(found, depths: Sequence[int]) -> str:
   if not deviations:
     return "compiled at full depth: nothing is extrapolated"
   worst, name = max(deviations)
-  text = (
-    f"the line is checked at the middle depth: off by {worst:.2%} at most "
-    f"({name})"
-  )
-  if worst <= _TOLERANCE:
-    return text
-  return (
-    f"{text}. What is off by more than {_TOLERANCE:.0%} is not linear, and is "
-    f"shown as {_UNKNOWN}: choose larger depths"
-  )
+  text = f"at the middle depth the line is off by {worst:.2%} at most ({name})"
+  if worst > _TOLERANCE:
+    text += (
+      f"; what is off by more is shown as {_UNKNOWN}: choose larger depths"
+    )
+  return text

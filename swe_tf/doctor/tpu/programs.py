@@ -67,11 +67,11 @@ def lower(
   num_replicas: int,
   loop_steps: int | None = None,
 ) -> bytes:
-  """Lowers the program of one replica to a serialized HLO module.
+  """Lowers the program of one replica, which has its part of the batch.
 
   Args:
     kind: One of `step_kinds.KINDS`.
-    config: The experiment; its global batch is divided among the replicas.
+    config: The experiment.
     num_replicas: The number of replicas.
     loop_steps: The number of steps in the trainer's loop; None for one step
       without the loop.
@@ -123,18 +123,10 @@ def compile_steps(
   loop_steps: int | None = None,
   kinds: Sequence[str] = step_kinds.KINDS,
 ) -> Reports:
-  """Lowers and compiles the kinds of steps at every depth.
+  """Lowers and compiles the kinds of steps at every depth, `jobs` at a time.
 
-  Args:
-    config: The experiment.
-    topology: The TPU.
-    depths: Numbers of layers.
-    directory: Where programs and reports are kept. A program that already has a
-      report is not compiled again.
-    jobs: How many compilers run at a time.
-    say: Progress callback.
-    loop_steps: See `lower`.
-    kinds: Which kinds of step.
+  Programs and reports are kept in `directory`; a program that already has a
+  report is not compiled again.
   """
   paths = {}
   for depth in depths:
@@ -195,13 +187,6 @@ def fewest_micro_batches(
   and the first that fits is the answer. A number is rejected at the first step
   that does not fit; the stock step, which needs the most memory, comes first.
 
-  Args:
-    config: The experiment; its `task.micro_batches` is ignored.
-    topology: The TPU.
-    layers: The full depth.
-    compile_steps: Returns the reports of `kinds` of steps of an experiment.
-    say: Progress callback.
-
   Raises:
     Failed: If no number fits, or the memory cannot be extrapolated.
   """
@@ -215,7 +200,17 @@ def fewest_micro_batches(
     peak = 0.0
     for kind in step_kinds.KINDS:
       reports |= compile_steps(cut, kinds=[kind])
-      peak = max(peak, _peak(reports[kind], layers, count))
+      if any("too_large" in each for each in reports[kind].values()):
+        peak = math.inf  # It could not be compiled.
+        break
+      found = depths_lib.extrapolate(reports[kind], layers)["peak"]
+      if not found.holds:
+        raise errors.Failed(
+          f"the memory of {layers} layers with task.micro_batches={count} is "
+          f"not linear in the depths {', '.join(map(str, reports[kind]))}; "
+          "choose larger depths"
+        )
+      peak = max(peak, found.value)
       if peak > hbm:
         break
     needs = findings.size(peak) if math.isfinite(peak) else "more"
@@ -230,17 +225,3 @@ def fewest_micro_batches(
     f"not even one sequence at a time fits {topology.name}; use a TPU with "
     "more memory, shorter sequences or a smaller model"
   )
-
-
-def _peak(by_depth, layers: int, count: int) -> float:
-  """Returns a step's memory; infinity if it was too large to be compiled."""
-  if any("too_large" in report for report in by_depth.values()):
-    return math.inf
-  peak = depths_lib.extrapolate(by_depth, layers)["peak"]
-  if not peak.holds:
-    raise errors.Failed(
-      f"the memory of {layers} layers with task.micro_batches={count} is not "
-      f"linear in the depths {', '.join(map(str, by_depth))}; choose larger "
-      "depths"
-    )
-  return peak.value

@@ -28,19 +28,12 @@ _NO_DATASET = object()  # For None the trainer would build one.
 
 
 class Step(NamedTuple):
-  """A training step, not yet compiled, and what it works on.
+  """A training step, not yet compiled, and what it works on."""
 
-  Attributes:
-    run: Makes one update from a batch, in a replica context.
-    model: The model.
-    optimizer: The optimizer.
-    plan: The ties; None for the stock step, which has none.
-  """
-
-  run: Callable[[Inputs], Any]
+  run: Callable[[Inputs], Any]  # Makes one update, in a replica context.
   model: tf_keras.Model
   optimizer: Any
-  plan: plan_lib.SharingPlan | None
+  plan: plan_lib.SharingPlan | None  # The stock step has none.
 
 
 class _WithoutData(masked_lm.SharedMaskedLMTask):
@@ -117,25 +110,21 @@ def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
   )
   loop = trainer.create_train_loop_fn()
 
+  class Iterator:
+    """Stands in for the data iterator: cycles through batches by the step."""
+
+    def __init__(self, batches: Inputs):
+      self._batches = batches
+
+    def __next__(self) -> Inputs:
+      step = tf.cast(trainer.global_step, tf.int32)
+      return {k: v[step % v.shape[0]] for k, v in self._batches.items()}
+
   @tf.function(jit_compile=True, autograph=False)
   def run(batches: Inputs) -> None:
-    loop(_BatchOfStep(batches, trainer.global_step), tf.constant(num_steps))
+    loop(Iterator(batches), tf.constant(num_steps))
 
   return Step(run, *built)
-
-
-class _BatchOfStep:
-  """Stands in for the data iterator: cycles through batches by the step."""
-
-  def __init__(self, batches: Inputs, step: tf.Variable):
-    self._batches = batches
-    self._step = step
-
-  def __next__(self) -> Inputs:
-    step = tf.cast(self._step, tf.int32)
-    return tf.nest.map_structure(
-      lambda batches: batches[step % batches.shape[0]], self._batches
-    )
 
 
 def _build(kind: str, config: cfg.ExperimentConfig):

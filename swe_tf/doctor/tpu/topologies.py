@@ -11,20 +11,12 @@ _GIB = 2**30
 
 
 class Generation(NamedTuple):
-  """A generation of TPUs.
+  """A generation of TPUs, by Google's documentation."""
 
-  Attributes:
-    replicas_per_chip: 2 where TensorFlow sees each core as a device.
-    hbm: Bytes of memory per replica, from Google's documentation of the
-      generation; the compiler keeps a little of it for itself.
-    dimensions: The number of dimensions of its topologies.
-    options: What the compiler needs besides the name.
-  """
-
-  replicas_per_chip: int
-  hbm: int
-  dimensions: int
-  options: Mapping[str, str] = {}
+  replicas_per_chip: int  # 2 where TensorFlow sees each core as a device.
+  hbm: int  # Bytes per replica; the compiler keeps a little for itself.
+  dimensions: int  # Of its topologies.
+  options: Mapping[str, str] = {}  # What the compiler needs besides the name.
 
 
 GENERATIONS = {
