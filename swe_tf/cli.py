@@ -49,22 +49,15 @@ _GROUPS = {
     "report": "tabulate and plot runs beside the paper's results",
     "diff": "compare two runs: config, curves, weights, slots",
   },
-  "In and out": {
+  "More": {
     "import": "convert a Hugging Face BERT to Model Garden",
     "export": "convert a checkpoint to a SavedModel or Hugging Face",
+    "theory": "check the paper's theory numerically",
   },
-  "More": {"theory": "check the paper's theory numerically"},
 }
 COMMANDS = [name for group in _GROUPS.values() for name in group]
 # Shown by `swe --version`.
-_PACKAGES = (
-  "swe-tf",
-  "tensorflow",
-  "tf-keras",
-  "tf-models-official",
-  "tensorflow-text",
-  "gin-config",
-)
+_PACKAGES = ("swe-tf", "tensorflow", "tf-keras", "tf-models-official")
 _HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 
 

@@ -146,9 +146,7 @@ def refuse_existing(paths: Iterable[PathLike]) -> None:
 def check_output_dir(path: PathLike, name: str) -> None:
   """Raises `UsageError` unless `path` is or can become an output directory.
 
-  Args:
-    path: The directory. Whether a URL can be written to is not checked.
-    name: What the error calls it.
+  Whether a URL can be written to is not checked. The error calls it `name`.
   """
   place = as_path(path)
   reason = ""
@@ -242,11 +240,10 @@ def write_json(path: PathLike, content: Any) -> None:
 
 @contextlib.contextmanager
 def new_directory(path: PathLike) -> Iterator[pathlib.Path]:
-  """Yields a local scratch directory that becomes `path` on success.
+  """Yields a local scratch directory that becomes `path`, new, on success.
 
-  Args:
-    path: A directory that does not exist yet. Files are copied to a URL one by
-      one, ending with those that mark the others as complete.
+  Files are copied to a URL one by one, ending with those that mark the others
+  as complete.
   """
   refuse_existing([path])
   with _scratch(as_path(path), is_dir=True) as scratch:

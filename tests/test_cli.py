@@ -50,47 +50,32 @@ def test_help_shows_an_example_and_the_flags(swe, command):
   assert "--plugins" in output and "--alsologtostderr" not in output
 
 
-_SCORE = ["score", "squad", "--version=1.1", "--data=x"]
+_SCORE = "score squad --version=1.1 --data=x"
 
 
 @pytest.mark.parametrize(
-  "arguments, message",
+  "line, message",
   [
-    (["scor"], "swe has no command 'scor'; did you mean score?"),
+    ("scor", "swe has no command 'scor'; did you mean score?"),
+    ("prepare gleu", "swe has no command 'prepare gleu'; did you mean prep"),
+    ("prepare", "swe has no command 'prepare'; "),
+    ("x", "swe has no command 'x'; swe --help lists the commands."),
+    (f"{_SCORE} --predictons=y", "swe score has no flag --predictons; did you"),
+    (f"{_SCORE} --x", "swe score has no flag --x; swe score --help lists"),
+    (_SCORE, "--predictions is missing: SQuAD: a JSON object of answers"),
+    (f"{_SCORE} --predictions", "Missing value for flag --predictions."),
+    (f"{_SCORE} --na_prob_threshold=x", "--na_prob_threshold=x: 'x' is not a"),
+    (f"{_SCORE} --predictions=y", "cannot read x: No such file or directory."),
     (
-      ["prepare", "gleu"],
-      "swe has no command 'prepare gleu'; did you mean prepare glue?",
-    ),
-    (["retrain!"], "swe has no command 'retrain!'; did you mean train?"),
-    (["x"], "swe has no command 'x'; swe --help lists the commands."),
-    (
-      [*_SCORE, "--predictons=y"],
-      "swe score has no flag --predictons; did you mean --predictions?",
-    ),
-    (
-      [*_SCORE, "--x"],
-      "swe score has no flag --x; swe score --help lists its flags.",
-    ),
-    (
-      _SCORE,
-      "--predictions is missing: SQuAD: a JSON object of answers by question "
-      "id. GLUE: a TSV file with the columns index and prediction.",
-    ),
-    ([*_SCORE, "--predictions"], "Missing value for flag --predictions."),
-    (
-      [*_SCORE, "--na_prob_threshold=x"],
-      "--na_prob_threshold=x: 'x' is not a number.",
-    ),
-    ([*_SCORE, "--predictions=y"], "cannot read x: No such file or directory."),
-    (
-      ["experiments", "--plugins=my_project.methods"],
-      "plug-in my_project.methods cannot be imported (No module named "
-      "'my_project'); name a module in this directory or on PYTHONPATH.",
+      "experiments --plugins=my_project.methods",
+      "plug-in my_project.methods cannot be imported (No module named 'my_pro",
     ),
   ],
 )
-def test_a_wrong_call_is_one_line(swe, arguments, message):
-  assert swe(*arguments) == (2, "", f"error: {message}\n")
+def test_a_wrong_call_is_one_line(swe, line, message):
+  status, output, error = swe(*line.split())
+  assert (status, output, error.count("\n")) == (2, "", 1)
+  assert error.startswith(f"error: {message}")
 
 
 @pytest.mark.parametrize(
@@ -130,14 +115,9 @@ def test_plugins_are_imported_first_and_inherited(tmp_path):
     "from swe_tf import cli\n"
     "cli.main(['experiments', '--plugins=mine'])\n"
   )
-  done = subprocess.run(
-    [sys.executable, "-c", code],
-    cwd=tmp_path,
-    capture_output=True,
-    text=True,
-    check=True,
-  )
-  assert done.stdout == "mine is here\nmine\n"
+  command = [sys.executable, "-c", code]
+  printed = subprocess.check_output(command, cwd=tmp_path, text=True)
+  assert printed == "mine is here\nmine\n"
 
 
 @pytest.mark.parametrize("module", ["swe_tf.cli", "swe_tf.train"])

@@ -4,9 +4,8 @@
 
 12 layers of width 64 learn the characters of the docstrings installed on this
 machine: once shared for the first tenth of the steps and then untied, once
-never shared. Both train side by side, in minutes. DIR/index.html shows both
-curves, how the layers diverge, and what the models fill into masked sentences.
-Re-run it after Ctrl-C to resume.
+never shared. DIR/index.html shows both curves, how the layers diverge, and what
+the models fill into masked sentences. Re-run it after Ctrl-C to resume.
 """
 
 import dataclasses

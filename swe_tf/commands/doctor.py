@@ -3,11 +3,10 @@ r"""Checks a `swe train` command line before you run it.
     swe doctor --experiment=swe/bert_pretraining --model_dir=DIR \
       --config_file=FILE --params_override=...
 
-Prints what the run would do, from the installed versions and one record of each
-shard to the free disk space. Reports everything that would keep it from
-starting or from doing what you meant. Nothing is trained or written. The exit
-status is 1 if there is a fault, and 2 if there is no experiment to check. See
-also `swe doctor cost`, `swe doctor tpu`.
+Prints what the run would do, and everything that would keep it from starting or
+from doing what you meant. Nothing is trained or written. The exit status is 1
+if there is a fault, and 2 if there is no experiment to check. See also `swe
+doctor cost`, `swe doctor tpu`.
 """
 
 import dataclasses

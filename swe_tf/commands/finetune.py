@@ -119,16 +119,15 @@ def _column_plans(options: Options) -> list[protocol.Plan]:
       f"--tasks={','.join(tasks)}: give `paper` alone, or different tasks."
     )
   root, output = map(files.as_path, (options.data_dir, options.output_dir))
-  has_ax = (root / column.AX).is_dir()
-  missing = [task for task in tasks if not (root / task).is_dir()]
-  missing += [column.AX] if of_paper and not has_ax else []
+  needed = [*tasks, column.AX] if of_paper else tasks
+  missing = [task for task in needed if not (root / task).is_dir()]
   if missing:
     raise errors.UsageError(
       f"--data_dir={options.data_dir} has no {', '.join(missing)}; "
       "prepare each task into a directory of its name: swe prepare glue "
       f"--task=SST-2 ... --output_dir={root / 'SST-2'}."
     )
-  ax = {"MNLI": str(root / column.AX)} if has_ax else {}
+  ax = {"MNLI": str(root / "AX")} if (root / column.AX).is_dir() else {}
   return [
     _plan(options, task, str(root / task), str(output / task), ax.get(task, ""))
     for task in tasks
@@ -137,11 +136,12 @@ def _column_plans(options: Options) -> list[protocol.Plan]:
 
 def run(options: Options) -> int:
   """Runs the protocol and prints its tables; returns 1 if a run failed."""
-  if options.tasks:
-    plans = _column_plans(options)
-  else:
-    places = options.data_dir, options.output_dir, options.ax_data_dir
-    plans = [_plan(options, options.task, *places)]
+  places = options.data_dir, options.output_dir, options.ax_data_dir
+  plans = (
+    _column_plans(options)
+    if options.tasks
+    else [_plan(options, options.task, *places)]
+  )
   console = rich_console.Console()
   console.print("starting TensorFlow and checking the input ...")
   from swe_tf.studies import sweep as sweep_lib
@@ -171,8 +171,7 @@ def _print_column(options: Options, tasks: Sequence[Any], console) -> None:
   for task in tasks:
     if task.has_selected:
       rows |= column.read_dev(task.plan.output_dir)
-  scores = column.with_averages(rows)
-  checkpoint = tasks[0].checkpoint
+  scores, checkpoint = column.with_averages(rows), tasks[0].checkpoint
   title = f"{checkpoint}, {options.init} weights"
   table = table_lib.render_column(scores, title)
   console.print(table)

@@ -42,14 +42,8 @@ def flag(
 ) -> Any:
   """Returns a keyword-only dataclass field that is the flag of the same name.
 
-  Args:
-    help: A sentence for `--help`.
-    default: The value if the flag is not given.
-    choices: The allowed values; empty for any.
-    least: The smallest allowed number.
-    most: The largest allowed number.
-    repeated: For a tuple: each `--name=value` adds one value, commas and all.
-    positional: See `argument`.
+  `choices` are the allowed values, `least` and `most` bound a number. Of a
+  tuple that is `repeated`, each `--name=value` adds one value, commas and all.
   """
   return dataclasses.field(default=default, kw_only=True, metadata=locals())
 
@@ -167,11 +161,7 @@ def define_flags(
 def from_flags(
   options_cls: type, values: flags.FlagValues, arguments: Sequence[str]
 ) -> Any:
-  """Builds the Options from parsed flags and the remaining arguments.
-
-  Raises:
-    UsageError: If a flag or argument is missing, or there is one too many.
-  """
+  """Builds the Options from parsed flags and the remaining arguments."""
   rest = list(arguments)
   found: dict[str, Any] = {}
   for field, parser in _fields(options_cls):

@@ -21,7 +21,6 @@ import multiprocessing
 from typing import Any
 
 from rich import console as rich_console
-from rich import table as rich_table
 
 from swe_tf import errors
 from swe_tf import files
@@ -133,7 +132,9 @@ def run(options: Options) -> int:
     arm for arm in outcomes if tuning_lib.is_at_edge(tuning, losses, arm)
   ]
   verdict = outcome_lib.judge(outcomes, pilot.sharing_arms(study))
-  _print_outcomes(outcomes, at_edge, console)
+  say("each arm at its best rate; means (95% intervals) over fresh seeds:")
+  for arm, outcome in outcomes.items():
+    say(_describe(outcome, arm in at_edge))
   say(f"verdict: [bold]{verdict.word}[/bold]")
   say(verdict.reason)
   for note in _notes(outcomes, at_edge, verdict, pilot.shallow_arm(config)):
@@ -153,25 +154,19 @@ def _finite(value: Any) -> Any:
   return json.loads(json.dumps(value), parse_constant=lambda _: None)
 
 
-def _print_outcomes(outcomes: _Outcomes, at_edge: list[str], console) -> None:
-  table = rich_table.Table(
-    title="each arm at its best rate; mean (95% interval) over fresh seeds"
-  )
-  for title in ("arm", "peak", "final loss", "minus baseline", "FLOPs"):
-    table.add_column(title)
-  table.add_column("minus a baseline with as few FLOPs")
-  for arm, each in outcomes.items():
-    difference = each.difference if arm != "baseline" else None
-    at_equal = each.at_equal_flops if each.control != "baseline" else None
-    table.add_row(
-      arm,
-      f"{each.learning_rate:.3g}{' (edge)' if arm in at_edge else ''}",
-      f"{each.loss.mean:.4f}" if each.loss else "dropped",
-      f"{difference}: {difference.word()}" if difference else "",
-      "" if math.isnan(each.flops) else f"{each.flops:.2f}",
-      f"{at_equal}, {each.control}: {at_equal.word()}" if at_equal else "",
-    )
-  console.print(table)
+def _describe(outcome: outcome_lib.Outcome, is_at_edge: bool) -> str:
+  """Returns a line on an arm at its best rate: means (95% intervals)."""
+  edge = " (edge)" if is_at_edge else ""
+  loss = f"final loss {outcome.loss.mean:.4f}" if outcome.loss else "dropped"
+  parts = [f"peak {outcome.learning_rate:.3g}{edge}", loss]
+  apart, at_equal = outcome.difference, outcome.at_equal_flops
+  if outcome.arm != "baseline" and apart:
+    parts.append(f"{apart} from the baseline ({apart.word()})")
+  if not math.isnan(outcome.flops):
+    parts.append(f"{outcome.flops:.2f} of its FLOPs")
+  if outcome.control != "baseline" and at_equal:
+    parts.append(f"{at_equal} from {outcome.control} ({at_equal.word()})")
+  return f"{outcome.arm}: {', '.join(parts)}"
 
 
 def _notes(
@@ -203,5 +198,3 @@ def _notes(
       "the range tried: choose another peak for the plan and run the pilot "
       "again."
     )
-  if chosen and chosen.flops < 1:  # Not NaN.
-    yield f"{verdict.arm} takes {chosen.flops:.2f} of the baseline's FLOPs."

@@ -73,18 +73,16 @@ def run(options: Options) -> None:
 
     scores = {"task": task.name} | glue.evaluate(task, labels, predictions)
     scores["total"] = len(labels)
+  warnings = []
   if scores.get("missing"):
-    print(
-      f"warning: {scores['missing']} of {scores['total']} questions have no "
-      "prediction and count as wrong.",
-      file=sys.stderr,
+    warnings.append(
+      f"{scores['missing']} of {scores['total']} questions have no prediction "
+      "and count as wrong."
     )
   for name, value in scores.items():
-    # JSON has no NaN.
     if isinstance(value, float) and math.isnan(value):
-      scores[name] = None
-      print(
-        f"warning: {name} is undefined for constant predictions.",
-        file=sys.stderr,
-      )
+      scores[name] = None  # JSON has no NaN.
+      warnings.append(f"{name} is undefined for constant predictions.")
+  for warning in warnings:
+    print(f"warning: {warning}", file=sys.stderr)
   print(json.dumps(scores))

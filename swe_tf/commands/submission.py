@@ -2,11 +2,10 @@
 
     swe submission --runs=runs/column --output=glue.zip
 
-Checks all eleven files before writing. The tasks that the paper reports (MNLI,
-AX, QNLI, QQP and SST-2) must be there. If CoLA, MRPC, RTE, STS-B or WNLI is
-missing, it is filled with the majority class of its training set (STS-B: the
-mean), and the output says so. `--runs` is any directory of `swe finetune` with
-a subdirectory for each task; `swe_tf.scoring.submission` describes the layout.
+`--runs` is a directory of `swe finetune` with a subdirectory for each task. The
+tasks that the paper reports (MNLI, AX, QNLI, QQP and SST-2) must be there. Any
+other that is missing is filled with the majority class of its training set
+(STS-B: the mean), and the output says so.
 """
 
 import dataclasses

@@ -13,6 +13,7 @@ each run; when they are done, call `swe sweep` again to collect the results.
 
 from collections.abc import Sequence
 import dataclasses
+import math
 import shlex
 
 from rich import console as rich_console
@@ -64,18 +65,6 @@ def _print_plan(runs: Sequence[execution.Run], console) -> None:
   console.print(f"left: {left:.2e} FLOPs")
 
 
-def _print_results(runs: Sequence[execution.Run], console) -> None:
-  table = rich_table.Table("run")
-  results = execution.results_of(runs)
-  names = list(next(iter(results.values()), {}).get("metrics", ()))
-  for name in (*names, "seconds"):
-    table.add_column(name, justify="right")
-  for name, result in results.items():
-    values = [f"{result['metrics'][metric]:.4f}" for metric in names]
-    table.add_row(name, *values, f"{result['seconds']:.0f}")
-  console.print(table)
-
-
 def run(options: Options) -> int:
   """Runs the study; the exit status is 1 if a run failed."""
   console = rich_console.Console()
@@ -125,7 +114,14 @@ def run(options: Options) -> int:
     console,
     options.params_override,
   )
-  _print_results(runs, console)
+  table = rich_table.Table("run", *study.metrics, "seconds")
+  for name, result in execution.results_of(runs).items():
+    values = [
+      f"{result['metrics'].get(metric, math.nan):.4f}"
+      for metric in study.metrics
+    ]
+    table.add_row(name, *values, f"{result['seconds']:.0f}")
+  console.print(table)
   console.print(
     f"tables and figures: swe report --runs={options.output_dir} "
     "--output_dir=DIR",

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import shutil
+from typing import TypeAlias
 
 import tensorflow as tf
 import tf_keras
@@ -38,7 +39,7 @@ _SERIES = "2.20"
 _SAMPLE = 64
 _SHOWN = 3  # Differences of two configs.
 
-_Config = cfg.ExperimentConfig
+_Config: TypeAlias = cfg.ExperimentConfig
 
 
 def check_versions(*_) -> str:
@@ -136,9 +137,14 @@ def check_hosts(config: _Config, *_) -> str:
 
 def _describe_model(config: _Config, *_) -> str:
   cost = cost_lib.estimate(config)
+  phases = ", then ".join(
+    f"{phase.steps:,} steps {name} (all-reduce "
+    f"{findings.size(phase.all_reduce_bytes)} per step)"
+    for name, phase in cost.phases.items()
+  )
   return (
     f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
-    f"them different while shared, units {cost.units}"
+    f"them different while shared, units {cost.units}: {phases}"
   )
 
 
@@ -153,27 +159,6 @@ def check_init_checkpoint(config: _Config, model_dir: str | None) -> str:
   task.initialize(task.build_model())
   tf_keras.backend.clear_session()  # The run's layer names start over.
   return f"{path}: fits"
-
-
-def _describe_phases(config: _Config, *_) -> str:
-  return ", then ".join(
-    f"{phase.steps:,} steps {name} (all-reduce "
-    f"{findings.size(phase.all_reduce_bytes)} per step)"
-    for name, phase in cost_lib.estimate(config).phases.items()
-  )
-
-
-def describe_batch(config: _Config, *_) -> str:
-  """Describes how the batch is divided, which `validate()` has checked."""
-  batch = config.task.train_data.global_batch_size
-  if config.runtime.distribution_strategy == "tpu":
-    return f"{batch} sequences; for a TPU's replicas, see swe doctor tpu"
-  parts = getattr(config.task, "micro_batches", 1)
-  replicas = max(1, config.runtime.num_gpus)
-  return (
-    f"{batch} sequences = {replicas} replica(s) x {parts} micro-batch(es) x "
-    f"{batch // replicas // parts}"
-  )
 
 
 def check_schedule(config: _Config, *_) -> str:
@@ -300,8 +285,6 @@ _CHECKS: dict[str, Callable[[_Config, str | None], str]] = {
   "hosts": check_hosts,
   "model": _describe_model,
   "init": check_init_checkpoint,
-  "phases": _describe_phases,
-  "batch": describe_batch,
   "schedule": check_schedule,
   "precision": check_precision,
   "model_dir": check_model_dir,
@@ -314,9 +297,8 @@ def run(
 ) -> Iterator[tuple[str, str, str]]:
   """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
   for name in names:
-    if name in ("model", "phases") and not isinstance(
-      config, experiment.SharingExperimentConfig
-    ):
+    shares = isinstance(config, experiment.SharingExperimentConfig)
+    if name == "model" and not shares:
       continue  # Fine-tuning: one phase.
     try:
       yield name, "ok", _CHECKS[name](config, model_dir)

@@ -54,10 +54,7 @@ def test_precision(records, runtime, finding):
     checks.check_precision(_config(records, {"runtime": runtime}))
 
 
-def test_batch_and_schedule(records):
-  four = {"task": {"micro_batches": 4}}
-  said = checks.describe_batch(_config(records, four))
-  assert "1 replica(s) x 4 micro-batch(es) x 2" in said
+def test_a_warm_up_that_outlasts_the_run(records):
   warmup = {"warmup": {"polynomial": {"warmup_steps": 50}}}
   decay = {"learning_rate": {"polynomial": {"decay_steps": tiny.STEPS}}}
   layer = {"trainer": {"optimizer_config": {**warmup, **decay}}}

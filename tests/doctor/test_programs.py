@@ -26,20 +26,15 @@ def _config(*layers):
   )
 
 
-@pytest.fixture(scope="module", name="programs")
-def fixture_programs():
+def _lower(*args, config=None):
   return {
-    kind: programs_lib.lower(kind, _config(), _REPLICAS)
+    kind: programs_lib.lower(kind, config or _config(), _REPLICAS, *args)
     for kind in step_kinds.KINDS
   }
 
 
-@pytest.fixture(scope="module", name="loops")
-def fixture_loops():
-  return {
-    kind: programs_lib.lower(kind, _config(), _REPLICAS, _LOOP)
-    for kind in step_kinds.KINDS
-  }
+programs = pytest.fixture(lambda: _lower(), scope="module", name="programs")
+loops = pytest.fixture(lambda: _lower(_LOOP), scope="module", name="loops")
 
 
 def _instructions(program):
@@ -73,16 +68,11 @@ def test_the_unshared_program_is_the_stock_program(programs, loops):
 
 
 def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs, loops):
+  host = {"infeed", "outfeed", "send", "recv", "custom-call"}
   for program in [*programs.values(), *loops.values()]:
     for instruction in _instructions(program):
       assert not any(instruction.shape.is_dynamic_dimension)
-      assert instruction.opcode not in (
-        "infeed",
-        "outfeed",
-        "send",
-        "recv",
-        "custom-call",
-      )
+      assert instruction.opcode not in host
 
 
 def test_a_loop_is_one_loop_around_the_step(programs, loops):
@@ -100,6 +90,8 @@ def test_a_loop_is_one_loop_around_the_step(programs, loops):
 
 
 def test_payloads_are_those_of_the_cost_model(programs):
+  alone = cost_lib.estimate(_config({"task": {"sharing": {"mode": "none"}}}))
+  assert list(alone.phases) == ["unshared"] and alone.shared_fraction == 0.0
   cost = cost_lib.estimate(_config())
   for phase in ("shared", "unshared"):
     assert (
@@ -115,10 +107,7 @@ def test_payloads_are_those_of_the_cost_model(programs):
 
 def test_with_micro_batches_too_the_unshared_program_is_the_stock_program():
   config = _config({"task": {"micro_batches": 2}})
-  cut = {
-    kind: programs_lib.lower(kind, config, _REPLICAS)
-    for kind in step_kinds.KINDS
-  }
+  cut = _lower(config=config)
   assert cut["unshared"] == cut["stock"]
   for kind, phase in cost_lib.estimate(config).phases.items():
     # Once a step, not once a micro-batch.
@@ -183,23 +172,10 @@ def test_memory_is_that_of_real_variables(units, optimizer):
   )
 
 
-def test_a_run_without_sharing_has_one_phase():
-  cost = cost_lib.estimate(_config({"task": {"sharing": {"mode": "none"}}}))
-  assert list(cost.phases) == ["unshared"]
-  assert cost.shared_fraction == 0.0
-
-
 def test_flops_are_those_that_xla_counts():
   """Matrix products dominate at this width; what else there is, XLA adds."""
-  config = _config(
-    {
-      "task": {
-        "model": {
-          "encoder": {"any": {"hidden_size": 128, "intermediate_size": 512}}
-        }
-      }
-    }
-  )
+  wide = {"any": {"hidden_size": 128, "intermediate_size": 512}}
+  config = _config({"task": {"model": {"encoder": wide}}})
   step = step_kinds.build_step("stock", config)
   program = tf.function(step.run).get_concrete_function(
     step_kinds.make_inputs(config)
@@ -221,10 +197,7 @@ def _matmul_flops(op) -> int:
     sizes = {}
     for labels, tensor in zip(inputs.split(","), op.inputs):
       sizes.update(zip(labels, tensor.shape))
-    total = 2
-    for label in sizes:
-      total *= sizes[label]
-    return total if len(op.inputs) == 2 else 0
+    return 2 * math.prod(sizes.values()) if len(op.inputs) == 2 else 0
   if op.type in ("BatchMatMulV2", "BatchMatMul"):
     inner = op.inputs[0].shape[-2 if op.get_attr("adj_x") else -1]
     return 2 * op.outputs[0].shape.num_elements() * inner

@@ -1,9 +1,8 @@
 """The full depth of a model, from programs of a few layers.
 
-Compiling all layers takes long, and all layers are alike, so the steps are
-compiled at three small depths. The first and the last give a line, which is
-extrapolated to the full depth; the one between shows how straight the line is.
-Two depths are a third cheaper but leave the line unchecked.
+All layers are alike, so the steps are compiled at three small depths. The first
+and the last give a line to the full depth; the one between shows how straight
+it is. Two depths are a third cheaper but leave the line unchecked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,15 +33,10 @@ _UNKNOWN = "?"
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-  """A quantity at the full depth.
-
-  Attributes:
-    value: What the compiler reports, or what the line through two depths gives.
-    deviation: How far the depth between them is off the line, relatively; None
-      if the value was compiled, or there are only two depths.
-  """
+  """A quantity at the full depth, as compiled or on the line through two."""
 
   value: float
+  # How far the depth between the two is off the line, relatively, if known.
   deviation: float | None = None
 
   @property
@@ -64,13 +58,8 @@ def at_depth(config: cfg.ExperimentConfig, layers: int) -> cfg.ExperimentConfig:
 def choose(
   config: cfg.ExperimentConfig, depths: Sequence[int] = ()
 ) -> list[int]:
-  """Returns the depths to compile: `depths`, or 3, 4 and 5 units.
-
-  With 2 units the compiler finds shortcuts that it does not find with more.
-
-  Raises:
-    UsageError: If the given depths do not suit the experiment.
-  """
+  """Returns the depths to compile: `depths`, checked, or 3, 4 and 5 units."""
+  # With 2 units the compiler finds shortcuts that it does not find with more.
   unit, layers = config.task.sharing.unit_size, num_layers(config)
   if not depths:
     return [3 * unit, 4 * unit, 5 * unit] if layers > 5 * unit else [layers]

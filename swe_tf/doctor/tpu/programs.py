@@ -51,7 +51,6 @@ def require_compiler() -> str:
 def check_batch(
   config: cfg.ExperimentConfig, topology: topologies.Topology
 ) -> None:
-  """Raises `UsageError` unless the batch can be divided among the replicas."""
   batch = config.task.train_data.global_batch_size
   if batch % topology.replicas:
     raise errors.UsageError(
@@ -69,16 +68,9 @@ def lower(
 ) -> bytes:
   """Lowers the program of one replica, which has its part of the batch.
 
-  Args:
-    kind: One of `step_kinds.KINDS`.
-    config: The experiment.
-    num_replicas: The number of replicas.
-    loop_steps: The number of steps in the trainer's loop; None for one step
-      without the loop.
-
-  Returns:
-    A serialized `HloModuleProto` without names and source lines, so that equal
-    programs are equal bytes.
+  Without `loop_steps` it is one step, otherwise the trainer's loop around it.
+  The serialized `HloModuleProto` has no names and source lines, so that equal
+  programs are equal bytes.
   """
   performance.set_mixed_precision_policy(
     config.runtime.mixed_precision_dtype or "float32"
@@ -167,8 +159,6 @@ def _compile(path: files.Path, topology: topologies.Topology, say: Say):
     lines = done.stderr.strip().splitlines() or ["killed"]
     raise errors.UsageError(f"the TPU compiler failed: {lines[-1]}")
   result = json.loads(done.stdout.splitlines()[-1])
-  reduced = result.get("collectives", {}).get("all-reduce", {})
-  result["all_reduce"] = reduced.get("bytes", 0)
   files.write_json(report, result)
   say(f"compiled {path.name} for {topology.name} in {result['seconds']:.0f} s")
   return result
@@ -183,12 +173,9 @@ def fewest_micro_batches(
 ) -> tuple[cfg.ExperimentConfig, Reports]:
   """Returns the config with the fewest micro-batches that fit, and reports.
 
-  Fewer are faster, since the matrices are larger. Numbers are tried from 1 up,
-  and the first that fits is the answer. A number is rejected at the first step
-  that does not fit; the stock step, which needs the most memory, comes first.
-
-  Raises:
-    Failed: If no number fits, or the memory cannot be extrapolated.
+  Fewer are faster, since the matrices are larger. Numbers are tried from 1 up.
+  A number is rejected at the first step that does not fit; the stock step,
+  which needs the most memory, comes first.
   """
   hbm = topology.generation.hbm
   sequences = config.task.train_data.global_batch_size // topology.replicas

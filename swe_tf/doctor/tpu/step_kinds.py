@@ -70,15 +70,10 @@ def make_inputs(
 def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
   """Builds the model, the optimizer and the step of one kind.
 
-  Args:
-    kind: `stock` is Model Garden's task with the bare optimizer of the config;
-      only the encoder is ours. Model Garden has no micro-batches: with them it
-      is the step of `task.sharing.mode=none`. `shared` and `unshared` are the
-      phases of SWE with the units of `config.task.sharing`.
-    config: The experiment.
-
-  Returns:
-    The step; a shared one has its weights tied.
+  `stock` is Model Garden's task with the bare optimizer of the config; only the
+  encoder is ours. Model Garden has no micro-batches: with them it is the step
+  of `task.sharing.mode=none`. `shared` (with tied weights) and `unshared` are
+  the phases of SWE with the units of `config.task.sharing`.
   """
   task, *built = _build(kind, config)
   model, optimizer, _ = built
@@ -96,12 +91,9 @@ def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
   """Builds Model Garden's own loop around the step of one kind.
 
   It is the function that the trainer of a run calls, with the metrics and the
-  step counter.
-
-  Returns:
-    As `build_step`, except that `run` is compiled, is called in the
-    cross-replica context, and takes several batches, [batches, ...], which the
-    steps use in turn: the data iterator belongs to the host.
+  step counter. `run` is compiled, is called in the cross-replica context, and
+  takes several batches, [batches, ...], which the steps use in turn: the data
+  iterator belongs to the host.
   """
   task, *built = _build(kind, config)
   model, optimizer, _ = built
