@@ -193,29 +193,28 @@ def check_precision(config: _Config, *_) -> str:
   runtime, scale = config.runtime, config.runtime.loss_scale
   precision = runtime.mixed_precision_dtype or "float32"
   if precision != "float16":
-    if scale is not None:
-      raise findings.Warned(
-        f"runtime.loss_scale ({scale}) is not used with {precision}; unset it, "
-        "or set runtime.mixed_precision_dtype=float16."
-      )
-    return f"{precision}, no loss scaling"
+    if scale is None:
+      return f"{precision}, no loss scaling"
+    raise findings.Warned(
+      f"runtime.loss_scale ({scale}) is not used with {precision}; unset it, "
+      "or set runtime.mixed_precision_dtype=float16."
+    )
   if runtime.distribution_strategy == "tpu":
     raise errors.UsageError(
       "runtime.mixed_precision_dtype is float16, which TPUs do not support; "
       "set it to bfloat16."
     )
-  if scale not in (None, "dynamic"):
-    if not isinstance(scale, (int, float)) or scale <= 0:
-      raise errors.UsageError(
-        f"runtime.loss_scale ({scale!r}) must be 'dynamic' or a number above 0."
-      )
-    return f"float16, the loss scaled by {scale:g}"
+  is_number = isinstance(scale, (int, float)) and scale > 0
+  if scale not in (None, "dynamic") and not is_number:
+    raise errors.UsageError(
+      f"runtime.loss_scale ({scale!r}) must be 'dynamic' or a number above 0."
+    )
   if not runtime.num_gpus:
     raise findings.Warned(
       "runtime.mixed_precision_dtype is float16, which on a CPU is slower than "
       "float32; unset it, or set runtime.num_gpus."
     )
-  return "float16, dynamic loss scaling"
+  return f"float16, loss scale {scale or 'dynamic'}"
 
 
 def check_model_dir(config: _Config, model_dir: str | None) -> str:
