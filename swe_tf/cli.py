@@ -6,10 +6,10 @@ it is called, so commands that do not need TensorFlow start at once.
 """
 
 from collections.abc import Sequence
-import dataclasses
 import importlib
 from importlib import metadata
 import inspect
+import keyword
 import os
 import sys
 from types import ModuleType
@@ -17,62 +17,59 @@ from typing import NoReturn
 
 from absl import app
 from absl import flags
+from absl import logging
 
 from swe_tf import errors
 from swe_tf import plugins
-from swe_tf.commands import names
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 
-COMMANDS = names.COMMANDS
+# In the order in which a user needs them.
+_GROUPS = {
+  "Try it": {
+    "demo": "compare a small BERT with and without sharing",
+    "experiments": "list the configurations, or print one",
+  },
+  "Before a run": {
+    "pilot": "find out if sharing would pay off for a planned run",
+    "doctor": "check a swe train command line before running it",
+    "doctor cost": "estimate what a run will cost",
+    "doctor tpu": "compile the steps for a TPU without having one",
+  },
+  "From text to a score": {
+    "prepare pretraining": "convert text files to masked TFRecords",
+    "train": "run official.nlp.train with the swe experiments",
+    "prepare squad": "convert SQuAD JSON to TFRecords",
+    "prepare glue": "convert GLUE files to TFRecords",
+    "finetune": "fine-tune on SQuAD and GLUE as the paper does",
+    "score": "score predictions",
+    "submission": "pack predictions into the GLUE benchmark's zip",
+  },
+  "Many runs": {
+    "sweep": "run a study: many runs from one file",
+    "report": "tabulate and plot runs beside the paper's results",
+    "diff": "compare two runs: config, curves, weights, slots",
+  },
+  "More": {
+    "import": "convert a Hugging Face BERT to Model Garden",
+    "export": "convert a checkpoint to a SavedModel or Hugging Face",
+    "theory": "check the paper's theory numerically",
+  },
+}
+COMMANDS = [name for group in _GROUPS.values() for name in group]
 # Shown by `swe --version`.
-_PACKAGES = (
-  "swe-tf",
-  "tensorflow",
-  "tf-keras",
-  "tf-models-official",
-  "tensorflow-text",
-  "gin-config",
-)
+_PACKAGES = ("swe-tf", "tensorflow", "tf-keras", "tf-models-official")
 _HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 
 
-@dataclasses.dataclass(frozen=True)
-class _Common:
-  """The flags of every command."""
-
-  plugins: tuple[str, ...] = options_lib.flag(
-    "Your own modules to import first; they can register methods or untie "
-    "rules.",
-    (),
-  )
-
-
 def _usage() -> str:
-  width = max(map(len, COMMANDS))
   lines = ["usage: swe COMMAND [FLAGS]"]
-  for title, group in names.GROUPS.items():
+  for title, group in _GROUPS.items():
     lines += ["", f"{title}:"]
-    lines += [f"  swe {n:<{width}}  {text}" for n, (_, text) in group.items()]
-  return "\n".join(
-    [
-      *lines,
-      "",
-      "swe COMMAND --help shows an example and the flags of a command,",
-      "swe --version shows the versions that matter.",
-    ]
+    lines += [f"  swe {name:<20} {text}" for name, text in group.items()]
+  return "\n".join(lines) + (
+    "\n\nswe COMMAND --help shows an example and the flags of a command,"
+    "\nswe --version shows the versions that matter."
   )
-
-
-def _versions() -> str:
-  """Returns the versions that matter, without importing the packages."""
-  python = ".".join(map(str, sys.version_info[:3]))
-  lines = [f"python {python}"]
-  for name in _PACKAGES:
-    try:
-      lines.append(f"{name} {metadata.version(name)}")
-    except metadata.PackageNotFoundError:
-      lines.append(f"{name} is not installed")
-  return "\n".join(lines)
 
 
 def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
@@ -86,12 +83,27 @@ def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
 
 def load(command: str) -> ModuleType:
   """Imports the module of a command."""
-  return importlib.import_module(f"swe_tf.commands.{COMMANDS[command][0]}")
+  name = command.replace(" ", "_")
+  name += "_" * keyword.iskeyword(name)  # import_
+  return importlib.import_module(f"swe_tf.commands.{name}")
 
 
-def _parse(
-  command: str, values: flags.FlagValues, arguments: Sequence[str]
-) -> list[str]:
+def make_flags(command: str, module: ModuleType) -> flags.FlagValues:
+  """Returns the flags of a command: its own and `--plugins`."""
+  values = flags.FlagValues()
+  opt.define_flags(module.Options, values, f"swe {command}")
+  flags.DEFINE_list(
+    "plugins",
+    None,
+    "Your own modules to import first; they can register methods or untie "
+    "rules.",
+    values,
+    module_name=f"swe {command}",
+  )
+  return values
+
+
+def _parse(title: str, values: flags.FlagValues, arguments: Sequence[str]):
   """Parses the flags and returns the positional arguments."""
   ours = [f"--{name}" for name in values]
   for group in flags.FLAGS.flags_by_module_dict().values():
@@ -99,11 +111,11 @@ def _parse(
       if flag.name not in values and not flag.name.startswith("help"):
         values[flag.name] = flag
   try:
-    rest = values([command, *arguments])[1:]
+    rest = values([title, *arguments])[1:]
   except flags.UnrecognizedFlagError as error:
     name = f"--{error.flagname}"
-    end = errors.nearest(name, ours, f"{command} --help lists its flags.")
-    raise errors.UsageError(f"{command} has no flag {name}; {end}") from error
+    end = errors.nearest(name, ours, f"{title} --help lists its flags.")
+    raise errors.UsageError(f"{title} has no flag {name}; {end}") from error
   except (flags.Error, ValueError) as error:
     message = str(error).removeprefix("flag ").rstrip(".")
     raise errors.UsageError(f"{message}.") from error
@@ -111,49 +123,43 @@ def _parse(
   return rest
 
 
-def _run(command: str, module: ModuleType, arguments: Sequence[str]) -> None:
-  title = f"swe {command}"
-  values = flags.FlagValues()
-  options_lib.define_flags(module.Options, values, title)
-  options_lib.define_flags(_Common, values, title)
-  if _HELP & set(arguments):
-    print(f"{inspect.getdoc(module)}\n{values.module_help(title)}")
-    return
-
-  def make_options(argv: Sequence[str]):
-    rest = _parse(title, values, argv[1:])
-    common = options_lib.from_flags(_Common, values, [])
-    if common.plugins:
-      os.environ[plugins.VARIABLE] = ",".join(common.plugins)
-    plugins.load()
-    return options_lib.from_flags(module.Options, values, rest)
-
-  app.run(module.run, [title, *arguments], flags_parser=make_options)
-
-
 def _dispatch(arguments: Sequence[str]) -> None:
   command, rest = split_command(arguments)
   if not command:
     if rest[:1] == ["--version"]:
-      print(_versions())
-      return
-    if rest and rest[0] != "help" and rest[0] not in _HELP:
+      print("python", sys.version.partition(" ")[0])
+      for name in _PACKAGES:
+        print(name, metadata.version(name))
+    elif not rest or rest[0] == "help" or rest[0] in _HELP:
+      print(_usage())
+    else:
       name = " ".join(rest[: 2 if rest[0] in ("prepare", "doctor") else 1])
       end = errors.nearest(name, COMMANDS, "swe --help lists the commands.")
       raise errors.UsageError(f"swe has no command {name!r}; {end}")
-    print(_usage())
     return
   # TensorFlow's start-up messages have nothing to do with the command.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-  _run(command, load(command), rest)
+  module = load(command)
+  title = f"swe {command}"
+  values = make_flags(command, module)
+  if _HELP & set(rest):
+    print(f"{inspect.getdoc(module)}\n{values.module_help(title)}")
+    return
+
+  def make_options(argv: Sequence[str]):
+    positional = _parse(title, values, argv[1:])
+    if values.plugins:
+      os.environ[plugins.VARIABLE] = ",".join(values.plugins)
+    plugins.load()
+    if command != "train":  # The others print what matters.
+      logging.set_verbosity(logging.ERROR)
+    return opt.from_flags(module.Options, values, positional)
+
+  app.run(module.run, [title, *rest], flags_parser=make_options)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-  """Runs a command and exits.
-
-  Args:
-    arguments: The command line without the program; `sys.argv[1:]` by default.
-  """
+  """Runs a command, by default that of `sys.argv`, and exits."""
   try:
     _dispatch(sys.argv[1:] if arguments is None else arguments)
   except (errors.UsageError, errors.Failed) as error:

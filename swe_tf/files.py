@@ -54,18 +54,6 @@ def is_url(path: PathLike) -> bool:
   return "://" in os.fspath(path)
 
 
-def uses_private_memory(*content: Any) -> bool:
-  """Returns whether `content` has a path that other processes cannot see.
-
-  >>> uses_private_memory("gs://bucket/a"), uses_private_memory({"a": "ram://b"})
-  (False, True)
-
-  Args:
-    *content: Paths, or anything whose `repr` shows its paths.
-  """
-  return any("ram://" in repr(each) for each in content)
-
-
 def as_path(path: PathLike) -> Path:
   """Returns an object with the interface of `pathlib.Path`, also for a URL."""
   return _UrlPath(os.fspath(path)) if is_url(path) else Path(os.fspath(path))
@@ -98,20 +86,12 @@ def open_binary(path: PathLike) -> Iterator[BinaryIO]:
 
 
 def read_bytes(path: PathLike) -> bytes:
-  """Returns the content of a file; errors become `UsageError`s."""
   with open_binary(path) as file:
     return file.read()
 
 
 def read_text(path: PathLike) -> str:
-  """Returns a UTF-8 file without its byte order mark.
-
-  Args:
-    path: The file.
-
-  Raises:
-    UsageError: If it cannot be read or is not UTF-8.
-  """
+  """Returns the content of a UTF-8 file, without its byte order mark."""
   data = read_bytes(path)
   try:
     return data.decode("utf-8-sig")
@@ -136,11 +116,7 @@ def read_json(path: PathLike) -> Any:
 
 @contextlib.contextmanager
 def local_copy(path: PathLike) -> Iterator[str]:
-  """Yields a local path to a file, for code that does not support URLs.
-
-  Args:
-    path: The file; a local one is not copied.
-  """
+  """Yields a local path to a file, for code that does not support URLs."""
   source = as_path(path)
   if not is_url(source):
     yield str(source)
@@ -152,10 +128,9 @@ def local_copy(path: PathLike) -> Iterator[str]:
     yield copy
 
 
-def directories_with(root: PathLike, name: str) -> Iterator[Path]:
-  """Yields the directories under `root` that hold a file `name`, in order."""
-  found = [place for place, _, names in as_path(root).walk() if name in names]
-  yield from sorted(found)
+def directories_with(root: PathLike, name: str) -> list[Path]:
+  """Returns the directories under `root` that hold a file `name`, in order."""
+  return sorted(at for at, _, names in as_path(root).walk() if name in names)
 
 
 def refuse_existing(paths: Iterable[PathLike]) -> None:
@@ -171,9 +146,7 @@ def refuse_existing(paths: Iterable[PathLike]) -> None:
 def check_output_dir(path: PathLike, name: str) -> None:
   """Raises `UsageError` unless `path` is or can become an output directory.
 
-  Args:
-    path: The directory. Whether a URL can be written to is not checked.
-    name: What the error calls it.
+  Whether a URL can be written to is not checked. The error calls it `name`.
   """
   place = as_path(path)
   reason = ""
@@ -243,14 +216,7 @@ def _upload(source: pathlib.Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def complete_or_absent(path: PathLike) -> Iterator[str]:
-  """Yields a scratch path that becomes `path` only if the block succeeds.
-
-  Args:
-    path: Where the finished file goes. Its directory is created if needed.
-
-  Yields:
-    The path of an empty file, which is local even if `path` is a URL.
-  """
+  """Yields an empty local file that becomes `path` if the block succeeds."""
   with _scratch(as_path(path), is_dir=False) as scratch:
     yield str(scratch)
 
@@ -274,14 +240,10 @@ def write_json(path: PathLike, content: Any) -> None:
 
 @contextlib.contextmanager
 def new_directory(path: PathLike) -> Iterator[pathlib.Path]:
-  """Yields a local scratch directory that becomes `path` on success.
+  """Yields a local scratch directory that becomes `path`, new, on success.
 
-  Args:
-    path: A directory that does not exist yet. Files are copied to a URL one by
-      one, ending with those that mark the others as complete.
-
-  Raises:
-    UsageError: If `path` already exists or cannot be written.
+  Files are copied to a URL one by one, ending with those that mark the others
+  as complete.
   """
   refuse_existing([path])
   with _scratch(as_path(path), is_dir=True) as scratch:

@@ -49,7 +49,6 @@ _Loader.add_implicit_resolver(
 
 
 def read(path: files.PathLike) -> Any:
-  """Returns the content of a YAML file; errors become `UsageError`s."""
   return parse(files.read_text(path), path)
 
 

@@ -4,13 +4,11 @@ A page is read as Markdown, so that code, links and headings are told apart as
 GitHub does. `docs/results/` is written by programs: only its links are checked.
 """
 
-import ast
 import collections
 import pathlib
 import re
 import shlex
 
-from absl import flags
 import markdown_it
 import pytest
 import yaml
@@ -18,7 +16,7 @@ import yaml
 from benchmarks import rehearsal
 import swe_tf
 from swe_tf import cli
-from swe_tf.commands import options as options_lib
+from swe_tf.methods import config as config_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _DOCS = ROOT / "docs"
@@ -31,6 +29,7 @@ _PLACEHOLDER = re.compile(r"\$|\.\.\.|^[A-Z_]+$|^i/n$")
 _MAKE = re.findall(
   r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")
 )
+_PACKAGES = ("swe_tf", "experiments", "benchmarks", "tests")
 # The stock driver's flags are those of swe train.
 _TRAIN = re.compile(r"python -m (swe_tf|official\.nlp)\.train\b")
 
@@ -144,16 +143,14 @@ def _check_swe(words, in_text):
   """Checks a call of swe: the command, its flags, and their values."""
   command, arguments = cli.split_command(words)
   if not command:
-    if not words or words[0] in ("--help", "--version", "COMMAND"):
-      return
-    name = words[0]
-    assert in_text and any(each.startswith(f"{name} ") for each in cli.COMMANDS)
+    name = words[0] if words else "COMMAND"
+    assert name in ("--help", "--version", "COMMAND") or (
+      in_text and any(each.startswith(f"{name} ") for each in cli.COMMANDS)
+    )
     return
   # swe train has the flags of swe doctor, which starts without TensorFlow.
   module = cli.load("doctor" if command == "train" else command)
-  known = flags.FlagValues()
-  for options_cls in (module.Options, cli._Common):
-    options_lib.define_flags(options_cls, known)
+  known = cli.make_flags(command, module)
   for argument in arguments:
     name, _, value = argument.removeprefix("--").partition("=")
     if not argument.startswith("--"):
@@ -171,12 +168,6 @@ def _check_path(value):
     assert (ROOT / value).exists(), f"{value}: no such file"
 
 
-def _check_module(name):
-  if name.split(".")[0] in ("swe_tf", "experiments", "benchmarks", "tests"):
-    path = ROOT.joinpath(*name.split("."))
-    assert path.is_dir() or path.with_suffix(".py").exists(), name
-
-
 @_on_each(WRITTEN)
 def test_commands_exist(page):
   for command, in_text in _commands(page):
@@ -185,7 +176,9 @@ def test_commands_exist(page):
       if program == "swe":
         _check_swe(words, in_text)
       elif program == "python" and words[:1] == ["-m"]:
-        _check_module(words[1])
+        path = ROOT.joinpath(*words[1].split("."))
+        ours = path.relative_to(ROOT).parts[0] in _PACKAGES
+        assert not ours or path.is_dir() or path.with_suffix(".py").exists()
       elif program in ("pytest", "python"):
         for word in words:
           _check_path(word)
@@ -195,22 +188,13 @@ def test_commands_exist(page):
       raise AssertionError(f"{' '.join(command)}: {error}") from error
 
 
-def _fields(name):
-  """Returns the fields of a config, without importing Model Garden."""
-  for path in (ROOT / "swe_tf/methods").glob("*.py"):
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-      if isinstance(node, ast.ClassDef) and node.name == name:
-        named = [each for each in node.body if isinstance(each, ast.AnnAssign)]
-        return {each.target.id for each in named}
-  raise AssertionError(f"there is no {name}")
-
-
 @_on_each(WRITTEN)
 def test_fields_of_the_config_exist(page):
   text = page.read_text(encoding="utf-8")
-  for table in ("sharing", "growth"):
+  for config in (config_lib.SharingConfig(), config_lib.GrowthConfig()):
+    table = type(config).__name__.removesuffix("Config").lower()
     named = set(re.findall(rf"\btask\.{table}\.([a-z_]+)", text))
-    assert named <= _fields(f"{table.capitalize()}Config")
+    assert named <= config.as_dict().keys()
 
 
 def test_gains_in_the_cards_are_those_of_the_map():
@@ -241,10 +225,8 @@ def test_the_rehearsal_runs_or_leaves_out_every_command_of_the_tpu_guide():
     # What stands for a value of the reader's is replaced.
     for old, new in replacements.items():
       command = command.replace(old, new)
-    words = command.replace("$RUN", "").replace("$DATA", "")
-    assert "..." not in words and "BUCKET" not in words and "HOST" not in words
+    assert not re.search(r"\.\.\.|BUCKET|HOST", command), command
   text = "\n".join(found)
-  for old in replacements:
-    assert old in text, old
+  assert [old for old in replacements if old not in text] == []
   for start in rehearsal.LEFT_OUT:
     assert re.search(f"(?m)^{re.escape(start)}", text), start

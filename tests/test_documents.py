@@ -61,8 +61,6 @@ def test_a_dump_and_books_become_one_text_file(tmp_path):
     documents.main(arguments)
   assert gzip.open(output, "rt").read() == lines
 
-
-def test_a_line_that_is_no_json(tmp_path):
   path = tmp_path / "wiki_00"
   path.write_text('{"text": "One."}\n{"title": "B"}\n')
   with pytest.raises(errors.UsageError, match="wiki_00:2: no JSON object"):

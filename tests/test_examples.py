@@ -31,13 +31,12 @@ class _Watch(tf_keras.callbacks.Callback):
 
   def on_train_batch_end(self, batch, logs=None):
     del batch, logs
-    self.is_tied.append(
-      all(
-        np.array_equal(stem.numpy(), branch.numpy())
-        for stem, *branches in self.model.optimizer.plan.whole_ties
-        for branch in branches
-      )
+    equal = (
+      np.array_equal(stem.numpy(), branch.numpy())
+      for stem, *branches in self.model.optimizer.plan.whole_ties
+      for branch in branches
     )
+    self.is_tied.append(all(equal))
 
 
 @pytest.mark.parametrize("name", ["mlp", "vit", "gpt"])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf import files
@@ -34,8 +35,6 @@ def test_what_is_written_is_read(root):
   files.write_bytes(path, b"\xef\xbb\xbfa\r\n\xc3\xa9")
   assert files.read_bytes(str(path)) == b"\xef\xbb\xbfa\r\n\xc3\xa9"
   assert files.read_text(path) == "a\r\né"
-  with files.open_binary(path) as file:
-    assert file.read(4) == b"\xef\xbb\xbfa"
   files.write_text(path, "a: !!python/tuple [1, é]\n")
   assert yaml_files.read(path) == {"a": [1, "é"]}
   files.write_json(path, {"a": ["é", 1.5]})
@@ -76,8 +75,6 @@ def test_new_directory(root):
   with pytest.raises(errors.UsageError, match="new is already there"):
     with files.new_directory(root):
       pass
-  with pytest.raises(errors.UsageError, match="is not overwritten"):
-    files.refuse_existing([root / "nothing", root / "manifest.json"])
 
 
 def test_directories_are_found_and_files_are_lent(root):
@@ -103,8 +100,6 @@ def test_urls_keep_their_slashes(tmp_path, monkeypatch):
 
 
 def test_a_failed_copy_leaves_no_directory(monkeypatch):
-  import tensorflow as tf
-
   root = files.as_path("ram://failed/new")
   copied = []
 
@@ -133,11 +128,8 @@ def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
       pass
   finally:
     os.umask(before)
-  modes = [
-    stat.S_IMODE((tmp_path / name).stat().st_mode)
-    for name in ("file", "directory")
-  ]
-  assert modes == [mode, 0o777 & ~umask]
+  for name, expected in {"file": mode, "directory": 0o777 & ~umask}.items():
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == expected
 
 
 @pytest.mark.parametrize(
@@ -148,11 +140,7 @@ def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
     (files.read_json, b'{\n"a"', r"file:2: not JSON \("),
     (yaml_files.read, b"a:\n- [1", r"file:2: not YAML \("),
     (yaml_files.read, b"a: \x07", r"file:1: not YAML \("),
-    (
-      yaml_files.read,
-      b"a:\n  b: 1\n  c: 2\n  b: 3",
-      r"file:4: not YAML \(the key 'b' is there twice\)",
-    ),
+    (yaml_files.read, b"a: 1\nb: 2\na: 3", "file:3: .*'a' is there twice"),
   ],
 )
 def test_faults_are_one_line(root, read, content, message):
@@ -175,8 +163,7 @@ def test_outputs_that_cannot_be(tmp_path):
 
 def test_local_files_need_no_tensorflow(tmp_path):
   script = f"""
-from swe_tf import files
-from swe_tf import yaml_files
+from swe_tf import files, yaml_files
 import sys
 with files.new_directory({str(tmp_path / "new")!r}) as scratch:
   files.write_json(scratch / "a.json", [1])

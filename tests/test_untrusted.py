@@ -35,11 +35,8 @@ def test_a_split_stays_in_its_directory(field, tmp_path):
   outside = tmp_path / "outside.tf_record"
   outside.write_bytes(b"")
   (data_dir / "dev.tf_record").write_bytes(b"")
-  name, file = "dev", "dev.tf_record"
-  if field == "name":
-    name = "dev/../../outside"
-  else:
-    file = "../outside.tf_record"
+  name = "dev/../../outside" if field == "name" else "dev"
+  file = "../outside.tf_record" if field == "file" else "dev.tf_record"
   split = {"file": file, "size": 1}
   content = manifest.make(manifest.GLUE, task="SST-2", splits={name: split})
   (data_dir / manifest.FILE_NAME).write_text(json.dumps(content))

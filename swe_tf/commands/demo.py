@@ -4,27 +4,20 @@
 
 12 layers of width 64 learn the characters of the docstrings installed on this
 machine: once shared for the first tenth of the steps and then untied, once
-never shared. Both train side by side, in minutes. DIR/index.html shows both
-curves, how the layers diverge, and what the models fill into masked sentences.
-Re-run it after Ctrl-C to resume.
+never shared. DIR/index.html shows both curves, how the layers diverge, and what
+the models fill into masked sentences. Re-run it after Ctrl-C to resume.
 """
 
 import dataclasses
 
-from absl import logging
-
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  output_dir: str = options_lib.flag(
-    "Directory for the corpus, the runs and the page.", "runs/demo"
-  )
-  params_override: str | None = options_lib.flag(
+  output_dir: str = opt.flag("Directory for runs and page.", "runs/demo")
+  params_override: str | None = opt.flag(
     "Overrides for both runs, as for swe train. The baseline always has "
     "task.sharing.mode=none; if the model gets it too, there is only one run.",
     None,
@@ -32,9 +25,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-  """Runs the demo."""
   files.check_output_dir(options.output_dir, "output_dir")
   from swe_tf.studies.demo import session
 
-  logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
   session.run(options.output_dir, options.params_override)

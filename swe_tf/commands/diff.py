@@ -7,24 +7,21 @@ the last step for which both runs have a checkpoint. The exit status is 0 if
 nothing differs, and 1 if something does or there is nothing to compare.
 """
 
+from collections.abc import Iterator
 import dataclasses
 
-from absl import logging
 from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf.analysis import difference as difference_lib
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
+
+_MOST = 10  # Fields, curves or variables that are listed.
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The arguments and flags of the command."""
-
-  runs: tuple[str, ...] = options_lib.argument("Two run directories.")
-  most: int = options_lib.flag(
-    "How many fields, curves and variables to list.", 10, lower_bound=1
-  )
+  runs: tuple[str, ...] = opt.argument("Two run directories.")
 
   def __post_init__(self):
     if len(self.runs) != 2:
@@ -34,72 +31,45 @@ class Options:
 
 
 def run(options: Options) -> int:
-  """Prints what differs; returns 0 only if the runs are equal."""
-  logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
   found = difference_lib.compare(*options.runs)
   console = rich_console.Console(highlight=False, soft_wrap=True)
-  for line in describe(found, options.most):
+  for line in _describe(found):
     console.print(line, markup=False)
   return 0 if found.is_equal else 1
 
 
-def describe(found: difference_lib.Difference, most: int) -> list[str]:
-  """Returns the lines that describe the differences.
-
-  Args:
-    found: The differences.
-    most: The maximum number of entries in each list.
-  """
-  lines = [f"config: {_count(len(found.config), 'fields', 'differ')}"]
-  entries = [
-    f"{name}: {one!r} | {other!r}" for name, one, other in found.config
-  ]
-  lines += _listed(entries, most)
+def _describe(found: difference_lib.Difference) -> Iterator[str]:
+  number = len(found.config)
+  yield f"config: {f'{number} fields differ' if number else 'equal'}"
+  yield from _listed([f"{name}: {a!r} | {b!r}" for name, a, b in found.config])
+  number, total = len(found.curves), found.compared_curves
+  yield f"curves: {f'{number} of {total} differ' if number else 'equal'}"
   curves = sorted(found.curves.items(), key=lambda item: item[1][0])
-  of_all = f"of {found.compared_curves}"
-  lines.append(f"curves: {_count(len(curves), of_all, 'differ')}")
-  entries = [
-    f"{name}: at step {step:,}, {_value(one)} | {_value(other)}"
-    for name, (step, one, other) in curves
-  ]
-  lines += _listed(entries, most)
-  if not found.steps:
-    lines.append("checkpoints: the runs have none at the same step")
-  else:
-    lines.append(f"checkpoints: compared at step {found.steps[-1]:,}")
+  yield from _listed(
+    [f"{name}: at step {step:,}, {a} | {b}" for name, (step, a, b) in curves]
+  )
+  at = f"compared at step {found.steps[-1]:,}" if found.steps else ""
+  yield f"checkpoints: {at or 'the runs have none at the same step'}"
   for part in found.checkpoint:
     what = f"{len(part.differ)} of {part.count} differ"
     if part.differ and part.largest < float("inf"):
       what += f", by {part.largest:.3g} at most"
     if part.only:
       what += f"; {len(part.only)} only in one"
-    lines.append(f"  {part.kind}: {'equal' if part.is_equal else what}")
-    lines += _listed([*part.differ, *part.only], most, "    ")
+    yield f"  {part.kind}: {'equal' if part.is_equal else what}"
+    yield from _listed([*part.differ, *part.only], "    ")
   if not found.has_results:
-    lines.append(
-      "nothing to compare: they have no curve and no checkpoint in common"
-    )
+    yield "nothing to compare: they have no curve and no checkpoint in common"
   elif found.is_equal:
-    lines.append("equal in everything that both runs have")
+    yield "equal in everything that both runs have"
   elif found.first_step is None:
-    lines.append("they differ, but the step at which they part is not known")
+    yield "they differ, but the step at which they part is not known"
   else:
-    lines.append(
-      f"first step at which they are seen to part: {found.first_step:,}"
-    )
-  return lines
+    yield f"first step at which they are seen to part: {found.first_step:,}"
 
 
-def _count(number: int, noun: str, verb: str) -> str:
-  return f"{number} {noun} {verb}" if number else "equal"
-
-
-def _listed(entries: list[str], most: int, indent: str = "  ") -> list[str]:
-  lines = [f"{indent}{entry}" for entry in entries[:most]]
-  if len(entries) > most:
-    lines.append(f"{indent}... and {len(entries) - most} more")
-  return lines
-
-
-def _value(value: float | None) -> str:
-  return "no value" if value is None else f"{value!r}"
+def _listed(entries: list[str], indent: str = "  ") -> Iterator[str]:
+  for entry in entries[:_MOST]:
+    yield f"{indent}{entry}"
+  if len(entries) > _MOST:
+    yield f"{indent}... and {len(entries) - _MOST} more"

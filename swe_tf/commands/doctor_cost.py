@@ -7,41 +7,40 @@ The flags are those of `swe train`. No data is read and nothing is trained.
 """
 
 import dataclasses
-from typing import Any
 
 from rich import console as rich_console
 from rich import table as rich_table
 
 from swe_tf import files
-from swe_tf.commands import doctor
-from swe_tf.commands import early
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.doctor import findings
 
 
 @dataclasses.dataclass(frozen=True)
 class Options(stock_options.StockOptions):
-  """The flags of `swe train`, and `--output`."""
-
-  output: str | None = options_lib.flag("A JSON file for the figures.", None)
+  output: str | None = opt.flag("A JSON file for the figures.", None)
 
 
-def _tables(cost: Any) -> list[rich_table.Table]:
-  run_table = rich_table.Table("the run", "", title=f"units {cost.units}")
-  for name, value in (
-    ("parameters", f"{cost.parameters:,}"),
-    ("of these in blocks", f"{cost.tied_parameters:,}"),
-    ("different while shared", f"{cost.distinct_parameters:,}"),
-    ("steps", f"{cost.train_steps:,}"),
-    ("of these shared", f"{cost.shared_fraction:.1%}"),
-    ("tokens per step", f"{cost.tokens_per_step:,}"),
-    ("tokens", f"{cost.tokens:.3g}"),
-    ("FLOPs per step", f"{cost.flops_per_step:.3g}"),
-    ("FLOPs", f"{cost.flops:.3g}"),
-  ):
-    run_table.add_row(name, value)
-  phases = rich_table.Table("per step and replica", *cost.phases)
+def run(options: Options) -> None:
+  config = stock_options.read_config(options)
+  from swe_tf.configs import cost as cost_lib
+
+  cost = cost_lib.estimate(config)
+  console = rich_console.Console()
+  whole = rich_table.Table("the run", "", title=f"units {cost.units}")
+  whole.add_row("parameters", f"{cost.parameters:,}")
+  whole.add_row("of these in blocks", f"{cost.tied_parameters:,}")
+  whole.add_row("different while shared", f"{cost.distinct_parameters:,}")
+  whole.add_row("steps", f"{cost.train_steps:,}")
+  whole.add_row("of these shared", f"{cost.shared_fraction:.1%}")
+  whole.add_row("tokens per step", f"{cost.tokens_per_step:,}")
+  whole.add_row("tokens", f"{cost.tokens:.3g}")
+  whole.add_row("FLOPs per step", f"{cost.flops_per_step:.3g}")
+  whole.add_row("FLOPs", f"{cost.flops:.3g}")
+  console.print(whole)
+  by_phase = rich_table.Table("per step and replica", *cost.phases)
+  phases = cost.phases.values()
   for name, field, render in (
     ("steps", "steps", "{:,}".format),
     ("parameters", "parameters", "{:,}".format),
@@ -50,20 +49,7 @@ def _tables(cost: Any) -> list[rich_table.Table]:
     ("weights", "weight_bytes", findings.size),
     ("optimizer slots", "optimizer_bytes", findings.size),
   ):
-    values = (getattr(phase, field) for phase in cost.phases.values())
-    phases.add_row(name, *map(render, values))
-  return [run_table, phases]
-
-
-def run(options: Options) -> None:
-  """Prints the cost of the experiment."""
-  early.check_plan(options)
-  # TensorFlow takes seconds to import.
-  from swe_tf.configs import cost as cost_lib
-
-  cost = cost_lib.estimate(doctor.read_config(options))
-  console = rich_console.Console()
-  for table in _tables(cost):
-    console.print(table)
+    by_phase.add_row(name, *(render(getattr(each, field)) for each in phases))
+  console.print(by_phase)
   if options.output:
     files.write_json(options.output, dataclasses.asdict(cost))

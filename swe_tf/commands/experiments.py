@@ -11,18 +11,15 @@ import dataclasses
 
 from swe_tf import errors
 from swe_tf import library
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  name: str | None = options_lib.argument("The configuration to print.", None)
+  name: str | None = opt.argument("The configuration to print.", None)
 
 
 def run(options: Options) -> None:
-  """Prints the list or the file."""
   known = library.names()
   if options.name is None:
     width = max(map(len, known))

@@ -11,39 +11,28 @@ pre-training run. With a vocabulary, `savedmodel` takes raw strings.
 
 import dataclasses
 
-from absl import logging
-
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
+
+_FORMATS = ("savedmodel", "huggingface", "model_garden")
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  checkpoint: str = options_lib.flag(
-    "A checkpoint, or a directory that has one."
+  checkpoint: str = opt.flag("A checkpoint, or a directory that has one.")
+  format: str = opt.flag("The format to write.", choices=_FORMATS)
+  output_dir: str = opt.flag("Directory to create.")
+  config_file: str | None = opt.flag(
+    "YAML file with task.model.encoder; by default beside the checkpoint.", None
   )
-  format: str = options_lib.flag(
-    "The format to write.",
-    choices=("savedmodel", "huggingface", "model_garden"),
-  )
-  output_dir: str = options_lib.flag("Directory to create.")
-  config_file: str | None = options_lib.flag(
-    "YAML file with task.model.encoder; by default encoder.yaml or "
-    "params.yaml beside the checkpoint.",
-    None,
-  )
-  vocab: str | None = options_lib.flag(
-    "Vocabulary of the encoder; by default vocab.txt beside the checkpoint.",
-    None,
+  vocab: str | None = opt.flag(
+    "Vocabulary; by default vocab.txt beside the checkpoint.", None
   )
 
 
 def run(options: Options) -> None:
-  """Loads the encoder and writes it in the chosen format."""
   files.refuse_existing([options.output_dir])
   files.check_output_dir(options.output_dir, "output_dir")
   checkpoint_files.find_with_config(options.checkpoint, options.config_file)
@@ -53,7 +42,6 @@ def run(options: Options) -> None:
   from swe_tf.convert import huggingface
   from swe_tf.convert import saved_model_export
 
-  logging.set_verbosity(logging.WARNING)  # Saving logs its durations.
   encoder = checkpoint_files.load_encoder(
     options.checkpoint, options.config_file
   )

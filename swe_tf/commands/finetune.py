@@ -7,11 +7,9 @@ r"""Fine-tunes by the paper's protocol, on one task or on a whole column.
 
 Trains at nine peak learning rates, five runs of each for SQuAD, and selects on
 the validation set. Re-run it to resume. The best run of a GLUE task predicts
-the test set, for `swe submission`.
-
-With --tasks, --data_dir has a directory named after each task, and so will
---output_dir. `paper` is SQuAD v1.1 and v2.0, MNLI with AX, QNLI, QQP and SST-2.
-The result is one column, with the rows and the averages of the paper's tables.
+the test set, for `swe submission`. With --tasks, --data_dir has a directory
+named after each task, and the result is one column of the paper's tables;
+`paper` is SQuAD v1.1 and v2.0, MNLI with AX, QNLI, QQP and SST-2.
 """
 
 from collections.abc import Sequence
@@ -19,12 +17,11 @@ import dataclasses
 import os
 from typing import Any
 
-from absl import logging
 from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.data.prepare import prepared_data
 from swe_tf.modeling import checkpoint_files
 from swe_tf.scoring import column
@@ -33,63 +30,37 @@ from swe_tf.studies.finetune import protocol
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-  """The flags of the command."""
-
-  task: str = options_lib.flag(
-    "squad_v1.1, squad_v2.0, or a GLUE task such as SST-2.", ""
-  )
-  tasks: tuple[str, ...] = options_lib.flag(
-    "Several tasks, or `paper` for all of the paper's.", ()
-  )
-  checkpoint: str = options_lib.flag(
+class Options(opt.ManyRuns):
+  task: str = opt.flag("squad_v1.1, squad_v2.0, or a GLUE task.", "")
+  tasks: tuple[str, ...] = opt.flag("Several tasks, or `paper` for all.", ())
+  checkpoint: str = opt.flag(
     "A checkpoint, or a directory that has one, from a pre-training run or "
-    "`swe import`. The architecture is taken from the params.yaml or "
-    "encoder.yaml beside it."
+    "`swe import`, with params.yaml or encoder.yaml beside it."
   )
-  data_dir: str = options_lib.flag(
-    "Directory that `swe prepare` wrote; with --tasks, the parent of such "
-    "directories."
+  data_dir: str = opt.flag(
+    "Directory that `swe prepare` wrote; with --tasks, the parent of such."
   )
-  output_dir: str = options_lib.flag("Directory for the runs.")
-  learning_rates: tuple[float, ...] = options_lib.flag(
-    "Peak learning rates. The default is the paper's nine.", ()
+  learning_rates: tuple[float, ...] = opt.flag(
+    "By default the paper's nine.", ()
   )
-  seeds: int | None = options_lib.flag(
-    "Runs for each learning rate. The default is 5 for SQuAD and 1 for GLUE, "
-    "as in the paper.",
+  seeds: int | None = opt.flag(
+    "Runs per rate; by default the paper's: 5 for SQuAD, 1 for GLUE.",
     None,
-    lower_bound=1,
+    least=1,
   )
-  init: str = options_lib.flag(
-    "`random` starts from random weights: the same model without "
-    "pre-training, for comparison.",
+  init: str = opt.flag(
+    "`random`: the same model without pre-training, for comparison.",
     protocol.CHECKPOINT,
     choices=protocol.INITS,
   )
-  epochs: float = options_lib.flag(
-    "Passes over the training data.", 3.0, lower_bound=0.0
-  )
-  max_train_examples: int = options_lib.flag(
-    "Train only on the first N records (for SQuAD, windows). 0 means all.",
+  epochs: float = opt.flag("Passes over the training data.", 3.0, least=0.0)
+  max_train_examples: int = opt.flag(
+    "Train only on the first N records (for SQuAD, windows); 0: all.",
     0,
-    lower_bound=0,
+    least=0,
   )
-  ax_data_dir: str = options_lib.flag(
-    "For MNLI: directory that `swe prepare glue --task=AX` wrote; the best run "
-    "predicts it. With --tasks it is AX in --data_dir.",
-    "",
-  )
-  params_override: str = options_lib.flag(
-    "Overrides of the experiment, as for swe train: "
-    "task.train_data.global_batch_size=16, runtime.num_gpus=1, ...",
-    "",
-  )
-  jobs: int = options_lib.flag(
-    "Number of parallel runs; they split the CPU cores.", 1, lower_bound=1
-  )
-  ray_address: str = options_lib.flag(
-    "HOST:PORT of a Ray cluster; --jobs then counts the runs of each machine.",
+  ax_data_dir: str = opt.flag(
+    "For MNLI: directory that `swe prepare glue --task=AX` wrote, to predict.",
     "",
   )
 
@@ -105,10 +76,6 @@ class Options:
       )
 
 
-def _absolute(path: str) -> str:
-  return path if files.is_url(path) else os.path.abspath(path)
-
-
 def _plan(
   options: Options, task: str, data_dir: str, output_dir: str, ax_data_dir: str
 ) -> protocol.Plan:
@@ -122,16 +89,20 @@ def _plan(
     raise errors.UsageError(f"--task={task}: {error}") from error
   files.check_output_dir(output_dir, "output_dir")
   checkpoint_files.find_with_config(options.checkpoint)
-  settings = protocol.Settings(
-    data_dir=_absolute(data_dir),
-    checkpoint=_absolute(options.checkpoint),
-    init=options.init,
-    epochs=options.epochs,
-    max_train_examples=options.max_train_examples,
-    params_override=options.params_override,
+  # A cluster has other working directories.
+  data_dir, checkpoint = (
+    path if files.is_url(path) else os.path.abspath(path)
+    for path in (data_dir, options.checkpoint)
   )
   return protocol.Plan(
-    settings=settings,
+    settings=protocol.Settings(
+      data_dir=data_dir,
+      checkpoint=checkpoint,
+      init=options.init,
+      epochs=options.epochs,
+      max_train_examples=options.max_train_examples,
+      params_override=options.params_override,
+    ),
     runs=runs,
     output_dir=output_dir,
     data=data,
@@ -147,8 +118,8 @@ def _column_plans(options: Options) -> list[protocol.Plan]:
     raise errors.UsageError(
       f"--tasks={','.join(tasks)}: give `paper` alone, or different tasks."
     )
+  root, output = map(files.as_path, (options.data_dir, options.output_dir))
   needed = [*tasks, column.AX] if of_paper else tasks
-  root = files.as_path(options.data_dir)
   missing = [task for task in needed if not (root / task).is_dir()]
   if missing:
     raise errors.UsageError(
@@ -156,37 +127,23 @@ def _column_plans(options: Options) -> list[protocol.Plan]:
       "prepare each task into a directory of its name: swe prepare glue "
       f"--task=SST-2 ... --output_dir={root / 'SST-2'}."
     )
-  ax = str(root / column.AX) if (root / column.AX).is_dir() else ""
-  output = files.as_path(options.output_dir)
+  ax = {"MNLI": str(root / "AX")} if (root / column.AX).is_dir() else {}
   return [
-    _plan(
-      options,
-      task,
-      str(root / task),
-      str(output / task),
-      ax if task == "MNLI" else "",
-    )
+    _plan(options, task, str(root / task), str(output / task), ax.get(task, ""))
     for task in tasks
   ]
 
 
 def run(options: Options) -> int:
   """Runs the protocol and prints its tables; returns 1 if a run failed."""
-  if options.tasks:
-    plans = _column_plans(options)
-  else:
-    plans = [
-      _plan(
-        options,
-        options.task,
-        options.data_dir,
-        options.output_dir,
-        options.ax_data_dir,
-      )
-    ]
+  places = options.data_dir, options.output_dir, options.ax_data_dir
+  plans = (
+    _column_plans(options)
+    if options.tasks
+    else [_plan(options, options.task, *places)]
+  )
   console = rich_console.Console()
   console.print("starting TensorFlow and checking the input ...")
-  logging.set_verbosity(logging.ERROR)
   from swe_tf.studies import sweep as sweep_lib
   from swe_tf.studies.finetune import task as task_lib
 
@@ -214,23 +171,19 @@ def _print_column(options: Options, tasks: Sequence[Any], console) -> None:
   for task in tasks:
     if task.has_selected:
       rows |= column.read_dev(task.plan.output_dir)
-  scores = column.with_averages(rows)
-  checkpoint = tasks[0].checkpoint
-  table = table_lib.render_column(
-    scores, f"{checkpoint}, {options.init} weights"
-  )
+  scores, checkpoint = column.with_averages(rows), tasks[0].checkpoint
+  title = f"{checkpoint}, {options.init} weights"
+  table = table_lib.render_column(scores, title)
   console.print(table)
   folder = files.as_path(options.output_dir)
   files.write_text(folder / "column.txt", table_lib.as_text(table))
-  files.write_json(
-    folder / column.FILE_NAME,
-    {
-      "checkpoint": checkpoint,
-      "init": options.init,
-      "tasks": [task.plan.data.task for task in tasks],
-      "scores": scores,
-    },
-  )
+  content = {
+    "checkpoint": checkpoint,
+    "init": options.init,
+    "tasks": [task.plan.data.task for task in tasks],
+    "scores": scores,
+  }
+  files.write_json(folder / column.FILE_NAME, content)
   console.print(
     "SQuAD and GLUE are scored on their development sets here; the paper "
     "reports GLUE's test sets, which only the benchmark's site can score: swe "

@@ -4,9 +4,9 @@ A command is a module with a docstring, which is its help, and
 
     @dataclasses.dataclass(frozen=True)
     class Options:
-      study: str = options.argument("The study, a YAML file.")
-      output_dir: str = options.flag("Directory for the runs.")
-      jobs: int = options.flag("Runs at a time.", 1, lower_bound=1)
+      study: str = opt.argument("The study, a YAML file.")
+      output_dir: str = opt.flag("Directory for the runs.")
+      jobs: int = opt.flag("Runs at a time.", 1, least=1)
 
     def run(options: Options) -> int | None:
       ...
@@ -28,9 +28,6 @@ from swe_tf import errors
 REQUIRED: Any = dataclasses.MISSING
 
 _NAMES = {int: "an integer", float: "a number", bool: "true or false"}
-_BOOLS = dict.fromkeys(("true", "t", "1"), True) | dict.fromkeys(
-  ("false", "f", "0"), False
-)
 
 
 def flag(
@@ -38,83 +35,91 @@ def flag(
   default: Any = REQUIRED,
   *,
   choices: Sequence[str] = (),
-  lower_bound: float | None = None,
-  upper_bound: float | None = None,
+  least: float | None = None,
+  most: float | None = None,
   repeated: bool = False,
+  positional: bool = False,
 ) -> Any:
-  """Returns a dataclass field that is the flag of the same name.
+  """Returns a keyword-only dataclass field that is the flag of the same name.
 
-  Args:
-    help: A sentence for `--help`.
-    default: The value if the flag is not given.
-    choices: The allowed values; empty for any.
-    lower_bound: The smallest allowed number.
-    upper_bound: The largest allowed number.
-    repeated: For a tuple: each `--name=value` adds one value, commas and all.
-
-  Returns:
-    The field, keyword-only.
+  `choices` are the allowed values, `least` and `most` bound a number. Of a
+  tuple that is `repeated`, each `--name=value` adds one value, commas and all.
   """
-  metadata = {
-    "help": help,
-    "choices": tuple(choices),
-    "lower_bound": lower_bound,
-    "upper_bound": upper_bound,
-    "repeated": repeated,
-    "positional": False,
-  }
-  return dataclasses.field(default=default, kw_only=True, metadata=metadata)
+  return dataclasses.field(default=default, kw_only=True, metadata=locals())
 
 
-def argument(
-  help: str, default: Any = REQUIRED, *, choices: Sequence[str] = ()
-) -> Any:
+def argument(help: str, default: Any = REQUIRED, **limits: Any) -> Any:
   """Returns a field for an argument, or for all arguments if it is a tuple."""
-  field = flag(help, default, choices=choices)
-  field.metadata = field.metadata | {"positional": True}
-  return field
+  return flag(help, default, positional=True, **limits)
+
+
+def jobs() -> Any:
+  return flag("Number of parallel runs; they split the CPU cores.", 1, least=1)
+
+
+def lower_case() -> Any:
+  return flag("Lower-case the text, for an uncased vocabulary.", True)
+
+
+@dataclasses.dataclass(frozen=True)
+class ManyRuns:
+  """The flags of commands that make many runs."""
+
+  output_dir: str = flag("Directory for the runs.")
+  jobs: int = jobs()
+  ray_address: str = flag(
+    "HOST:PORT of a Ray cluster; --jobs then counts the runs per machine.", ""
+  )
+  params_override: str = flag(
+    "Overrides for every run, as for swe train: YAML, or a.b=1,c.d=2.", ""
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+  """The flags of commands that prepare data for fine-tuning."""
+
+  vocab: str = flag("Vocabulary file, of word pieces or characters.")
+  output_dir: str = flag("Directory for TFRecords, vocab.txt, manifest.json.")
+  lower_case: bool = lower_case()
 
 
 class _Parser(flags.ArgumentParser):
   """Parses the value of a field."""
 
   def __init__(self, field: dataclasses.Field[Any], hint: Any):
-    inner = [
-      each
-      for each in typing.get_args(hint)
-      if each not in (type(None), Ellipsis)
-    ]
+    about = self._about = field.metadata
+    inner = [each for each in typing.get_args(hint) if each is not type(None)]
     self.kind: Callable[[str], Any] = inner[0] if inner else hint
     self.is_tuple = typing.get_origin(hint) is tuple
-    self.is_list = self.is_tuple and not (
-      field.metadata["repeated"] or field.metadata["positional"]
-    )
-    self._choices = field.metadata["choices"]
-    self._least = field.metadata["lower_bound"]
-    self._most = field.metadata["upper_bound"]
+    self._splits = not (about["repeated"] or about["positional"])
     expected = _NAMES.get(self.kind, "")
-    if self._choices:
-      expected = "one of " + ", ".join(self._choices)
-    if self._least is not None:
-      expected += f" of at least {self._least}"
-    if self._most is not None:
-      expected += f" and at most {self._most}"
-    self._expected = expected
-    lists = "separated by commas" if self.is_list else ""
-    self.syntactic_help = ", ".join(filter(None, (expected, lists)))
+    if about["choices"]:
+      expected = "one of " + ", ".join(about["choices"])
+    if about["least"] is not None:
+      expected += f" of at least {about['least']}"
+    if about["most"] is not None:
+      expected += f" and at most {about['most']}"
+    self.syntactic_help = self._expected = expected
+    if self.is_tuple and self._splits:
+      self.syntactic_help = f"{expected}, separated by commas".lstrip(", ")
 
   def _parse_one(self, text: str) -> Any:
+    choices, least = self._about["choices"], self._about["least"]
+    most = self._about["most"]
+    convert = flags.BooleanParser().parse if self.kind is bool else self.kind
     try:
-      value = _BOOLS[text.lower()] if self.kind is bool else self.kind(text)
+      value = convert(text)
+      # This way round NaN does not fit.
       fits = (
-        (not self._choices or value in self._choices)
-        and (self._least is None or value >= self._least)
-        and (self._most is None or value <= self._most)
+        (not choices or value in choices)
+        and (least is None or value >= least)
+        and (most is None or value <= most)
       )
-    except (KeyError, ValueError):
+    except ValueError:
       fits = False
     if not fits:
-      near = errors.nearest(text, self._choices, "")
+      near = errors.nearest(text, choices, "")
       shown = f"{text!r} ({near})" if near else repr(text)
       raise ValueError(f"{shown} is not {self._expected}")
     return value
@@ -123,15 +128,10 @@ class _Parser(flags.ArgumentParser):
     """Parses a string; a default is a value already and is returned as is."""
     if not isinstance(argument, str):
       return argument
-    if not self.is_list:
+    if not (self.is_tuple and self._splits):
       return self._parse_one(argument)
     parts = (part.strip() for part in argument.split(","))
     return tuple(self._parse_one(part) for part in parts if part)
-
-
-class _Serializer(flags.ArgumentSerializer):
-  def serialize(self, value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _fields(
@@ -142,91 +142,45 @@ def _fields(
     yield field, _Parser(field, hints[field.name])
 
 
-def flag_names(options_cls: type) -> list[str]:
-  """Returns the names of a command's flags."""
-  fields = dataclasses.fields(options_cls)
-  return [field.name for field in fields if not field.metadata["positional"]]
-
-
 def define_flags(
   options_cls: type, values: flags.FlagValues, title: str = "flags"
 ) -> None:
-  """Defines the flags of a command.
-
-  Args:
-    options_cls: The command's Options.
-    values: Where to define them.
-    title: The heading above them in `values.module_help(title)`.
-  """
+  """Defines a command's flags in `values`, below `title` in its help."""
   for field, parser in _fields(options_cls):
-    if field.metadata["positional"]:
+    name, about = field.name, field.metadata
+    if about["positional"]:
       continue
-    default = None if field.default is REQUIRED else field.default
-    flag_cls = flags.MultiFlag if field.metadata["repeated"] else flags.Flag
-    flags.DEFINE_flag(
-      flag_cls(
-        parser,
-        _Serializer(),
-        field.name,
-        # absl has no empty list, and --help need not show an empty string.
-        None if default in ((), "") else default,
-        field.metadata["help"],
-        boolean=parser.kind is bool,
-      ),
-      values,
-      title,
-    )
-
-
-def _positional(
-  field: dataclasses.Field[Any], parser: _Parser, arguments: list[str]
-) -> Any:
-  """Removes the field's value from `arguments` and returns it."""
-  name = field.name.upper()
-  if not arguments:
-    if field.default is not REQUIRED:
-      return field.default
-    raise errors.UsageError(
-      f"{name} is missing: "
-      + (parser.syntactic_help or field.metadata["help"].rstrip("."))
-      + "."
-    )
-  taken = arguments[:] if parser.is_tuple else arguments[:1]
-  del arguments[: len(taken)]
-  try:
-    parsed = tuple(parser._parse_one(text) for text in taken)
-  except ValueError as error:
-    raise errors.UsageError(f"{name}: {error}.") from error
-  return parsed if parser.is_tuple else parsed[0]
+    flag_cls = flags.MultiFlag if about["repeated"] else flags.Flag
+    # absl has no empty list, and --help need not show an empty string.
+    default = None if field.default in (REQUIRED, (), "") else field.default
+    is_bool = parser.kind is bool
+    made = flag_cls(parser, None, name, default, about["help"], boolean=is_bool)
+    flags.DEFINE_flag(made, values, title)
 
 
 def from_flags(
   options_cls: type, values: flags.FlagValues, arguments: Sequence[str]
 ) -> Any:
-  """Builds the Options from a command line.
-
-  Args:
-    options_cls: The command's Options.
-    values: The parsed flags.
-    arguments: The rest of the command line, without flags.
-
-  Returns:
-    An instance of `options_cls`.
-
-  Raises:
-    UsageError: If a flag or argument is missing, or there is one too many.
-  """
+  """Builds the Options from parsed flags and the remaining arguments."""
   rest = list(arguments)
-  found = {}
+  found: dict[str, Any] = {}
   for field, parser in _fields(options_cls):
     if field.metadata["positional"]:
-      found[field.name] = _positional(field, parser, rest)
-      continue
-    value = values[field.name].value
+      label = field.name.upper()
+      taken = rest[:] if parser.is_tuple else rest[:1]
+      del rest[: len(taken)]
+      try:
+        parsed = tuple(map(parser.parse, taken))
+      except ValueError as error:
+        raise errors.UsageError(f"{label}: {error}.") from error
+      value = parsed if parser.is_tuple else next(iter(parsed), None)
+    else:
+      label, value = f"--{field.name}", values[field.name].value
     if field.default is REQUIRED and value in (None, "", ()):
-      raise errors.UsageError(f"--{field.name} is missing; see --help.")
+      what = parser.syntactic_help or field.metadata["help"].rstrip(".")
+      raise errors.UsageError(f"{label} is missing: {what}.")
     if value is None:
-      value = field.default
+      value = typing.cast(Any, field.default)
     found[field.name] = tuple(value) if parser.is_tuple else value
   if rest:
     raise errors.UsageError(

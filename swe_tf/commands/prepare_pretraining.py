@@ -15,78 +15,51 @@ from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.data.prepare import job
 from swe_tf.data.text import text_files
+
+_MASKING = ("random", "whole_word")
 
 
 @dataclasses.dataclass(frozen=True)
 class Options(job.Options):
-  """The options of the job, as flags."""
-
-  input: str = options_lib.flag(
-    "Text files, or TFRecords with a feature `text`: comma-separated paths or "
-    "globs.",
-    "",
+  input: str = opt.flag(
+    "Text files, or TFRecords with a feature `text`: paths or globs.", ""
   )
-  tfds: str | None = options_lib.flag(
-    "A TensorFlow dataset with a feature `text`, instead of --input.",
-    None,
+  tfds: str | None = opt.flag(
+    "Instead of --input: a TensorFlow dataset with a feature `text`.", None
   )
-  split: str = options_lib.flag("With --tfds: its split.", "train")
-  vocab: str | None = options_lib.flag("WordPiece vocabulary file.", None)
-  output_dir: str = options_lib.flag(
-    "Directory for the shards, vocab.txt and manifest.json."
+  split: str = opt.flag("With --tfds: its split.", "train")
+  vocab: str | None = opt.flag("WordPiece vocabulary file.", None)
+  output_dir: str = opt.flag("Directory for shards, vocab.txt, manifest.json.")
+  masking: str = opt.flag(
+    "Mask tokens independently, or whole words.", "random", choices=_MASKING
   )
-  masking: str = options_lib.flag(
-    "Mask tokens independently, or whole words.",
-    "random",
-    choices=("random", "whole_word"),
+  masking_rate: float = opt.flag(
+    "The fraction of the tokens to predict.", 0.15, least=0.01, most=0.9
   )
-  masking_rate: float = options_lib.flag(
-    "The fraction of the tokens to predict.",
-    0.15,
-    lower_bound=0.01,
-    upper_bound=0.9,
+  seq_length: int = opt.flag("Length of every sequence.", 512, least=8)
+  max_predictions_per_seq: int | None = opt.flag(
+    "By default seq_length * masking_rate, rounded up.", None, least=1
   )
-  seq_length: int = options_lib.flag(
-    "Length of every sequence.", 512, lower_bound=8
+  seed: int = opt.flag("Seed for the masks and the order.", 0, least=0)
+  lower_case: bool = opt.lower_case()
+  next_sentence: bool = opt.flag("Make sentence pairs, as BERT does.", False)
+  dupe_factor: int = opt.flag(
+    "How many times each sequence is written, with new masks.", 1, least=1
   )
-  max_predictions_per_seq: int | None = options_lib.flag(
-    "Maximum predictions in a sequence. The default is seq_length * "
-    "masking_rate, rounded up.",
-    None,
-    lower_bound=1,
+  num_shards: int | None = opt.flag(
+    "Number of shards; by default one for every 16 MB of text.", None, least=1
   )
-  seed: int = options_lib.flag(
-    "Seed for the masks and the order.", 0, lower_bound=0
-  )
-  lower_case: bool = options_lib.flag(
-    "Lower-case the text, for an uncased vocabulary.", True
-  )
-  next_sentence: bool = options_lib.flag(
-    "Make sentence pairs, as in the original BERT.", False
-  )
-  dupe_factor: int = options_lib.flag(
-    "How many times each sequence is written, with new masks each time.",
-    1,
-    lower_bound=1,
-  )
-  num_shards: int | None = options_lib.flag(
-    "Number of shards. The default is one for every 16 MB of text.",
-    None,
-    lower_bound=1,
-  )
-  learn_vocab: int | None = options_lib.flag(
-    "Learn a vocabulary of about this size from the text. It is written to "
+  learn_vocab: int | None = opt.flag(
+    "Learn a vocabulary of about this size from the text; it is written to "
     "vocab.txt in --output_dir, and to --vocab if that is given.",
     None,
-    lower_bound=100,
+    least=100,
   )
-  jobs: int | None = options_lib.flag(
-    "Number of processes. The default is one per core if there is enough text.",
-    None,
-    lower_bound=1,
+  jobs: int | None = opt.flag(
+    "Processes; by default one per core if there is enough text.", None, least=1
   )
 
   def __post_init__(self):
@@ -97,7 +70,6 @@ class Options(job.Options):
 
 
 def run(options: Options) -> None:
-  """Makes the shards and prints how to train on them."""
   files.check_output_dir(options.output_dir, "output_dir")
   # Tokenizing runs on the CPU, and the result must not depend on a GPU.
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"

@@ -11,50 +11,28 @@ first one wrote. The file is read and checked before anything is written.
 
 import dataclasses
 
-from absl import logging
-
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.data.squad import questions
 from swe_tf.data.text import vocab as vocab_lib
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-  """The flags of the command."""
-
-  input: str = options_lib.flag("A SQuAD JSON file.")
-  version: str = options_lib.flag(
-    "The version of SQuAD.", choices=questions.VERSIONS
-  )
-  vocab: str = options_lib.flag(
-    "Vocabulary file, of word pieces or characters."
-  )
-  output_dir: str = options_lib.flag(
-    "Directory for the TFRecords, vocab.txt and manifest.json."
-  )
-  split: str = options_lib.flag(
+class Options(opt.Records):
+  input: str = opt.flag("A SQuAD JSON file.")
+  version: str = opt.flag("The version of SQuAD.", choices=questions.VERSIONS)
+  split: str = opt.flag(
     "What the file is for. The default is train if every question has at most "
     "one answer, as in the published train files, and eval otherwise.",
     "",
     choices=("train", "eval"),
   )
-  max_seq_length: int = options_lib.flag(
-    "Length of every sequence.", 384, lower_bound=16
-  )
-  max_query_length: int = options_lib.flag(
-    "Maximum tokens in a question; longer ones are cut.", 64, lower_bound=1
-  )
-  doc_stride: int = options_lib.flag(
-    "Tokens between two windows over a long paragraph.", 128, lower_bound=1
-  )
-  lower_case: bool = options_lib.flag(
-    "Lower-case the text, for an uncased vocabulary.", True
-  )
+  max_seq_length: int = opt.flag("Length of every sequence.", 384, least=16)
+  max_query_length: int = opt.flag("Maximum tokens in a question.", 64, least=1)
+  doc_stride: int = opt.flag("Tokens between two windows.", 128, least=1)
 
 
 def run(options: Options) -> None:
-  """Reads and checks everything, then writes."""
   files.check_output_dir(options.output_dir, "output_dir")
   vocab_lib.Vocabulary.load(options.vocab)
   windows = questions.Windows(
@@ -69,7 +47,6 @@ def run(options: Options) -> None:
   from swe_tf.data.squad import records
   from swe_tf.data.text import tokenizers
 
-  logging.set_verbosity(logging.WARNING)  # Model Garden logs whole examples.
   records.write_squad_directory(
     squad,
     split,

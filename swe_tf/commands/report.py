@@ -11,43 +11,33 @@ its numbers.
 
 import dataclasses
 
-from absl import logging
-
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.analysis import output
 from swe_tf.analysis import report as report_lib
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  runs: tuple[str, ...] = options_lib.flag(
-    "Directories to search, at any depth, for runs of swe sweep, swe train and "
-    "swe finetune."
+  runs: tuple[str, ...] = opt.flag(
+    "Directories to search for runs, at any depth."
   )
-  output_dir: str = options_lib.flag(
-    "Directory for the report. It must be new or empty, or hold an earlier "
-    "report, which is replaced."
+  output_dir: str = opt.flag(
+    "Directory for the report: new, empty, or with an earlier one to replace."
   )
-  site_scores: str = options_lib.flag(
-    "A YAML file of scores from the GLUE site, under the name of a run or a "
-    "column: `runs/swe: {QNLI: 93.0, SST-2: 94.7}`.",
-    "",
+  site_scores: str = opt.flag(
+    "YAML file of scores from the GLUE site by run: `runs/a: {QNLI: 93.0}`.", ""
   )
 
 
 def run(options: Options) -> None:
-  """Writes the report."""
   for root in options.runs:
     if not files.as_path(root).is_dir():
       raise errors.UsageError(
         f"--runs={root} is not a directory; name one with runs in it."
       )
   output.check(options.output_dir)
-  logging.set_verbosity(logging.ERROR)  # TensorBoard logs every file.
   report = report_lib.make(options.runs, options.site_scores)
   output.write(options.output_dir, report_lib.to_files(report))
   print(report.counts)

@@ -13,42 +13,32 @@ import sys
 from typing import Any
 
 from swe_tf import errors
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.squad import questions as squad_questions
+from swe_tf.data.squad import questions
 from swe_tf.scoring import glue
 from swe_tf.scoring import squad
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of both benchmarks; `--version` or `--task` is required."""
-
-  benchmark: str = options_lib.argument(
-    "The benchmark.", choices=("squad", "glue")
+  benchmark: str = opt.argument("The benchmark.", choices=("squad", "glue"))
+  data: str = opt.flag("The right answers: SQuAD JSON or GLUE TSV.")
+  predictions: str = opt.flag(
+    "SQuAD: a JSON object of answers by question id. GLUE: a TSV file with the "
+    "columns index and prediction."
   )
-  data: str = options_lib.flag(
-    "The file with the right answers: SQuAD JSON or GLUE TSV."
+  version: str = opt.flag(
+    "The version of SQuAD.", "", choices=questions.VERSIONS
   )
-  predictions: str = options_lib.flag(
-    "SQuAD: a JSON object of answers by question id. "
-    "GLUE: a TSV file with the columns index and prediction."
+  na_probs: str | None = opt.flag(
+    "SQuAD v2.0: JSON of no-answer probabilities or log odds by id.", None
   )
-  version: str = options_lib.flag(
-    "The version of SQuAD.", "", choices=squad_questions.VERSIONS
+  na_prob_threshold: float = opt.flag(
+    "With --na_probs: above this, a question counts as having no answer.", 1.0
   )
-  na_probs: str | None = options_lib.flag(
-    "SQuAD v2.0: a JSON object of no-answer probabilities or log odds by "
-    "question id.",
-    None,
-  )
-  na_prob_threshold: float = options_lib.flag(
-    "With --na_probs: the threshold above which a question counts as having no "
-    "answer.",
-    1.0,
-  )
-  task: str = options_lib.flag("A GLUE task, such as SST-2 or MNLI.", "")
+  task: str = opt.flag("A GLUE task, such as SST-2 or MNLI.", "")
 
   def __post_init__(self):
     needed = {"squad": "version", "glue": "task"}[self.benchmark]
@@ -61,16 +51,14 @@ class Options:
 
 
 def run(options: Options) -> None:
-  """Prints the scores; warnings go to stderr."""
   scores: dict[str, Any]
   if options.benchmark == "squad":
-    na_probs = None
-    if options.na_probs:
-      na_probs = squad.read_na_probs(options.na_probs)
     scores = {"task": f"squad_v{options.version}"} | squad.evaluate(
-      squad_questions.read_squad_file(options.data, options.version),
+      questions.read_squad_file(options.data, options.version),
       squad.read_predictions(options.predictions),
-      na_probs=na_probs,
+      na_probs=squad.read_na_probs(options.na_probs)
+      if options.na_probs
+      else None,
       na_prob_threshold=options.na_prob_threshold,
     )
   else:
@@ -82,18 +70,16 @@ def run(options: Options) -> None:
     )
     scores = {"task": task.name} | glue.evaluate(task, labels, predictions)
     scores["total"] = len(labels)
+  warnings = []
   if scores.get("missing"):
-    print(
-      f"warning: {scores['missing']} of {scores['total']} questions have no "
-      "prediction and count as wrong.",
-      file=sys.stderr,
+    warnings.append(
+      f"{scores['missing']} of {scores['total']} questions have no prediction "
+      "and count as wrong."
     )
   for name, value in scores.items():
-    # JSON has no NaN.
     if isinstance(value, float) and math.isnan(value):
-      scores[name] = None
-      print(
-        f"warning: {name} is undefined for constant predictions.",
-        file=sys.stderr,
-      )
+      scores[name] = None  # JSON has no NaN.
+      warnings.append(f"{name} is undefined for constant predictions.")
+  for warning in warnings:
+    print(f"warning: {warning}", file=sys.stderr)
   print(json.dumps(scores))

@@ -1,13 +1,23 @@
-"""The flags of `official.nlp.train` as options, for `swe train` and others.
+"""The flags of `official.nlp.train` as options, and what is checked of them.
 
-`swe_tf.configs.parsing` and Model Garden's parser accept these options in place
-of flags.
+`validate()` checks the experiment itself. Here follow that the files of the
+flags exist, which needs no TensorFlow, that the data is given, and that a run
+that would be resumed has the same model.
 """
 
+from collections.abc import Mapping
+import contextlib
 import dataclasses
+import os
+from typing import Any
 
+from swe_tf import errors
+from swe_tf import files
 from swe_tf import library
-from swe_tf.commands import options
+from swe_tf import yaml_files
+from swe_tf.commands import options as opt
+from swe_tf.configs import sameness
+from swe_tf.modeling import checkpoint_files
 
 MODES = (
   "train",
@@ -22,42 +32,35 @@ MODES = (
 
 @dataclasses.dataclass(frozen=True)
 class StockOptions:
-  """The flags that the stock driver accepts."""
+  """The stock driver's flags, which Model Garden's parser accepts as flags."""
 
-  experiment: str = options.flag(
-    "The experiment, such as swe/bert_pretraining."
-  )
-  mode: str | None = options.flag("What to run.", None, choices=MODES)
-  model_dir: str | None = options.flag(
-    "Directory for checkpoints, summaries and params.yaml.", None
-  )
-  config_file: tuple[str, ...] = options.flag(
-    "YAML file that overrides the experiment; can be repeated, later files "
-    "win. Names that `swe experiments` lists work from any directory.",
+  experiment: str = opt.flag("The experiment: swe/bert_pretraining, ...")
+  mode: str | None = opt.flag("What to run.", None, choices=MODES)
+  model_dir: str | None = opt.flag("Directory for the run.", None)
+  config_file: tuple[str, ...] = opt.flag(
+    "YAML file that overrides the experiment: a path, or a name that `swe "
+    "experiments` lists; can be repeated, later files win.",
     (),
     repeated=True,
   )
-  params_override: str | None = options.flag(
-    "Overrides that take precedence over all files: YAML, or a.b=1,c.d=2.", None
+  params_override: str | None = opt.flag(
+    "Overrides that win over all files: YAML, or a.b=1,c.d=2.", None
   )
-  gin_file: tuple[str, ...] = options.flag(
+  gin_file: tuple[str, ...] = opt.flag(
     "Gin file; can be repeated.", (), repeated=True
   )
-  gin_params: tuple[str, ...] = options.flag(
+  gin_params: tuple[str, ...] = opt.flag(
     "Gin binding; can be repeated.", (), repeated=True
   )
-  tpu: str | None = options.flag("The TPU: its name or grpc:// address.", None)
-  tf_data_service: str | None = options.flag(
-    "The address of the tf.data service.", None
+  tpu: str | None = opt.flag("The TPU: its name or grpc:// address.", None)
+  tf_data_service: str | None = opt.flag("Address of a tf.data service.", None)
+  tpu_platform: str | None = opt.flag("The type of TPU platform.", None)
+  tfhub_handle: str | None = opt.flag("Not used by this driver.", None)
+  tflex_output_uri: str | None = opt.flag("Not used by this driver.", None)
+  pretrain_steps: int | None = opt.flag(
+    "Steps of the pre-training that continuous_train_and_eval follows.", None
   )
-  tpu_platform: str | None = options.flag("The type of TPU platform.", None)
-  tfhub_handle: str | None = options.flag("Not used by this driver.", None)
-  tflex_output_uri: str | None = options.flag("Not used by this driver.", None)
-  pretrain_steps: int | None = options.flag(
-    "Steps of the pre-training run that continuous_train_and_eval follows.",
-    None,
-  )
-  enable_async_checkpointing: bool = options.flag(
+  enable_async_checkpointing: bool = opt.flag(
     "Write checkpoints in the background during training.", True
   )
 
@@ -69,3 +72,89 @@ class StockOptions:
   def __contains__(self, name: str) -> bool:
     """Supports `name in flags`, which Model Garden uses."""
     return hasattr(self, name)
+
+  def check_files(self) -> None:
+    """Raises unless the files of the flags exist. Needs no TensorFlow."""
+    for flag in ("config_file", "gin_file"):
+      for path in getattr(self, flag):
+        if not files.is_url(path) and not os.path.isfile(path):
+          hint = errors.nearest(path, library.names(), "check the path.", 0.8)
+          raise errors.UsageError(
+            f"--{flag}: {path}: there is no such file; {hint}"
+          )
+
+
+def read_config(options: StockOptions, must_share: bool = True) -> Any:
+  """Returns the validated experiment of the flags; no data is read.
+
+  It is one of this package; one that shares weights if it `must_share`.
+  """
+  options.check_files()
+  from swe_tf import registry  # noqa: F401 (registers)
+  from swe_tf.configs import experiment
+  from swe_tf.configs import parsing
+
+  parsing.parse_gin(options)
+  config = parsing.parse_configuration(options, lock_return=False)
+  kind = experiment.CheckedExperimentConfig
+  if must_share:
+    kind = experiment.SharingExperimentConfig
+  if not isinstance(config, kind):
+    raise errors.UsageError(
+      f"--experiment={options.experiment} does not share weights; use "
+      "swe/bert_pretraining or swe/bert_pretraining_text."
+    )
+  return config
+
+
+def check_experiment(options: StockOptions, values: Mapping[str, Any]) -> None:
+  """Checks what a run needs beside a valid config, given as nested tables."""
+  words = {"train_data": "train", "validation_data": "eval"}
+  mode = options.mode or ""
+  needed = [data for data, word in words.items() if word in mode]
+  if not options.experiment.startswith("swe/"):
+    needed = []  # The data of a plug-in's experiment may not be in files.
+  model_dir = files.as_path(options.model_dir or "")
+  resumes = bool(options.model_dir) and (model_dir / "checkpoint").exists()
+  check_data(values, *needed, resumes=resumes)
+  if not resumes or "data_dir" in values["task"]:
+    return  # Fine-tuning takes its encoder from the checkpoint.
+  before: Any = None
+  # Every start rewrites it, and nothing else reads it.
+  with contextlib.suppress(errors.UsageError):
+    before = yaml_files.read(model_dir / "params.yaml")
+  if not isinstance(before, dict):
+    return
+  for field, then, now in sameness.difference(
+    before, values, lambda field: field.startswith("task.model.")
+  ):
+    raise errors.UsageError(
+      f"--model_dir={model_dir} has a run with {field}={then}, but now it is "
+      f"{now}; choose another model_dir, or the configuration of that run."
+    )
+
+
+def check_data(
+  values: Mapping[str, Any], *needed: str, resumes: bool = False
+) -> None:
+  """Raises unless the `needed` data (`train_data`, ...) is given.
+
+  `init_checkpoint` must be there too, unless the run has one of its own. The
+  task checks whether the data is sound; for fine-tuning, `validate()` did.
+  """
+  task = values["task"]
+  if "validation_data" in needed and not values["trainer"]["validation_steps"]:
+    raise errors.UsageError(
+      "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
+      "for all of the data."
+    )
+  if "data_dir" in task:
+    return
+  for name in needed:
+    if not (task[name].get("input_path") or task[name].get("tfds_name")):
+      raise errors.UsageError(
+        f"task.{name}.input_path is not set; name the files, for instance by "
+        f"--params_override=task.{name}.input_path=DIR/*.tfrecord."
+      )
+  if task["init_checkpoint"] and not resumes:
+    checkpoint_files.find(task["init_checkpoint"], "task.init_checkpoint")

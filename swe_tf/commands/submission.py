@@ -2,32 +2,26 @@
 
     swe submission --runs=runs/column --output=glue.zip
 
-Checks all eleven files before writing. The tasks that the paper reports (MNLI,
-AX, QNLI, QQP and SST-2) must be there. If CoLA, MRPC, RTE, STS-B or WNLI is
-missing, it is filled with the majority class of its training set (STS-B: the
-mean), and the output says so. `--runs` is any directory of `swe finetune` with
-a subdirectory for each task; docs/scoring.md describes the layout.
+`--runs` is a directory of `swe finetune` with a subdirectory for each task. The
+tasks that the paper reports (MNLI, AX, QNLI, QQP and SST-2) must be there. Any
+other that is missing is filled with the majority class of its training set
+(STS-B: the mean), and the output says so.
 """
 
 import dataclasses
 
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.scoring import glue
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  runs: str = options_lib.flag(
-    "Directory with a subdirectory of predictions for each task."
-  )
-  output: str = options_lib.flag("The zip file to write.")
+  runs: str = opt.flag("Directory with a subdirectory for each task.")
+  output: str = opt.flag("The zip file to write.")
 
 
 def run(options: Options) -> None:
-  """Collects and checks the predictions, then writes the zip file."""
   files.refuse_existing([options.output])
   contents, filled = glue.collect(options.runs)
   glue.write_zip(options.output, contents)

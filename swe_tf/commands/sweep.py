@@ -5,57 +5,35 @@ r"""Runs or resumes a study.
       --params_override=task.train_data.input_path=TEXT,...
     swe report --runs=DIR --output_dir=REPORT
 
-docs/studies.md explains the file. Re-run it to resume: finished runs are
-skipped, and interrupted ones continue. With --ray_address the runs are spread
-over a Ray cluster, whose machines must all see DIR and the data. For any other
-scheduler, --print_commands prints a `swe train` line for each run; when they
-are done, call `swe sweep` again to collect the results.
+docs/studies.md explains the file. Re-run it to resume. With --ray_address the
+runs are spread over a Ray cluster, whose machines must all see DIR and the
+data. For any other scheduler, --print_commands prints a `swe train` line for
+each run; when they are done, call `swe sweep` again to collect the results.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
+import math
 import shlex
-from typing import Any
 
-from absl import logging
 from rich import console as rich_console
 from rich import table as rich_table
 
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.studies import execution
 from swe_tf.studies import executors
-from swe_tf.studies import status
 from swe_tf.studies import study_file
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-  """The flags of the command."""
-
-  study: str = options_lib.argument("The study, a YAML file.")
-  output_dir: str = options_lib.flag("Directory for the runs.")
-  dry_run: bool = options_lib.flag(
-    "Print the runs and their cost, and stop.", False
-  )
-  print_commands: bool = options_lib.flag(
-    "Write the config of each unfinished run, print the command that trains "
-    "it, and stop.",
-    False,
-  )
-  jobs: int = options_lib.flag(
-    "Number of parallel runs; they split the CPU cores.", 1, lower_bound=1
-  )
-  ray_address: str = options_lib.flag(
-    "HOST:PORT of a Ray cluster; --jobs then counts the runs of each machine.",
-    "",
-  )
-  params_override: str = options_lib.flag(
-    "Overrides for every run, as for swe train: YAML or a=b,c=d; for example, "
-    "where the data is.",
-    "",
+class Options(opt.ManyRuns):
+  study: str = opt.argument("The study, a YAML file.")
+  dry_run: bool = opt.flag("Print the runs and their cost, and stop.", False)
+  print_commands: bool = opt.flag(
+    "Print the command that trains each unfinished run, and stop.", False
   )
 
   def __post_init__(self):
@@ -65,70 +43,26 @@ class Options:
       )
 
 
-def _print_plan(runs: Sequence[execution.Run], jobs: int, console) -> None:
+def _print_plan(runs: Sequence[execution.Run], console) -> None:
   """Prints every run, its state, and the cost of what is left."""
   from swe_tf.configs import cost
 
-  table = rich_table.Table(title=f"{len(runs)} runs")
-  for column in ("run", "state", "steps", "tokens", "FLOPs", "time"):
-    table.add_column(
-      column, justify="left" if column in ("run", "state") else "right"
-    )
-  results = execution.results_of(runs)
-  done = sum(run.cost for run in runs if run.name in results)
-  seconds = sum(result["seconds"] for result in results.values())
-  speed = seconds / done if done else None
+  table = rich_table.Table("run", "state", title=f"{len(runs)} runs")
+  for column in ("steps", "tokens", "FLOPs"):
+    table.add_column(column, justify="right")
   left = 0.0
+  results = execution.results_of(runs)
   for run in runs:
     steps = run.config.trainer.train_steps
+    step = run.directory.read_progress()["step"]
+    state = f"at step {step:,}" if step else "new"
     if run.name in results:
-      state, time = "finished", results[run.name]["seconds"]
-    else:
-      step = run.directory.read_progress()["step"]
-      rest = run.cost * (1 - step / steps)
-      left += rest
-      state = f"at step {step:,}" if step else "new"
-      time = speed and speed * rest
-    table.add_row(
-      run.name,
-      state,
-      f"{steps:,}",
-      f"{cost.tokens(run.config):,}",
-      f"{run.cost:.2e}",
-      status.show_time(time),
-    )
+      step, state = steps, "finished"
+    left += run.cost * (1 - step / steps)
+    numbers = f"{steps:,}", f"{cost.tokens(run.config):,}", f"{run.cost:.2e}"
+    table.add_row(run.name, state, *numbers)
   console.print(table)
-  time_left = "time unknown until a run has finished"
-  if speed:
-    time_left = (
-      f"{status.show_time(speed * left / jobs)} with --jobs={jobs}, at the "
-      "speed of the finished runs"
-    )
-  console.print(f"left: {left:.2e} FLOPs, {time_left}")
-
-
-def _print_results(results: Mapping[str, Mapping[str, Any]], console) -> None:
-  table = rich_table.Table()
-  table.add_column("run")
-  names = list(next(iter(results.values()), {}).get("metrics", ()))
-  for name in (*names, "seconds"):
-    table.add_column(name, justify="right")
-  for name, result in results.items():
-    values = [f"{result['metrics'][metric]:.4f}" for metric in names]
-    table.add_row(name, *values, f"{result['seconds']:.0f}")
-  console.print(table)
-
-
-def _command(run: execution.Run) -> str:
-  """Returns the command line that trains a run, for any scheduler."""
-  flags = {
-    "experiment": run.about["experiment"],
-    "mode": "train_and_eval",
-    "model_dir": run.directory.path,
-    "config_file": run.directory.config_file,
-  }
-  words = [f"--{name}={value}" for name, value in flags.items()]
-  return shlex.join(["swe", "train", *words])
+  console.print(f"left: {left:.2e} FLOPs")
 
 
 def run(options: Options) -> int:
@@ -141,7 +75,6 @@ def run(options: Options) -> int:
       "results; use --ray_address."
     )
   files.check_output_dir(options.output_dir, "output_dir")
-  logging.set_verbosity(logging.ERROR)
   if not options.print_commands:
     console.print(
       f"starting TensorFlow and checking {len(study.runs)} runs ..."
@@ -155,7 +88,7 @@ def run(options: Options) -> int:
   )
   runs = sweep_lib.make_runs(study, configs, options.output_dir)
   if options.dry_run:
-    _print_plan(runs, options.jobs, console)
+    _print_plan(runs, console)
     if study.tuning is not None:
       console.print("the results of these decide which runs follow")
     return 0
@@ -164,7 +97,14 @@ def run(options: Options) -> int:
     for each in runs:
       if each.directory.read_result() is None:
         each.begin()
-        print(_command(each))
+        flags = {
+          "experiment": each.about["experiment"],
+          "mode": "train_and_eval",
+          "model_dir": each.directory.path,
+          "config_file": each.directory.config_file,
+        }
+        words = [f"--{name}={value}" for name, value in flags.items()]
+        print(shlex.join(["swe", "train", *words]))
     return 0
   runs, failures = sweep_lib.run_study(
     study,
@@ -174,7 +114,14 @@ def run(options: Options) -> int:
     console,
     options.params_override,
   )
-  _print_results(execution.results_of(runs), console)
+  table = rich_table.Table("run", *study.metrics, "seconds")
+  for name, result in execution.results_of(runs).items():
+    values = [
+      f"{result['metrics'].get(metric, math.nan):.4f}"
+      for metric in study.metrics
+    ]
+    table.add_row(name, *values, f"{result['seconds']:.0f}")
+  console.print(table)
   console.print(
     f"tables and figures: swe report --runs={options.output_dir} "
     "--output_dir=DIR",

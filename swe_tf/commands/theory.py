@@ -19,40 +19,29 @@ import numpy as np
 import rich.console
 
 from swe_tf import files
-from swe_tf.commands import options as options_lib
+from swe_tf.commands import options as opt
 from swe_tf.theory import claims as claims_lib
 from swe_tf.theory import experiment
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """The flags of the command."""
-
-  experiments: tuple[str, ...] = options_lib.argument(
+  experiments: tuple[str, ...] = opt.argument(
     "The experiments.", choices=("all", *experiment.EXPERIMENTS)
   )
-  output_dir: str = options_lib.flag(
-    "Directory for claims.json, claims.md and figures."
-  )
-  seed: int = options_lib.flag(
-    "Seed for the random targets and data.", 0, lower_bound=0
-  )
-  aggregate: str = options_lib.flag(
-    "How a shared update combines the layers' gradients. The paper takes the "
-    "mean; with the sum, you see whether the claims depend on it.",
+  output_dir: str = opt.flag("Directory for claims and figures.")
+  seed: int = opt.flag("Seed for random targets and data.", 0, least=0)
+  aggregate: str = opt.flag(
+    "How a shared update combines the layers' gradients; the paper: the mean.",
     "mean",
     choices=("mean", "sum"),
   )
-  step_scale: float = options_lib.flag(
-    "Multiplies every step size; above 1 it breaks the paper's conditions on "
-    "purpose.",
-    1.0,
-    lower_bound=1.0,
+  step_scale: float = opt.flag(
+    "Multiplies every step size; above 1 breaks a condition.", 1.0, least=1.0
   )
 
 
 def run(options: Options) -> int:
-  """Runs the experiments and prints their claims."""
   files.check_output_dir(options.output_dir, "output_dir")
   output_dir = files.as_path(options.output_dir)
   console = rich.console.Console()

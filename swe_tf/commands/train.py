@@ -14,8 +14,9 @@ import dataclasses
 
 from rich import console as rich_console
 
-from swe_tf.commands import early
-from swe_tf.commands import options as options_lib
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.studies import actions
 from swe_tf.studies import progress as progress_lib
@@ -25,17 +26,18 @@ _NAME = "train"  # Of the only run in the progress display.
 
 @dataclasses.dataclass(frozen=True)
 class Options(stock_options.StockOptions):
-  """The stock driver's flags."""
-
-  mode: str = options_lib.flag("What to run.", choices=stock_options.MODES)
-  model_dir: str = options_lib.flag(
-    "Directory for checkpoints, summaries and params.yaml."
-  )
+  mode: str = opt.flag("What to run.", choices=stock_options.MODES)
+  model_dir: str = opt.flag("Directory for the run.")
 
 
 def run(options: Options) -> None:
-  """Parses, checks what can be checked without a model, and runs."""
-  early.check_run(options)
+  if options.mode == "train_and_validate":
+    raise errors.UsageError(
+      "--mode=train_and_validate is not in this version of Model Garden; use "
+      "train_and_eval."
+    )
+  options.check_files()
+  files.check_output_dir(options.model_dir, "model_dir")
   # TensorFlow takes seconds to import.
   from official.common import registry_imports  # noqa: F401 (registers)
   from swe_tf import registry  # noqa: F401 (registers)
@@ -46,10 +48,11 @@ def run(options: Options) -> None:
 
   parsing.parse_gin(options)
   config = parsing.parse_configuration(options)
-  if isinstance(config, experiment.CheckedExperimentConfig):
-    early.check_experiment(options, config.as_dict())
+  is_ours = isinstance(config, experiment.CheckedExperimentConfig)
+  if is_ours:
+    stock_options.check_experiment(options, config.as_dict())
   checks.check_devices(config)
-  if isinstance(config, experiment.CheckedExperimentConfig):
+  if is_ours:
     for warning in checks.warnings(config, options.model_dir):
       print(f"WARNING: {warning}", flush=True)
   shown = progress_lib.Progress(rich_console.Console(), {_NAME: 1.0}, str)

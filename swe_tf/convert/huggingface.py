@@ -22,7 +22,6 @@ from swe_tf import files
 from swe_tf.convert import huggingface_config as theirs
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
-from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 
 _ENCODER = ("embeddings.", "encoder.", "pooler.", "LayerNorm.")

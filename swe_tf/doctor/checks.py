@@ -1,77 +1,63 @@
-"""The checks of `swe doctor`: each returns a line about what a run would do."""
+"""The checks of `swe doctor`: each returns a line about what a run would do.
 
-from collections.abc import Callable, Iterator
+A check raises `UsageError` for a fault, which keeps the run from starting or
+from doing what was intended, and `findings.Warned` for what may be intended.
+`swe train` prints what the cheap ones find as warnings and continues.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import importlib.metadata
+import json
+import os
+import pathlib
+import shutil
+from typing import TypeAlias
 
 import tensorflow as tf
 import tf_keras
 
 from official.core import config_definitions as cfg
+from official.core import input_reader
 from official.core import task_factory
+from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
+from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
-from swe_tf.doctor import data
-from swe_tf.doctor import environment
+from swe_tf.configs import sameness
+from swe_tf.data import checks as data_checks
+from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
-from swe_tf.doctor import model_dir as model_dir_lib
+from swe_tf.modeling import registry
+
+# The others are each built for one version of the first.
+_PACKAGES = ("tensorflow", "tf-keras", "tf-models-official", "tensorflow-text")
+_SERIES = "2.20"
+# The most files to look into, evenly spaced if there are more.
+_SAMPLE = 64
+_SHOWN = 3  # Differences of two configs.
+
+_Config: TypeAlias = cfg.ExperimentConfig
 
 
-def run(
-  config: cfg.ExperimentConfig, model_dir: str | None
-) -> Iterator[tuple[str, str, str]]:
-  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
-  checks: dict[str, Callable[[], str]] = {
-    "versions": environment.check_versions,
-    "devices": lambda: check_devices(config),
-    "data": lambda: data.check_data(config),
-    "hosts": lambda: data.check_hosts(config),
-    "model": lambda: _describe_model(cost_lib.estimate(config)),
-    "init": lambda: check_init_checkpoint(config, model_dir),
-    "phases": lambda: _describe_phases(cost_lib.estimate(config)),
-    "batch": lambda: environment.describe_batch(config),
-    "schedule": lambda: check_schedule(config),
-    "precision": lambda: environment.check_precision(config),
-    "model_dir": lambda: model_dir_lib.check_model_dir(config, model_dir),
-    "room": lambda: model_dir_lib.check_room(config, model_dir),
-  }
-  if not isinstance(config, experiment.SharingExperimentConfig):
-    del checks["model"], checks["phases"]  # Fine-tuning: one phase.
-  for name, check in checks.items():
+def check_versions(*_) -> str:
+  found = {}
+  for package in _PACKAGES:
     try:
-      yield name, "ok", check()
-    except findings.Warned as warning:
-      yield name, "warn", str(warning)
-    except errors.UsageError as error:
-      yield name, "fault", str(error)
+      found[package] = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+      found[package] = "none"
+    if not found[package].startswith(f"{_SERIES}."):
+      raise errors.UsageError(
+        f"this package needs {package} {_SERIES}, but {found[package]} is "
+        f"installed; pip install '{package}=={_SERIES}.*'."
+      )
+  return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
-def warnings(config: cfg.ExperimentConfig, model_dir: str) -> Iterator[str]:
-  """Yields the warnings that `swe train` prints first, from the cheap checks.
-
-  The commands' own checks raise what would keep a run from starting.
-
-  Args:
-    config: An experiment of this package.
-    model_dir: The run's directory.
-  """
-  cheap: list[Callable[[], str]] = [
-    environment.check_versions,
-    lambda: data.check_hosts(config),
-    lambda: environment.check_precision(config),
-    lambda: model_dir_lib.check_model_dir(config, model_dir),
-  ]
-  if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
-    # This makes an optimizer; workers and TPUs must be connected before that.
-    cheap.append(lambda: model_dir_lib.check_room(config, model_dir))
-  for check in cheap:
-    try:
-      check()
-    except errors.UsageError as error:
-      yield str(error)
-
-
-def check_devices(config: cfg.ExperimentConfig) -> str:
+def check_devices(config: _Config, *_) -> str:
   """Describes the devices of the run; raises if there are too few here."""
   runtime = config.runtime
   kind = runtime.distribution_strategy
@@ -88,7 +74,94 @@ def check_devices(config: cfg.ExperimentConfig) -> str:
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
 
 
-def check_schedule(config: cfg.ExperimentConfig) -> str:
+def check_data(config: _Config, *_) -> str:
+  """Checks that the data exists, is sound file by file, and fits the model."""
+  task = task_factory.get_task(config.task)
+  if hasattr(task, "check_data"):
+    task.check_data()
+  lines = []
+  for name in ("train_data", "validation_data"):
+    data = getattr(config.task, name)
+    if data.input_path and data.input_path != "dummy":
+      paths = input_reader.match_files(data.input_path)
+      lines.append(f"{name}: {_read_records(config, data, paths)}")
+  data = config.task.train_data
+  shape = f"{data.global_batch_size} sequences of {data.seq_length} tokens"
+  return ", ".join([*lines, f"batches of {shape}"])
+
+
+def _read_records(config, data, paths: list[str]) -> str:
+  """Checks one record of each file, or of some files if there are many."""
+  if isinstance(data, pretrain_text.PretrainTextDataConfig):
+    return f"{len(paths)} file(s)"  # The task has read their beginnings.
+  encoder = registry.encoder_of(config.task.as_dict())
+  some = paths
+  if len(paths) > _SAMPLE:
+    some = [paths[i * len(paths) // _SAMPLE] for i in range(_SAMPLE)]
+  for path in some:
+    if isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
+      vocab_size = encoder.vocab_size if encoder else None
+      data_checks.check_record(data, path, vocab_size)
+    elif not path.endswith(".json"):  # The answers of SQuAD.
+      data_checks.check_parses(data, path)
+  return f"{len(paths)} file(s), a record of {len(some)} read"
+
+
+def check_hosts(config: _Config, *_) -> str:
+  """Counts the hosts that read data; warns if there are fewer files."""
+  hosts = len((config.runtime.worker_hosts or "one").split(","))
+  cluster = os.environ.get("TF_CONFIG")
+  if cluster and not config.runtime.worker_hosts:
+    try:
+      jobs = json.loads(cluster).get("cluster", {})
+      hosts = max(1, len(jobs.get("worker", ())) + len(jobs.get("chief", ())))
+    except (ValueError, AttributeError) as error:
+      raise errors.UsageError(
+        f"TF_CONFIG ({cluster}) is not JSON; see docs/tpu.md for an example."
+      ) from error
+  data = config.task.train_data
+  if not data.input_path or data.input_path == "dummy":
+    return f"{hosts} host(s)"
+  try:
+    shards = len(input_reader.match_files(data.input_path))
+  except ValueError:
+    return f"{hosts} host(s)"  # `check_data` reports that nothing matches.
+  if shards < hosts:
+    raise findings.Warned(
+      f"task.train_data.input_path matches {shards} file(s), but {hosts} hosts "
+      f"read: each would read all of them and use 1 record in {hosts}; prepare "
+      f"{hosts} shards or more."
+    )
+  return f"{hosts} host(s), {shards} file(s)"
+
+
+def _describe_model(config: _Config, *_) -> str:
+  cost = cost_lib.estimate(config)
+  phases = ", then ".join(
+    f"{phase.steps:,} steps {name} (all-reduce "
+    f"{findings.size(phase.all_reduce_bytes)} per step)"
+    for name, phase in cost.phases.items()
+  )
+  return (
+    f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
+    f"them different while shared, units {cost.units}: {phases}"
+  )
+
+
+def check_init_checkpoint(config: _Config, model_dir: str | None) -> str:
+  """Checks that `task.init_checkpoint` fits the model."""
+  path = config.task.init_checkpoint
+  if not path:
+    return "none: random initial weights"
+  if model_dir and tf.train.latest_checkpoint(model_dir):
+    return f"{path}: not read, because the run is resumed"
+  task = task_factory.get_task(config.task)
+  task.initialize(task.build_model())
+  tf_keras.backend.clear_session()  # The run's layer names start over.
+  return f"{path}: fits"
+
+
+def check_schedule(config: _Config, *_) -> str:
   """Describes the learning rate's peak and end; raises if they do not fit."""
   optimization = config.trainer.optimizer_config
   decay, warmup = optimization.learning_rate.get(), optimization.warmup.get()
@@ -115,31 +188,134 @@ def check_schedule(config: cfg.ExperimentConfig) -> str:
   )
 
 
-def check_init_checkpoint(
-  config: cfg.ExperimentConfig, directory: str | None
-) -> str:
-  """Checks that `task.init_checkpoint` fits the model."""
-  path = config.task.init_checkpoint
-  if not path:
-    return "none: random initial weights"
-  if directory and tf.train.latest_checkpoint(directory):
-    return f"{path}: not read, because the run is resumed"
-  task = task_factory.get_task(config.task)
-  task.initialize(task.build_model())
-  tf_keras.backend.clear_session()  # The run's layer names start over.
-  return f"{path}: fits"
+def check_precision(config: _Config, *_) -> str:
+  """Describes the precision and the loss scaling; raises if they are wrong."""
+  runtime, scale = config.runtime, config.runtime.loss_scale
+  precision = runtime.mixed_precision_dtype or "float32"
+  if precision != "float16":
+    if scale is None:
+      return f"{precision}, no loss scaling"
+    raise findings.Warned(
+      f"runtime.loss_scale ({scale}) is not used with {precision}; unset it, "
+      "or set runtime.mixed_precision_dtype=float16."
+    )
+  if runtime.distribution_strategy == "tpu":
+    raise errors.UsageError(
+      "runtime.mixed_precision_dtype is float16, which TPUs do not support; "
+      "set it to bfloat16."
+    )
+  is_number = isinstance(scale, (int, float)) and scale > 0
+  if scale not in (None, "dynamic") and not is_number:
+    raise errors.UsageError(
+      f"runtime.loss_scale ({scale!r}) must be 'dynamic' or a number above 0."
+    )
+  if not runtime.num_gpus:
+    raise findings.Warned(
+      "runtime.mixed_precision_dtype is float16, which on a CPU is slower than "
+      "float32; unset it, or set runtime.num_gpus."
+    )
+  return f"float16, loss scale {scale or 'dynamic'}"
 
 
-def _describe_model(cost: cost_lib.Cost) -> str:
-  return (
-    f"{cost.parameters:,} parameters, {cost.distinct_parameters:,} of "
-    f"them different while shared, units {cost.units}"
+def check_model_dir(config: _Config, model_dir: str | None) -> str:
+  """Describes the directory; raises if it has a run of another config."""
+  if not model_dir:
+    return "none given"
+  files.check_output_dir(model_dir, "model_dir")
+  place = files.as_path(model_dir)
+  latest = tf.train.latest_checkpoint(model_dir)
+  if latest is None:
+    empty = not place.exists() or not any(place.iterdir())
+    return f"{model_dir}: {'new' if empty else 'not empty'}, no checkpoint"
+  path = place / "params.yaml"
+  before = yaml_files.read(path) if path.exists() else None
+  if isinstance(before, dict):
+    found = [
+      f"{field} was {then!r} and is {now!r}"
+      for field, then, now in sameness.difference(
+        before, config.as_dict(), sameness.defines_training
+      )
+    ]
+    if found:
+      more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+      raise errors.UsageError(
+        f"model_dir ({model_dir}) has a run with another config, which would "
+        f"be resumed: {'; '.join(found[:_SHOWN])}{more}. Choose another "
+        "model_dir, or use that run's config."
+      )
+  return f"{model_dir}: would resume from {os.path.basename(latest)}"
+
+
+def check_room(config: _Config, model_dir: str | None) -> str:
+  """Estimates the size of the checkpoints; raises if the disk is too full."""
+  try:
+    weights, slots = cost_lib.memory(config)
+  except errors.UsageError as error:
+    return f"not known, because {error}"
+  one = weights + slots
+  if config.trainer.optimizer_config.ema is not None:
+    one += weights
+  count = config.trainer.max_to_keep + 1  # The next is written before one goes.
+  need = count * one
+  text = (
+    f"{count} checkpoints of {findings.size(one)} (trainer.max_to_keep and the "
+    "one being written)"
   )
+  if not model_dir or files.is_url(model_dir):
+    return f"{text}; the free space is not known"
+  place = pathlib.Path(model_dir).absolute()
+  held = sum(path.stat().st_size for path in place.glob("ckpt-*"))
+  while not place.exists():
+    place = place.parent
+  free = shutil.disk_usage(place).free
+  if need - held > free:
+    raise errors.UsageError(
+      f"{text} take {findings.size(need)}, but {place} has room for "
+      f"{findings.size(free)}; free some space, lower trainer.max_to_keep or "
+      "choose another model_dir."
+    )
+  return f"{text} take {findings.size(need)} of {findings.size(free)}"
 
 
-def _describe_phases(cost: cost_lib.Cost) -> str:
-  return ", then ".join(
-    f"{phase.steps:,} steps {name} (all-reduce "
-    f"{findings.size(phase.all_reduce_bytes)} per step)"
-    for name, phase in cost.phases.items()
-  )
+_CHECKS: dict[str, Callable[[_Config, str | None], str]] = {
+  "versions": check_versions,
+  "devices": check_devices,
+  "data": check_data,
+  "hosts": check_hosts,
+  "model": _describe_model,
+  "init": check_init_checkpoint,
+  "schedule": check_schedule,
+  "precision": check_precision,
+  "model_dir": check_model_dir,
+  "room": check_room,
+}
+
+
+def run(
+  config: _Config, model_dir: str | None, names: Sequence[str] = tuple(_CHECKS)
+) -> Iterator[tuple[str, str, str]]:
+  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
+  for name in names:
+    shares = isinstance(config, experiment.SharingExperimentConfig)
+    if name == "model" and not shares:
+      continue  # Fine-tuning: one phase.
+    try:
+      yield name, "ok", _CHECKS[name](config, model_dir)
+    except findings.Warned as warning:
+      yield name, "warn", str(warning)
+    except errors.UsageError as error:
+      yield name, "fault", str(error)
+
+
+def warnings(config: _Config, model_dir: str) -> Iterator[str]:
+  """Yields the warnings that `swe train` prints first, from the cheap checks.
+
+  The commands' own checks raise what would keep a run from starting.
+  """
+  cheap = ["versions", "hosts", "precision", "model_dir"]
+  if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
+    # This makes an optimizer; workers and TPUs must be connected before that.
+    cheap.append("room")
+  for _, verdict, text in run(config, model_dir, cheap):
+    if verdict != "ok":
+      yield text

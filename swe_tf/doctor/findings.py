@@ -1,9 +1,4 @@
-"""What a check of `swe doctor` finds, and how its numbers are written.
-
-A check returns one line if all is well. It raises `UsageError` for a fault,
-which keeps a run from starting or from doing what was intended, and `Warned`
-for what may be intended.
-"""
+"""How `swe doctor` writes its numbers and its warnings. Without TensorFlow."""
 
 from swe_tf import errors
 

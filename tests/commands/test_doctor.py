@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -25,10 +26,7 @@ def fixture_flags(tmp_path):
   path.write_text(
     yaml.safe_dump(tiny.overrides(tiny.write_records(str(tmp_path))))
   )
-  return {
-    "experiment": "swe/bert_pretraining",
-    "config_file": (str(path),),
-  }
+  return {"experiment": "swe/bert_pretraining", "config_file": (str(path),)}
 
 
 def test_a_sound_run_and_all_faults_of_another(flags, tmp_path, capsys):
@@ -46,10 +44,10 @@ def test_a_sound_run_and_all_faults_of_another(flags, tmp_path, capsys):
   options = doctor.Options(**flags, params_override=overrides)
   with pytest.raises(errors.Failed, match="devices, data, schedule"):
     doctor.run(options)
-  lines = capsys.readouterr().out.splitlines()
-  faults = [line for line in lines if line.startswith("fault")]
-  assert len(faults) == 3
-  for fault, words in zip(faults, ("num_gpus", "/nowhere", "decay")):
+  faults = re.findall("(?m)^fault.*$", capsys.readouterr().out)
+  for fault, words in zip(
+    faults, ("num_gpus", "/nowhere", "decay"), strict=True
+  ):
     assert words in fault
 
 
@@ -93,15 +91,8 @@ def test_a_program_is_compiled_once(flags, monkeypatch, capsys):
   monkeypatch.setattr(programs.subprocess, "run", compile_program)
   # The compiler gets a local copy of what is at a URL.
   output_dir = files.as_path("ram://doctor_tpu")
-  doctor_tpu.run(
-    doctor_tpu.Options(
-      **flags,
-      topology="v5e:2x2",
-      depths=(1,),
-      output_dir=str(output_dir),
-      fit=True,
-    )
-  )
+  here = {"depths": (1,), "output_dir": str(output_dir)}
+  doctor_tpu.run(doctor_tpu.Options(**flags, **here, fit=True))
   output = capsys.readouterr().out
   assert "micro_batches=1 needs 4 B of 17.2 GB: fits" in output
   assert "the unshared step is the stock step" in output
@@ -129,20 +120,6 @@ def test_the_compiler_says_what_fits(flags, tmp_path, capsys):
     # The loop adds up the loss that the trainer logs.
     more = loop["reports"][kind]["2"]["all_reduce"] - report["2"]["all_reduce"]
     assert more == 8
-
-
-@pytest.mark.parametrize(
-  "flags, message",
-  [
-    ({"experiment": "swe/nothing"}, "nothing"),
-    ({"params_override": "task.taks=1"}, "taks"),
-    ({"config_file": ("absent.yaml",)}, "--config_file: absent.yaml"),
-  ],
-)
-def test_what_is_no_experiment(flags, message):
-  options = doctor.Options(**{"experiment": "swe/bert_pretraining"} | flags)
-  with pytest.raises(errors.UsageError, match=message):
-    doctor.run(options)
 
 
 def test_a_configuration_of_the_package_works_anywhere(tmp_path, monkeypatch):

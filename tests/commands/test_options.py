@@ -12,26 +12,22 @@ from official.common import flags as tfm_flags
 from swe_tf import cli
 from swe_tf import commands
 from swe_tf import errors
-from swe_tf.commands import options
+from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
-
-_NO_COMMANDS = {"__init__", "early", "names", "options", "stock_options"}
-_MODULES = sorted(
-  path.stem
-  for path in pathlib.Path(commands.__file__).parent.glob("*.py")
-  if path.stem not in _NO_COMMANDS
-)
 
 
 def test_every_module_is_a_command():
-  assert sorted(name for name, _ in cli.COMMANDS.values()) == _MODULES
+  modules = pathlib.Path(commands.__file__).parent.glob("*.py")
+  names = {path.stem for path in modules}
+  assert names - {"__init__", "options", "stock_options"} == {
+    cli.load(command).__name__.rpartition(".")[2] for command in cli.COMMANDS
+  }
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_shape(command):
   module = cli.load(command)
   assert f"swe {command}" in inspect.getdoc(module), "an example"
-  assert dataclasses.is_dataclass(module.Options)
   assert module.Options.__dataclass_params__.frozen
   (parameter,) = inspect.signature(module.run).parameters.values()
   assert parameter.annotation is module.Options
@@ -46,11 +42,8 @@ def test_the_flags_of_train_are_those_of_the_stock_driver():
     tfm_flags.define_flags()
   stock = flags.FLAGS.flags_by_module_dict()["official.common.flags"]
   ours = {f.name for f in dataclasses.fields(stock_options.StockOptions)}
-  assert ours - {flag.name for flag in stock} == {
-    "pretrain_steps",
-    "enable_async_checkpointing",
-  }, "those two are in official.nlp.train"
-  assert {flag.name for flag in stock} <= ours
+  of_nlp_train = {"pretrain_steps", "enable_async_checkpointing"}
+  assert ours == {flag.name for flag in stock} | of_nlp_train
   mode = flags.FLAGS["mode"].parser.enum_values
   assert tuple(mode) == stock_options.MODES
 
@@ -59,42 +52,38 @@ def test_the_flags_of_train_are_those_of_the_stock_driver():
 class _Options:
   """One field of every kind."""
 
-  study: str = options.argument("A file.")
-  output_dir: str = options.flag("A directory.")
-  jobs: int = options.flag("A number.", 1, lower_bound=1)
-  rate: float = options.flag("A part.", 0.5, lower_bound=0.0, upper_bound=1.0)
-  dry_run: bool = options.flag("Whether.", False)
-  seeds: int | None = options.flag("A number, or none.", None)
-  init: str | None = options.flag("One of two.", None, choices=("a", "b"))
-  rates: tuple[float, ...] = options.flag("Numbers.", ())
-  names: tuple[str, ...] = options.flag("Names.", ("x",))
-  bindings: tuple[str, ...] = options.flag("With commas.", (), repeated=True)
+  study: str = opt.argument("A file.")
+  output_dir: str = opt.flag("A directory.")
+  jobs: int = opt.flag("A number.", 1, least=1)
+  rate: float = opt.flag("A part.", 0.5, least=0.0, most=1.0)
+  dry_run: bool = opt.flag("Whether.", False)
+  seeds: int | None = opt.flag("A number, or none.", None)
+  init: str | None = opt.flag("One of two.", None, choices=("first", "b"))
+  rates: tuple[float, ...] = opt.flag("Numbers.", ())
+  names: tuple[str, ...] = opt.flag("Names.", ("x",))
+  bindings: tuple[str, ...] = opt.flag("With commas.", (), repeated=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Many:
+  names: tuple[str, ...] = opt.argument("Names.", choices=("a", "b"))
 
 
 def _parse(*arguments, options_cls=_Options):
   values = flags.FlagValues()
-  options.define_flags(options_cls, values)
-  return options.from_flags(options_cls, values, values(["", *arguments])[1:])
+  opt.define_flags(options_cls, values)
+  return opt.from_flags(options_cls, values, values(["", *arguments])[1:])
 
 
 def test_values():
   assert _parse("s.yaml", "--output_dir=d") == _Options(
     study="s.yaml", output_dir="d"
   )
-  assert _parse(
-    "--output_dir",
-    "d",
-    "--jobs=2",
-    "--rate=1",
-    "--dry_run",
-    "--seeds=3",
-    "--init=b",
-    "--rates=1e-5, 2",
-    "--names=",
-    "--bindings=f(1, 2)",
-    "--bindings=g",
-    "s.yaml",
-  ) == _Options(
+  line = (
+    "--output_dir d --jobs=2 --rate=1 --dry_run --seeds=3 --init=b "
+    "--rates=1e-5,2 --names= --bindings=f(1,2) --bindings=g s.yaml"
+  )
+  assert _parse(*line.split()) == _Options(
     study="s.yaml",
     output_dir="d",
     jobs=2,
@@ -104,47 +93,29 @@ def test_values():
     init="b",
     rates=(1e-5, 2.0),
     names=(),
-    bindings=("f(1, 2)", "g"),
+    bindings=("f(1,2)", "g"),
   )
+  assert _parse("a", "b", options_cls=_Many) == _Many(names=("a", "b"))
 
 
 @pytest.mark.parametrize(
-  "arguments, message",
+  "options_cls, arguments, message",
   [
-    ([], "STUDY is missing: A file."),
-    (["s"], "--output_dir is missing; see --help."),
-    (["s", "--output_dir="], "--output_dir is missing"),
-    (["s", "t", "--output_dir=d"], "unexpected argument 't'"),
+    (_Options, "", "STUDY is missing: A file."),
+    (_Options, "s", "--output_dir is missing: A directory."),
+    (_Options, "s --output_dir=", "--output_dir is missing"),
+    (_Options, "s t --output_dir=d", "unexpected argument 't'"),
+    (_Options, "s --jobs=two", "'two' is not an integer of at least 1"),
+    (_Options, "s --jobs=0", "'0' is not an integer of at least 1"),
+    (_Options, "s --rate=nan", "a number of at least 0.0 and at most 1.0"),
+    (_Options, "s --dry_run=maybe", "'maybe' is not true or false"),
+    (_Options, "s --init=frist", "did you mean first.. is not one of first, b"),
+    (_Options, "s --rates=1,x", "'x' is not a number"),
+    (_Many, "a c", "NAMES: 'c' is not one of a, b."),
+    (_Many, "", "NAMES is missing: one of a, b."),
   ],
 )
-def test_what_is_missing_or_too_much(arguments, message):
-  with pytest.raises(errors.UsageError, match=message):
-    _parse(*arguments)
-
-
-@pytest.mark.parametrize(
-  "argument, message",
-  [
-    ("--jobs=two", "'two' is not an integer of at least 1"),
-    ("--jobs=0", "'0' is not an integer of at least 1"),
-    ("--rate=nan", "'nan' is not a number of at least 0.0 and at most 1.0"),
-    ("--dry_run=maybe", "'maybe' is not true or false"),
-    ("--init=c", "'c' is not one of a, b"),
-    ("--rates=1,x", "'x' is not a number"),
-  ],
-)
-def test_values_that_are_none(argument, message):
-  with pytest.raises(flags.IllegalFlagValueError, match=message):
-    _parse("s", "--output_dir=d", argument)
-
-
-def test_all_arguments_of_a_tuple():
-  @dataclasses.dataclass(frozen=True)
-  class Many:
-    names: tuple[str, ...] = options.argument("Names.", choices=("a", "b"))
-
-  assert _parse("a", "b", options_cls=Many) == Many(names=("a", "b"))
-  with pytest.raises(errors.UsageError, match="NAMES: 'c' is not one of a, b."):
-    _parse("a", "c", options_cls=Many)
-  with pytest.raises(errors.UsageError, match="NAMES is missing: one of a, b."):
-    _parse(options_cls=Many)
+def test_a_wrong_call_is_one_line(options_cls, arguments, message):
+  kinds = errors.UsageError, flags.IllegalFlagValueError
+  with pytest.raises(kinds, match=message):
+    _parse(*arguments.split(), options_cls=options_cls)

@@ -19,22 +19,16 @@ def squad_files(tmp_path):
   content = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
   data.write_text(json.dumps(content))
   predictions.write_text('{"q1": "The Rhine.", "q2": "x"}')
-  return data, predictions
+  return {"data": data, "predictions": predictions}
 
 
 def test_squad(squad_files, tmp_path, capsys):
-  data, predictions = squad_files
   na_probs = tmp_path / "na.json"
   na_probs.write_text('{"q1": -3.5, "q2": 4.0}')
-  options = score.Options(
-    benchmark="squad",
-    version="2.0",
-    data=data,
-    predictions=predictions,
-    na_probs=na_probs,
-    na_prob_threshold=9.0,
+  no_answer = {"na_probs": na_probs, "na_prob_threshold": 9.0}
+  score.run(
+    score.Options(benchmark="squad", version="2.0", **squad_files, **no_answer)
   )
-  score.run(options)
   printed = capsys.readouterr()
   assert printed.err == ""
   assert printed.out.count("\n") == 1
@@ -64,14 +58,12 @@ def test_undefined_correlation_is_null(tmp_path, capsys):
 
 
 def test_faults(squad_files):
-  data, predictions = squad_files
-  files = {"data": data, "predictions": predictions}
-  options = score.Options(benchmark="squad", version="1.1", **files)
+  options = score.Options(benchmark="squad", version="1.1", **squad_files)
   with pytest.raises(errors.UsageError) as error:
     score.run(options)
   assert str(error.value) == (
-    f"{data}:1: q2: no answers, but in v1.1 every question has one; is this a "
-    "file of version 2.0?"
+    f"{options.data}:1: q2: no answers, but in v1.1 every question has one; is "
+    "this a file of version 2.0?"
   )
   for flags, message in (
     ({"benchmark": "squad"}, "--version is missing"),
@@ -79,4 +71,4 @@ def test_faults(squad_files):
     ({"benchmark": "squad", "version": "1.1", "na_probs": "x"}, "--na_probs"),
   ):
     with pytest.raises(errors.UsageError, match=message):
-      score.Options(**flags, **files)
+      score.Options(**flags, **squad_files)

@@ -7,7 +7,6 @@ import pytest
 
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
-from swe_tf.commands import early
 from swe_tf.commands import stock_options
 from swe_tf.configs import parsing
 from swe_tf.modeling import checkpoint_files
@@ -174,7 +173,7 @@ def test_a_wrong_name(call, message):
 )
 def test_a_file_of_a_flag_is_missed_without_tensorflow(flags, message):
   with pytest.raises(errors.UsageError, match=re.escape(message)):
-    early.check_plan(_options(RECORDS, *flags))
+    _options(RECORDS, *flags).check_files()
 
 
 def test_data_and_steps_must_be_given():
@@ -187,9 +186,9 @@ def test_data_and_steps_must_be_given():
     ("validation_data", "trainer.validation_steps is 0"),
   ):
     with pytest.raises(errors.UsageError, match=message):
-      early.check_data(values, needed)
+      stock_options.check_data(values, needed)
   values["task"]["train_data"]["tfds_name"] = "wikipedia"
-  early.check_data(values, "train_data")
+  stock_options.check_data(values, "train_data")
 
 
 def test_checkpoints(tmp_path):

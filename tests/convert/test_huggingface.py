@@ -16,7 +16,7 @@ from official.nlp.configs import encoders
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
 from swe_tf.convert import huggingface
-from swe_tf.modeling import encoder
+from swe_tf.modeling import encoder as encoder_lib
 from tests.convert import samples
 
 _LAYERS, _HEADS = samples.PARAMS["num_layers"], 3
@@ -87,7 +87,7 @@ def _model(tmp_path):
   """A directory as Hugging Face has it, and its weights."""
   path = tmp_path / "hf"
   path.mkdir()
-  encoder = samples.encoder(tmp_path, hidden_activation=encoder.EXACT_GELU)
+  encoder = samples.encoder(tmp_path, hidden_activation=encoder_lib.EXACT_GELU)
   huggingface.write_huggingface(path, encoder)
   encoder.vocab_file.unlink()
   return path, safetensors_numpy.load_file(path / "model.safetensors")

@@ -17,8 +17,8 @@ from swe_tf.convert import huggingface
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import encoder
 from swe_tf.modeling import checkpoint_files
+from swe_tf.modeling import encoder
 from tests import tiny
 
 torch = pytest.importorskip("torch")

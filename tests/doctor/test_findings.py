@@ -12,10 +12,7 @@ import tensorflow as tf
 from official.core import train_utils
 from swe_tf import errors
 from swe_tf.doctor import checks
-from swe_tf.doctor import data
-from swe_tf.doctor import environment
 from swe_tf.doctor import findings
-from swe_tf.doctor import model_dir as model_dir_lib
 from tests import tiny
 
 
@@ -29,61 +26,27 @@ def _config(records, *layers):
 
 
 def test_versions(monkeypatch):
-  assert "tf-keras 2." in environment.check_versions()
-  real = importlib.metadata.version
-  monkeypatch.setattr(
-    importlib.metadata,
-    "version",
-    lambda name: "2.19.0" if name == "tf-keras" else real(name),
-  )
-  with pytest.raises(errors.UsageError, match="tf-keras 2.20, but 2.19.0 is"):
-    environment.check_versions()
+  assert "tf-keras 2." in checks.check_versions()
+  monkeypatch.setattr(importlib.metadata, "version", lambda name: "2.19.0")
+  with pytest.raises(errors.UsageError, match="tensorflow 2.20, but 2.19.0 is"):
+    checks.check_versions()
+
+
+_FP16 = {"mixed_precision_dtype": "float16"}
 
 
 @pytest.mark.parametrize(
   "runtime, finding",
   [
     ({"loss_scale": 128}, "loss_scale .128. is not used with float32; unset"),
-    ({"mixed_precision_dtype": "float16"}, "slower than float32; unset"),
-    (
-      {"mixed_precision_dtype": "float16", "distribution_strategy": "tpu"},
-      "set it to bfloat16",
-    ),
-    (
-      {"mixed_precision_dtype": "float16", "loss_scale": -1.0},
-      "must be 'dynamic' or a number above 0",
-    ),
+    (_FP16, "slower than float32; unset"),
+    (_FP16 | {"distribution_strategy": "tpu"}, "set it to bfloat16"),
+    (_FP16 | {"loss_scale": -1.0}, "must be 'dynamic' or a number above 0"),
   ],
 )
 def test_precision(records, runtime, finding):
   with pytest.raises(errors.UsageError, match=finding):
-    environment.check_precision(_config(records, {"runtime": runtime}))
-
-
-def test_batch(records):
-  four = {"task": {"micro_batches": 4}}
-  said = environment.describe_batch(_config(records, four))
-  assert "1 replica(s) x 4 micro-batch(es) x 2" in said
-
-
-def test_every_shard_is_looked_into(tmp_path):
-  records = tiny.write_records(str(tmp_path))
-  with tf.io.TFRecordWriter(str(tmp_path / "records-2.tfrecord")) as writer:
-    writer.write(tf.train.Example().SerializeToString())
-  with pytest.raises(errors.UsageError, match="records-2.tfrecord has 0 "):
-    data.check_data(_config(records))
-
-
-def test_hosts(records, monkeypatch):
-  workers = [f"host{i}:1" for i in range(4)]
-  cluster = json.dumps({"cluster": {"worker": workers}})
-  assert "1 host(s), 3 file(s)" in data.check_hosts(_config(records))
-  monkeypatch.setenv("TF_CONFIG", cluster)
-  with pytest.raises(findings.Warned, match="3 file.* 4 hosts .* prepare 4 sh"):
-    data.check_hosts(_config(records))
-  monkeypatch.setenv("TF_CONFIG", "{")
-  with pytest.raises(errors.UsageError, match="TF_CONFIG"):
-    data.check_hosts(_config(records))
+    checks.check_precision(_config(records, {"runtime": runtime}))
 
 
 def test_a_warm_up_that_outlasts_the_run(records):
@@ -94,19 +57,30 @@ def test_a_warm_up_that_outlasts_the_run(records):
     checks.check_schedule(_config(records, layer))
 
 
-def test_room(records, tmp_path, monkeypatch):
+def test_every_shard_is_looked_into(tmp_path):
+  records = tiny.write_records(str(tmp_path))
+  with tf.io.TFRecordWriter(str(tmp_path / "records-2.tfrecord")) as writer:
+    writer.write(tf.train.Example().SerializeToString())
+  with pytest.raises(errors.UsageError, match="records-2.tfrecord has 0 "):
+    checks.check_data(_config(records))
+
+
+def test_hosts(records, monkeypatch):
   config = _config(records)
-  text = model_dir_lib.check_room(config, str(tmp_path / "new"))
+  assert "1 host(s), 3 file(s)" in checks.check_hosts(config)
+  workers = [f"host{i}:1" for i in range(4)]
+  monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": workers}}))
+  with pytest.raises(findings.Warned, match="3 file.* 4 hosts .* prepare 4 sh"):
+    checks.check_hosts(config)
+  monkeypatch.setenv("TF_CONFIG", "{")
+  with pytest.raises(errors.UsageError, match="TF_CONFIG"):
+    checks.check_hosts(config)
+
+
+def test_the_room_is_that_of_a_real_checkpoint(records, tmp_path, monkeypatch):
+  config = _config(records)
+  text = checks.check_room(config, str(tmp_path / "new"))
   assert text.startswith(f"{config.trainer.max_to_keep + 1} checkpoints of")
-  usage = shutil.disk_usage(tmp_path)._replace(free=1000)
-  monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-  with pytest.raises(errors.UsageError, match="has room for 1 kB; free some"):
-    model_dir_lib.check_room(config, str(tmp_path / "new"))
-
-
-def test_the_room_is_that_of_a_real_checkpoint(records, tmp_path):
-  config = _config(records)
-  text = model_dir_lib.check_room(config, None)
   size = float(text.split("checkpoints of ")[1].split(" kB")[0])
   runner = tiny.make_runner(config, str(tmp_path / "run"))
   with runner.strategy.scope():
@@ -120,29 +94,28 @@ def test_the_room_is_that_of_a_real_checkpoint(records, tmp_path):
   ]
   assert math.isclose(1000 * size, sum(tensors), rel_tol=0.05)
 
+  usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+  monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+  with pytest.raises(errors.UsageError, match="has room for 1 kB; free some"):
+    checks.check_room(config, str(tmp_path / "new"))
+
 
 def test_a_run_of_another_config(records, tmp_path):
   directory = str(tmp_path / "run")
   config = _config(records)
-  assert "new, no checkpoint" in model_dir_lib.check_model_dir(
-    config, directory
-  )
+  assert "new, no checkpoint" in checks.check_model_dir(config, directory)
   os.makedirs(directory)
   train_utils.serialize_config(config, directory)
-  tf.train.CheckpointManager(
-    tf.train.Checkpoint(x=tf.Variable(0)), directory, 1
-  ).save(4)
-  assert "resume from ckpt-4" in model_dir_lib.check_model_dir(
-    config, directory
-  )
+  checkpoint = tf.train.Checkpoint(x=tf.Variable(0))
+  tf.train.CheckpointManager(checkpoint, directory, 1).save(4)
+  assert "resume from ckpt-4" in checks.check_model_dir(config, directory)
   how_only = {"trainer": {"checkpoint_interval": 3}}
-  model_dir_lib.check_model_dir(_config(records, how_only), directory)
-  other = {"task": {"sharing": {"untie_step": 3}}}
-  with pytest.raises(
-    errors.UsageError, match="task.sharing.untie_step was 7 and is 3. Choose"
-  ):
-    model_dir_lib.check_model_dir(_config(records, other), directory)
-  (found,) = checks.warnings(_config(records, other), directory)
+  checks.check_model_dir(_config(records, how_only), directory)
+  other = _config(records, {"task": {"sharing": {"untie_step": 3}}})
+  message = "task.sharing.untie_step was 7 and is 3. Choose"
+  with pytest.raises(errors.UsageError, match=message):
+    checks.check_model_dir(other, directory)
+  (found,) = checks.warnings(other, directory)
   assert "untie_step was 7" in found
 
 

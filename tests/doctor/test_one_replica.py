@@ -17,16 +17,9 @@ from tests import tiny
 # What `tpu.replicate` puts around a program (Max is of shapes of inputs, which
 # it would pad), and inputs of either all-reduce.
 _PLUMBING = {
-  "Const",
-  "Identity",
-  "Max",
-  "NoOp",
-  "Pack",
-  "TPUCompilationResult",
-  "TPUReplicateMetadata",
-  "TPUReplicatedInput",
-  "TPUReplicatedOutput",
-  "XlaReplicaId",
+  *("Const", "Identity", "Max", "NoOp", "Pack", "XlaReplicaId"),
+  *("TPUCompilationResult", "TPUReplicateMetadata"),
+  *("TPUReplicatedInput", "TPUReplicatedOutput"),
 }
 
 
@@ -95,28 +88,19 @@ def test_a_loop_makes_the_updates_of_its_steps(kind, count):
   inputs = step_kinds.make_inputs(config, num_steps * 8)
   batches = micro_batches.split(inputs, num_steps)
 
-  def variables_after(build, run):
-    tf_keras.utils.set_random_seed(1)
-    built = build()
-    run(built)
-    return [
-      v.numpy()
-      for v in [*built.model.trainable_variables, *built.optimizer.variables]
-    ]
+  def variables_of(step):
+    owned = [*step.model.trainable_variables, *step.optimizer.variables]
+    return [v.numpy() for v in owned]
 
-  def run_steps(step):
-    function = tf.function(step.run)
-    for i in range(num_steps):
-      function({name: batches[name][i] for name in batches})
-
-  expected = variables_after(
-    lambda: step_kinds.build_step(kind, config), run_steps
-  )
+  tf_keras.utils.set_random_seed(1)
+  step = step_kinds.build_step(kind, config)
+  function = tf.function(step.run)
+  for i in range(num_steps):
+    function({name: batches[name][i] for name in batches})
   with one_replica.OneReplicaOfTPUStrategy(1).scope():
-    looped = variables_after(
-      lambda: step_kinds.build_loop(kind, config, num_steps),
-      lambda loop: loop.run(batches),
-    )
-  assert len(looped) == len(expected)
-  for one, other in zip(looped, expected):
+    tf_keras.utils.set_random_seed(1)
+    loop = step_kinds.build_loop(kind, config, num_steps)
+    loop.run(batches)
+    looped = variables_of(loop)
+  for one, other in zip(looped, variables_of(step), strict=True):
     np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

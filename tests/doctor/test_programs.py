@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.compiler.xla.service import hlo_pb2
 
 from swe_tf.configs import cost as cost_lib
-from swe_tf.doctor.tpu import lowering
+from swe_tf.doctor.tpu import programs as programs_lib
 from swe_tf.doctor.tpu import step_kinds
 from tests import tiny
 
@@ -26,20 +26,15 @@ def _config(*layers):
   )
 
 
-@pytest.fixture(scope="module", name="programs")
-def fixture_programs():
+def _lower(*args, config=None):
   return {
-    kind: lowering.lower(kind, _config(), _REPLICAS)
+    kind: programs_lib.lower(kind, config or _config(), _REPLICAS, *args)
     for kind in step_kinds.KINDS
   }
 
 
-@pytest.fixture(scope="module", name="loops")
-def fixture_loops():
-  return {
-    kind: lowering.lower(kind, _config(), _REPLICAS, _LOOP)
-    for kind in step_kinds.KINDS
-  }
+programs = pytest.fixture(lambda: _lower(), scope="module", name="programs")
+loops = pytest.fixture(lambda: _lower(_LOOP), scope="module", name="loops")
 
 
 def _instructions(program):
@@ -73,16 +68,11 @@ def test_the_unshared_program_is_the_stock_program(programs, loops):
 
 
 def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs, loops):
+  host = {"infeed", "outfeed", "send", "recv", "custom-call"}
   for program in [*programs.values(), *loops.values()]:
     for instruction in _instructions(program):
       assert not any(instruction.shape.is_dynamic_dimension)
-      assert instruction.opcode not in (
-        "infeed",
-        "outfeed",
-        "send",
-        "recv",
-        "custom-call",
-      )
+      assert instruction.opcode not in host
 
 
 def test_a_loop_is_one_loop_around_the_step(programs, loops):
@@ -100,6 +90,8 @@ def test_a_loop_is_one_loop_around_the_step(programs, loops):
 
 
 def test_payloads_are_those_of_the_cost_model(programs):
+  alone = cost_lib.estimate(_config({"task": {"sharing": {"mode": "none"}}}))
+  assert list(alone.phases) == ["unshared"] and alone.shared_fraction == 0.0
   cost = cost_lib.estimate(_config())
   for phase in ("shared", "unshared"):
     assert (
@@ -113,11 +105,9 @@ def test_payloads_are_those_of_the_cost_model(programs):
   )
 
 
-def test_with_micro_batches_too_the_unshared_program_is_the_stock_program():
+def test_micro_batches_are_reduced_once_per_step_and_unshared_is_stock():
   config = _config({"task": {"micro_batches": 2}})
-  cut = {
-    kind: lowering.lower(kind, config, _REPLICAS) for kind in step_kinds.KINDS
-  }
+  cut = _lower(config=config)
   assert cut["unshared"] == cut["stock"]
   for kind, phase in cost_lib.estimate(config).phases.items():
     # Once a step, not once a micro-batch.
@@ -167,14 +157,11 @@ def test_memory_is_that_of_real_variables(units, optimizer):
     tf.function(step.run)(step_kinds.make_inputs(config))
     weights = step.model.trainable_variables
     assert phase.weight_bytes == 4 * sum(map(tf.size, weights))
-    owned = [
-      v
-      for v in step.optimizer.variables
-      if v.shape.rank and v.dtype.is_floating
-    ]
     keys = {w.ref() for w in weights}
     assert phase.optimizer_bytes == 4 * sum(
-      tf.size(v) for v in owned if v.ref() not in keys
+      tf.size(v)
+      for v in step.optimizer.variables
+      if v.shape.rank and v.dtype.is_floating and v.ref() not in keys
     )
   assert cost.parameters == step.model.count_params()
   assert cost.distinct_parameters == step.model.count_params() - sum(
@@ -182,23 +169,10 @@ def test_memory_is_that_of_real_variables(units, optimizer):
   )
 
 
-def test_a_run_without_sharing_has_one_phase():
-  cost = cost_lib.estimate(_config({"task": {"sharing": {"mode": "none"}}}))
-  assert list(cost.phases) == ["unshared"]
-  assert cost.shared_fraction == 0.0
-
-
 def test_flops_are_those_that_xla_counts():
   """Matrix products dominate at this width; what else there is, XLA adds."""
-  config = _config(
-    {
-      "task": {
-        "model": {
-          "encoder": {"any": {"hidden_size": 128, "intermediate_size": 512}}
-        }
-      }
-    }
-  )
+  wide = {"any": {"hidden_size": 128, "intermediate_size": 512}}
+  config = _config({"task": {"model": {"encoder": wide}}})
   step = step_kinds.build_step("stock", config)
   program = tf.function(step.run).get_concrete_function(
     step_kinds.make_inputs(config)
@@ -220,10 +194,7 @@ def _matmul_flops(op) -> int:
     sizes = {}
     for labels, tensor in zip(inputs.split(","), op.inputs):
       sizes.update(zip(labels, tensor.shape))
-    total = 2
-    for label in sizes:
-      total *= sizes[label]
-    return total if len(op.inputs) == 2 else 0
+    return 2 * math.prod(sizes.values()) if len(op.inputs) == 2 else 0
   if op.type in ("BatchMatMulV2", "BatchMatMul"):
     inner = op.inputs[0].shape[-2 if op.get_attr("adj_x") else -1]
     return 2 * op.outputs[0].shape.num_elements() * inner

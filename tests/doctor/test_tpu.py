@@ -8,9 +8,7 @@ import pytest
 from swe_tf import errors
 from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor.tpu import depths as depths_lib
-from swe_tf.doctor.tpu import fit
 from swe_tf.doctor.tpu import programs
-from swe_tf.doctor.tpu import summary
 from swe_tf.doctor.tpu import topologies
 from tests import tiny
 
@@ -23,33 +21,29 @@ def _config(*layers):
   )
 
 
-def test_topologies():
+def test_what_cannot_be_compiled_is_refused(monkeypatch):
   for name, replicas in {"v2:2x2": 8, "v4:2x2x4": 16, "v5e:4x4": 16}.items():
     assert topologies.parse(name).replicas == replicas
   for name in ("v5e", "v5e:2x2x1", "v4:2x2", "v9:2x2", ""):
     with pytest.raises(errors.UsageError, match="topology .* is not known"):
       topologies.parse(name)
-
-
-def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
-  monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-  with pytest.raises(errors.UsageError, match=r"swe-tf\[tpu-check\]"):
-    programs.require_compiler()
-
-
-def test_what_cannot_be_compiled_is_refused():
   config = _config({"task": {"sharing": {"unit_size": 2}}})
-  depths_lib.check(config, [2, 4, 6])
-  depths_lib.check(config, [2, 4])
+  assert depths_lib.choose(config) == [6]
+  assert depths_lib.choose(_config()) == [3, 4, 5]
+  for depths in ([2, 4, 6], [2, 4], [6]):
+    assert depths_lib.choose(config, depths) == depths
   for depths in ([2, 4, 6, 8], [1, 2, 3], [4, 2, 6], [0]):
     with pytest.raises(errors.UsageError, match="multiples of unit_size .2."):
-      depths_lib.check(config, depths)
+      depths_lib.choose(config, depths)
   programs.check_batch(config, topologies.parse("v5e:2x2"))
   with pytest.raises(errors.UsageError, match="global_batch_size"):
     programs.check_batch(config, topologies.parse("v5e:4x4"))
   # The config may be locked.
   assert depths_lib.num_layers(depths_lib.at_depth(config, 2)) == 2
   assert depths_lib.num_layers(config) == 6
+  monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+  with pytest.raises(errors.UsageError, match=r"swe-tf\[tpu-check\]"):
+    programs.require_compiler()
 
 
 def test_a_bend_in_the_line_is_measured():
@@ -62,7 +56,7 @@ def test_a_bend_in_the_line_is_measured():
   assert depths_lib.extrapolate(reports, 3)["flops"] == depths_lib.Estimate(9)
   del reports[3]
   assert depths_lib.extrapolate(reports, 6)["flops"].deviation is None
-  said = summary.how_far_from_a_line({"stock": {}}, [2, 4])
+  said = depths_lib.how_far_from_a_line({"stock": {}}, [2, 4])
   assert "unchecked" in said
 
 
@@ -80,16 +74,16 @@ def test_the_table_says_nothing_where_there_is_no_line():
     "shared": of(25, (90, 0, 0)),
     "unshared": of(100, (0, 0, 0)),
   }
-  table = summary.make_table(found, topologies.parse("v4:2x2x1"), "")
+  table = depths_lib.make_table(found, topologies.parse("v4:2x2x1"), "")
   cells = [list(column.cells) for column in table.columns]
   rows = {label: rest for label, *rest in zip(*cells)}
   assert rows["fits"] == ["yes", "?", "yes", ""]
   assert rows["peak memory"][1:] == ["?", rows["peak memory"][0], ""]
   assert rows["temporaries"] == ["0 B", "?", "0 B", ""]
   assert rows["all-reduce"][-1] == "0.2500"
-  assert "larger depths" in summary.how_far_from_a_line(found, (3, 4, 5))
+  assert "larger depths" in depths_lib.how_far_from_a_line(found, (3, 4, 5))
   del found["shared"]
-  assert "larger depths" not in summary.how_far_from_a_line(found, (3, 4, 5))
+  assert "larger depths" not in depths_lib.how_far_from_a_line(found, (3, 4, 5))
 
 
 def _reports(peak, kind):
@@ -103,6 +97,11 @@ def test_the_fewest_micro_batches_that_fit():
   config = _config({"task": {"train_data": {"global_batch_size": 48}}})
   tried, said = [], []
 
+  def fewest(compile_steps):
+    return programs.fewest_micro_batches(
+      config, topology, 6, compile_steps, said.append
+    )
+
   def compile_steps(cut, kinds):
     (kind,) = kinds
     count = cut.task.micro_batches
@@ -112,41 +111,22 @@ def test_the_fewest_micro_batches_that_fit():
     # The shared step is the largest, as it may be.
     return _reports((40 if kind == "shared" else 30) * 2**30 / count, kind)
 
-  count, reports = fit.fewest(config, topology, 6, compile_steps, said.append)
-  assert count == 3 and set(reports) == {"stock", "shared", "unshared"}
+  cut, reports = fewest(compile_steps)
+  assert cut.task.micro_batches == 3
+  assert list(reports) == ["stock", "shared", "unshared"]
   assert reports["stock"] == _reports(10 * 2**30, "stock")["stock"]
   # Of 12 sequences per replica; nothing after a step that does not fit.
-  assert tried == [
-    (1, "stock"),
-    (2, "stock"),
-    (2, "shared"),
-    (3, "stock"),
-    (3, "shared"),
-    (3, "unshared"),
-  ]
+  two, three = [(2, "stock"), (2, "shared")], [(3, kind) for kind in reports]
+  assert tried == [(1, "stock"), *two, *three]
   assert "the shared step is too large" in said[1]
   assert "micro_batches=3 needs 14.3 GB of 17.2 GB: fits" in said[-1]
 
-  def run(compiled):
-    fit.fewest(config, topology, 6, lambda _, kinds: compiled, said.append)
-
   with pytest.raises(errors.Failed, match="not even one sequence"):
-    run(_reports(2**40, "stock"))
+    fewest(lambda _, kinds: _reports(2**40, "stock"))
   bent = _reports(100, "stock")
   bent["stock"][4] = bent["stock"][4] | {"temporaries": 1000}
   with pytest.raises(errors.Failed, match="not linear in the depths 3, 4, 5"):
-    run(bent)
-
-
-def test_several_slices_need_fewer_micro_batches():
-  topology = topologies.parse("v5e:2x2")
-  config = _config({"task": {"train_data": {"global_batch_size": 48}}})
-  assert not fit.advise_slices(config, topology)
-  config = fit.with_micro_batches(config, 6)
-  first, *rest = fit.advise_slices(config, topology)
-  assert "cost model only" in first
-  assert [line.rsplit("=", 1)[1] for line in rest] == ["3", "2", "1"]
-  assert [line.split()[0] for line in rest] == ["2", "3", "6"]
+    fewest(lambda _, kinds: bent)
 
 
 @pytest.mark.slow

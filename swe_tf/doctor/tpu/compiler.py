@@ -11,6 +11,7 @@ its own process, which imports no TensorFlow.
 import json
 import math
 import os
+import pathlib
 import re
 import sys
 import time
@@ -25,9 +26,6 @@ _ENVIRONMENT = {
   "TPU_WORKER_HOSTNAMES": "localhost",
   "TPU_WORKER_ID": "0",
 }
-_COLLECTIVES = (
-  "all-reduce|all-gather|reduce-scatter|collective-permute|all-to-all"
-)
 
 
 def compile_module(hlo: bytes, topology: str, replicas: int, options):
@@ -45,7 +43,18 @@ def compile_module(hlo: bytes, topology: str, replicas: int, options):
   ).devices
   with mlir.make_ir_context():
     module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(hlo))
-    _drop_copies(module, ir)
+    # Copies of donated variables, which StableHLO lacks.
+    copies = []
+
+    def visit(operation):
+      if operation.name == "mhlo.copy":
+        operation.results[0].replace_all_uses_with(operation.operands[0])
+        copies.append(operation)
+      return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for operation in copies:
+      operation.erase()
     compile_options = compiler.get_compile_options(
       num_replicas=replicas,
       num_partitions=1,
@@ -56,40 +65,21 @@ def compile_module(hlo: bytes, topology: str, replicas: int, options):
     )
 
 
-def _drop_copies(module, ir) -> None:
-  """Removes `mhlo.copy` of donated variables, which StableHLO lacks."""
-  copies = []
+def all_reduce_bytes(hlo_text: str) -> int:
+  """Returns the payload of all all-reduces of a program.
 
-  def visit(operation):
-    if operation.name == "mhlo.copy":
-      operation.results[0].replace_all_uses_with(operation.operands[0])
-      copies.append(operation)
-    return ir.WalkResult.ADVANCE
-
-  module.operation.walk(visit)
-  for operation in copies:
-    operation.erase()
-
-
-def collectives(hlo_text: str) -> dict[str, dict[str, int]]:
-  """Returns the count and the payload in bytes of each kind of collective.
-
-  >>> collectives("%a = (f32[2,3]{1,0}, /*index=1*/ bf16[4]) all-reduce(%b)")
-  {'all-reduce': {'count': 1, 'bytes': 32}}
+  >>> all_reduce_bytes("%a = (f32[2,3], /*index=1*/ bf16[4]) all-reduce(%b)")
+  32
   """
-  found: dict[str, dict[str, int]] = {}
+  total = 0
   # Comments hold '=', which would end the search for the shape too early.
   text = re.sub(r"/\*.*?\*/", "", hlo_text)
-  for shape, kind in re.findall(
-    rf"= (\(?[^=]*?) ({_COLLECTIVES})(?:-start)?\(", text
-  ):
-    entry = found.setdefault(kind, {"count": 0, "bytes": 0})
-    entry["count"] += 1
+  for shape in re.findall(r"= (\(?[^=]*?) all-reduce(?:-start)?\(", text):
     # A type is a letter or two and its bits; `pred` takes a byte.
     for bits, dimensions in re.findall(r"[a-z]+(\d*)\w*\[([\d,]*)\]", shape):
       sides = map(int, filter(None, dimensions.split(",")))
-      entry["bytes"] += math.prod(sides) * int(bits or 8) // 8
-  return found
+      total += math.prod(sides) * int(bits or 8) // 8
+  return total
 
 
 def report(executable) -> dict[str, Any]:
@@ -104,32 +94,25 @@ def report(executable) -> dict[str, Any]:
     "code": memory.generated_code_size_in_bytes,
     "flops": costs["flops"],
     "bytes": costs["bytes accessed"],
-    "collectives": collectives(executable.hlo_modules()[0].to_string()),
+    "all_reduce": all_reduce_bytes(executable.hlo_modules()[0].to_string()),
   }
 
 
 def main(argv) -> None:
-  """Compiles one module."""
   path, topology, replicas, *options = argv[1:]
   for name, value in _ENVIRONMENT.items():
     os.environ.setdefault(name, value)
-  with open(path, "rb") as file:
-    hlo = file.read()
+  hlo = pathlib.Path(path).read_bytes()
   start = time.time()
   try:
-    executable = compile_module(
-      hlo,
-      topology,
-      int(replicas),
-      dict(option.split("=") for option in options),
-    )
+    named = dict(option.split("=") for option in options)
+    executable = compile_module(hlo, topology, int(replicas), named)
+    result = report(executable)
   except Exception as error:  # pylint: disable=broad-exception-caught
     # jax's error for a program that is too large has no class of its own.
     if "RESOURCE_EXHAUSTED" not in str(error):
       raise
     result = {"too_large": str(error).splitlines()[0]}
-  else:
-    result = report(executable)
   print(json.dumps(result | {"seconds": round(time.time() - start, 1)}))
 
 

@@ -1,35 +1,42 @@
 """The full depth of a model, from programs of a few layers.
 
-Compiling all layers takes long, and all layers are alike, so the steps are
-compiled at three small depths. The first and the last give a line, which is
-extrapolated to the full depth; the one between shows how straight the line is.
-Two depths are a third cheaper but leave the line unchecked.
+All layers are alike, so the steps are compiled at three small depths. The first
+and the last give a line to the full depth; the one between shows how straight
+it is. Two depths are a third cheaper but leave the line unchecked.
 """
 
 from collections.abc import Mapping, Sequence
 import dataclasses
 
+from rich import table as rich_table
+
 from official.core import config_definitions as cfg
 from swe_tf import errors
+from swe_tf.doctor import findings
+from swe_tf.doctor.tpu import topologies
 from swe_tf.modeling import registry
 
 _MEMORY = ("arguments", "outputs", "temporaries", "code")
 # "peak" is the total memory.
 QUANTITIES = (*_MEMORY, "peak", "flops", "bytes", "all_reduce")
 _TOLERANCE = 0.05
+_ROWS = {
+  "peak": ("peak memory", findings.size),
+  "arguments": ("arguments", findings.size),
+  "temporaries": ("temporaries", findings.size),
+  "flops": ("flops", lambda count: f"{count / 1e12:.4g} TFLOP"),
+  "bytes": ("bytes", findings.size),
+  "all_reduce": ("all-reduce", findings.size),
+}
+_UNKNOWN = "?"
 
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-  """A quantity at the full depth.
-
-  Attributes:
-    value: What the compiler reports, or what the line through two depths gives.
-    deviation: How far the depth between them is off the line, relatively; None
-      if the value was compiled, or there are only two depths.
-  """
+  """A quantity at the full depth, as compiled or on the line through two."""
 
   value: float
+  # How far the depth between the two is off the line, relatively, if known.
   deviation: float | None = None
 
   @property
@@ -39,7 +46,6 @@ class Estimate:
 
 
 def num_layers(config: cfg.ExperimentConfig) -> int:
-  """Returns the full depth."""
   return registry.require_encoder(config.task.as_dict()).size.num_layers
 
 
@@ -49,20 +55,16 @@ def at_depth(config: cfg.ExperimentConfig, layers: int) -> cfg.ExperimentConfig:
   return config.replace(task=encoder.overrides(num_layers=layers))
 
 
-def choose(config: cfg.ExperimentConfig) -> list[int]:
-  """Returns the depths to compile: 3, 4 and 5 units, or all layers if fewer.
-
-  With 2 units the compiler finds shortcuts that it does not find with more.
-  """
+def choose(
+  config: cfg.ExperimentConfig, depths: Sequence[int] = ()
+) -> list[int]:
+  """Returns the depths to compile: `depths`, checked, or 3, 4 and 5 units."""
+  # With 2 units the compiler finds shortcuts that it does not find with more.
   unit, layers = config.task.sharing.unit_size, num_layers(config)
-  return [3 * unit, 4 * unit, 5 * unit] if layers > 5 * unit else [layers]
-
-
-def check(config: cfg.ExperimentConfig, depths: Sequence[int]) -> None:
-  """Raises `UsageError` unless the depths suit the experiment."""
-  unit = config.task.sharing.unit_size
+  if not depths:
+    return [3 * unit, 4 * unit, 5 * unit] if layers > 5 * unit else [layers]
   if (
-    len(depths) not in (1, 2, 3)
+    len(depths) > 3
     or any(depth < 1 or depth % unit for depth in depths)
     or list(depths) != sorted(set(depths))
   ):
@@ -70,6 +72,7 @@ def check(config: cfg.ExperimentConfig, depths: Sequence[int]) -> None:
       f"depths ({','.join(map(str, depths))}) must be one, two or three "
       f"numbers of layers, in order, multiples of unit_size ({unit})."
     )
+  return list(depths)
 
 
 def extrapolate(
@@ -100,3 +103,47 @@ def extrapolate(
       deviation = (at[middle] - on_line) / on_line if on_line else 0.0
     found[name] = Estimate(at[low] + slope * (layers - low), deviation)
   return found
+
+
+def make_table(
+  found: Mapping[str, Mapping[str, Estimate]],
+  topology: topologies.Topology,
+  title: str,
+) -> rich_table.Table:
+  """Returns the table, with a question mark for what cannot be extrapolated."""
+  table = rich_table.Table("each replica", *found, "shared/stock", title=title)
+
+  def add_row(label, name, render, ratio=""):
+    row = [found[kind][name] for kind in found]
+    cells = [render(one.value) if one.holds else _UNKNOWN for one in row]
+    table.add_row(label, *cells, ratio)
+
+  hbm = topology.generation.hbm
+  add_row("fits", "peak", lambda peak: "yes" if peak <= hbm else "no")
+  for name, (label, render) in _ROWS.items():
+    stock, shared = (found[kind][name] for kind in ("stock", "shared"))
+    # A small model may need no temporaries outside the chip's caches.
+    known = stock.value and stock.holds and shared.holds
+    ratio = f"{shared.value / stock.value:.4f}" if known else ""
+    add_row(label, name, render, ratio)
+  return table
+
+
+def how_far_from_a_line(found, depths: Sequence[int]) -> str:
+  if len(depths) == 2:
+    return "the full depth is extrapolated from both, unchecked"
+  deviations = [
+    (abs(estimates[name].deviation), f"{label} of the {kind} step")
+    for kind, estimates in found.items()
+    for name, (label, _) in _ROWS.items()
+    if estimates[name].deviation is not None
+  ]
+  if not deviations:
+    return "compiled at full depth: nothing is extrapolated"
+  worst, name = max(deviations)
+  text = f"at the middle depth the line is off by {worst:.2%} at most ({name})"
+  if worst > _TOLERANCE:
+    text += (
+      f"; what is off by more is shown as {_UNKNOWN}: choose larger depths"
+    )
+  return text

@@ -17,6 +17,7 @@ Keras computes the rates of an update once for each device name, which is once
 here and twice under `tpu.replicate`; XLA merges the two.
 """
 
+import types
 from typing import Any
 
 import numpy as np
@@ -30,25 +31,6 @@ from tensorflow.python.tpu import tpu_replication
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _TPU = "/job:localhost/replica:0/task:0/device:TPU:{}"
 _REPLICATE = "_tpu_replicate"  # Marks what TensorFlow would send to the TPU.
-
-
-class _Resolver:
-  """Describes TPUs that do not exist, all on one host."""
-
-  def __init__(self, num_replicas: int):
-    self._count = num_replicas
-
-  def get_tpu_system_metadata(self):
-    return tf.tpu.experimental.TPUSystemMetadata(
-      num_cores=self._count,
-      num_hosts=1,
-      num_of_cores_per_host=self._count,
-      topology=None,
-      devices=[
-        tf.config.LogicalDevice(_TPU.format(i), "TPU")
-        for i in range(self._count)
-      ],
-    )
 
 
 class _OneReplicaContext(tpu_replication.TPUReplicateContext):
@@ -67,7 +49,16 @@ class _Extended(tpu_strategy.TPUExtended):
   """The base class with the devices and the program of one replica."""
 
   def __init__(self, strategy: tf.distribute.Strategy, num_replicas: int):
-    super().__init__(strategy, _Resolver(num_replicas))
+    # TPUs that do not exist, all on one host.
+    devices = [
+      tf.config.LogicalDevice(_TPU.format(i), "TPU")
+      for i in range(num_replicas)
+    ]
+    metadata = tf.tpu.experimental.TPUSystemMetadata(
+      num_replicas, 1, num_replicas, None, devices
+    )
+    resolver = types.SimpleNamespace(get_tpu_system_metadata=lambda: metadata)
+    super().__init__(strategy, resolver)
     self._tpu_devices = np.array([[_CPU]], dtype=object)
     self._reductions = 0
 

@@ -1,4 +1,8 @@
-"""Compiles the steps of an experiment for a TPU, without a TPU."""
+"""Lowers and compiles the steps of an experiment for a TPU, without a TPU.
+
+One replica of many is traced by TPUStrategy (`one_replica`) and lowered to
+XLA's HLO; the compiler of libtpu (`compiler`) runs in processes of its own.
+"""
 
 from collections.abc import Callable, Sequence
 import concurrent.futures
@@ -6,20 +10,27 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from typing import Any
 
+import tensorflow as tf
+from tensorflow.compiler.xla.service import hlo_pb2
+
 from official.core import config_definitions as cfg
+from official.modeling import performance
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.doctor import findings
 from swe_tf.doctor.tpu import depths as depths_lib
-from swe_tf.doctor.tpu import lowering
+from swe_tf.doctor.tpu import one_replica
 from swe_tf.doctor.tpu import step_kinds
 from swe_tf.doctor.tpu import topologies
 from swe_tf.training import micro_batches
 
-_EXTRA = "pip install 'swe-tf[tpu-check]'"
+# A loop holds two: the batch in use and the next.
+_BATCHES = 2
 Say = Callable[[str], Any]
 # The compiler's reports, by kind of step and depth.
 Reports = dict[str, dict[int, dict[str, Any]]]
@@ -31,7 +42,8 @@ def require_compiler() -> str:
   for package in packages:
     if importlib.util.find_spec(package) is None:
       raise errors.UsageError(
-        f"{package} is not installed; it has the TPU compiler: {_EXTRA}."
+        f"{package} is not installed; it has the TPU compiler: pip install "
+        "'swe-tf[tpu-check]'."
       )
   return ", ".join(f"{p} {importlib.metadata.version(p)}" for p in packages)
 
@@ -39,7 +51,6 @@ def require_compiler() -> str:
 def check_batch(
   config: cfg.ExperimentConfig, topology: topologies.Topology
 ) -> None:
-  """Raises `UsageError` unless the batch can be divided among the replicas."""
   batch = config.task.train_data.global_batch_size
   if batch % topology.replicas:
     raise errors.UsageError(
@@ -47,6 +58,51 @@ def check_batch(
       f"the {topology.replicas} replicas of {topology.name}."
     )
   micro_batches.check(config.task, topology.replicas)
+
+
+def lower(
+  kind: str,
+  config: cfg.ExperimentConfig,
+  num_replicas: int,
+  loop_steps: int | None = None,
+) -> bytes:
+  """Lowers the program of one replica, which has its part of the batch.
+
+  Without `loop_steps` it is one step, otherwise the trainer's loop around it.
+  The serialized `HloModuleProto` has no names and source lines, so that equal
+  programs are equal bytes.
+  """
+  performance.set_mixed_precision_policy(
+    config.runtime.mixed_precision_dtype or "float32"
+  )
+  batch = config.task.train_data.global_batch_size // num_replicas
+  strategy = one_replica.OneReplicaOfTPUStrategy(num_replicas)
+  with strategy.scope():
+    if loop_steps is None:
+      step = step_kinds.build_step(kind, config)
+      inputs = step_kinds.make_inputs(config, batch)
+
+      @tf.function(jit_compile=True, autograph=False)
+      def program(inputs):
+        return strategy.run(step.run, args=(inputs,))
+    else:
+      program = step_kinds.build_loop(kind, config, loop_steps).run
+      inputs = step_kinds.make_inputs(config, _BATCHES * batch)
+      inputs = micro_batches.split(inputs, _BATCHES)
+    lowered = program.experimental_get_compiler_ir(inputs)(
+      stage="hlo_serialized", platform_name="CPU"
+    )
+  # Names and numbers depend on earlier traces in the same process.
+  module = hlo_pb2.HloModuleProto.FromString(lowered)
+  module.name = module.entry_computation_name = "step"
+  module.id = 0
+  for computation in module.computations:
+    computation.name = f"computation.{computation.id}"
+    if computation.id == module.entry_computation_id:
+      computation.name = module.name
+    for instruction in computation.instructions:
+      instruction.ClearField("metadata")
+  return module.SerializeToString(deterministic=True)
 
 
 def compile_steps(
@@ -59,31 +115,16 @@ def compile_steps(
   loop_steps: int | None = None,
   kinds: Sequence[str] = step_kinds.KINDS,
 ) -> Reports:
-  """Lowers and compiles the kinds of steps at every depth.
+  """Lowers and compiles the kinds of steps at every depth, `jobs` at a time.
 
-  Args:
-    config: The experiment.
-    topology: The TPU.
-    depths: Numbers of layers.
-    directory: Where programs and reports are kept. A program that already has a
-      report is not compiled again.
-    jobs: How many compilers run at a time.
-    say: Progress callback.
-    loop_steps: See `lowering.lower`.
-    kinds: Which kinds of step.
-
-  Returns:
-    The compiler's reports, by kind and depth.
+  Programs and reports are kept in `directory`; a program that already has a
+  report is not compiled again.
   """
   paths = {}
   for depth in depths:
     for kind in kinds:
-      module = lowering.lower(
-        kind,
-        depths_lib.at_depth(config, depth),
-        topology.replicas,
-        loop_steps,
-      )
+      config_there = depths_lib.at_depth(config, depth)
+      module = lower(kind, config_there, topology.replicas, loop_steps)
       # Equal programs have equal names, and are compiled once.
       name = hashlib.sha256(module).hexdigest()[:16]
       paths[kind, depth] = directory / f"{name}.hlo_pb"
@@ -107,28 +148,67 @@ def _compile(path: files.Path, topology: topologies.Topology, say: Say):
   report = path.with_suffix(f".{slug}.{versions}.json")
   if report.exists():
     return files.read_json(report)
+  words = ["-m", "swe_tf.doctor.tpu.compiler"]
   options = [f"{k}={v}" for k, v in topology.generation.options.items()]
   with files.local_copy(path) as program:
+    words += [program, topology.name, str(topology.replicas), *options]
     done = subprocess.run(
-      [
-        sys.executable,
-        "-m",
-        "swe_tf.doctor.tpu.compiler",
-        program,
-        topology.name,
-        str(topology.replicas),
-        *options,
-      ],
-      capture_output=True,
-      text=True,
-      check=False,
+      [sys.executable, *words], capture_output=True, text=True, check=False
     )
   if done.returncode:
     lines = done.stderr.strip().splitlines() or ["killed"]
     raise errors.UsageError(f"the TPU compiler failed: {lines[-1]}")
   result = json.loads(done.stdout.splitlines()[-1])
-  reduced = result.get("collectives", {}).get("all-reduce", {})
-  result["all_reduce"] = reduced.get("bytes", 0)
   files.write_json(report, result)
   say(f"compiled {path.name} for {topology.name} in {result['seconds']:.0f} s")
   return result
+
+
+def fewest_micro_batches(
+  config: cfg.ExperimentConfig,
+  topology: topologies.Topology,
+  layers: int,
+  compile_steps: Callable[..., Reports],
+  say: Say,
+) -> tuple[cfg.ExperimentConfig, Reports]:
+  """Returns the config with the fewest micro-batches that fit, and reports.
+
+  Fewer are faster, since the matrices are larger. Numbers are tried from 1 up.
+  A number is rejected at the first step that does not fit; the stock step,
+  which needs the most memory, comes first.
+  """
+  hbm = topology.generation.hbm
+  sequences = config.task.train_data.global_batch_size // topology.replicas
+  for count in range(1, sequences + 1):
+    if sequences % count:
+      continue
+    cut = config.replace(task={"micro_batches": count})
+    reports: Reports = {}
+    peak = 0.0
+    for kind in step_kinds.KINDS:
+      reports |= compile_steps(cut, kinds=[kind])
+      if any("too_large" in each for each in reports[kind].values()):
+        peak = math.inf  # It could not be compiled.
+        break
+      found = depths_lib.extrapolate(reports[kind], layers)["peak"]
+      if not found.holds:
+        raise errors.Failed(
+          f"the memory of {layers} layers with task.micro_batches={count} is "
+          f"not linear in the depths {', '.join(map(str, reports[kind]))}; "
+          "choose larger depths"
+        )
+      peak = max(peak, found.value)
+      if peak > hbm:
+        break
+    needs = findings.size(peak) if math.isfinite(peak) else "more"
+    verdict = f"the {kind} step is too large" if peak > hbm else "fits"
+    say(
+      f"task.micro_batches={count} needs {needs} of {findings.size(hbm)}: "
+      f"{verdict}"
+    )
+    if peak <= hbm:
+      return cut, reports
+  raise errors.Failed(
+    f"not even one sequence at a time fits {topology.name}; use a TPU with "
+    "more memory, shorter sequences or a smaller model"
+  )

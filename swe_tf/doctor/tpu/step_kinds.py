@@ -5,8 +5,7 @@ optimizer, to compile, count or time it. Training itself does not use this.
 """
 
 from collections.abc import Callable, Mapping
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tf_keras
@@ -28,21 +27,13 @@ Inputs = Mapping[str, tf.Tensor]
 _NO_DATASET = object()  # For None the trainer would build one.
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
-  """A training step, not yet compiled, and what it works on.
+class Step(NamedTuple):
+  """A training step, not yet compiled, and what it works on."""
 
-  Attributes:
-    run: Makes one update from a batch, in a replica context.
-    model: The model.
-    optimizer: The optimizer.
-    plan: The ties; None for the stock step, which has none.
-  """
-
-  run: Callable[[Inputs], Any]
+  run: Callable[[Inputs], Any]  # Makes one update, in a replica context.
   model: tf_keras.Model
   optimizer: Any
-  plan: plan_lib.SharingPlan | None
+  plan: plan_lib.SharingPlan | None  # The stock step has none.
 
 
 class _WithoutData(masked_lm.SharedMaskedLMTask):
@@ -58,12 +49,7 @@ class _WithoutData(masked_lm.SharedMaskedLMTask):
 def make_inputs(
   config: cfg.ExperimentConfig, batch_size: int | None = None
 ) -> dict[str, tf.Tensor]:
-  """Returns a batch of random tokens, with the shapes of the real ones.
-
-  Args:
-    config: The experiment.
-    batch_size: The number of sequences; by default the global batch.
-  """
+  """Returns a batch of random tokens, by default as large as the global one."""
   data = config.task.train_data
   batch_size = batch_size or data.global_batch_size
   predictions = cost.predictions_per_sequence(data)
@@ -84,17 +70,13 @@ def make_inputs(
 def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
   """Builds the model, the optimizer and the step of one kind.
 
-  Args:
-    kind: `stock` is Model Garden's task with the bare optimizer of the config;
-      only the encoder is ours. Model Garden has no micro-batches: with them it
-      is the step of `task.sharing.mode=none`. `shared` and `unshared` are the
-      phases of SWE with the units of `config.task.sharing`.
-    config: The experiment.
-
-  Returns:
-    The step; a shared one has its weights tied.
+  `stock` is Model Garden's task with the bare optimizer of the config; only the
+  encoder is ours. Model Garden has no micro-batches: with them it is the step
+  of `task.sharing.mode=none`. `shared` (with tied weights) and `unshared` are
+  the phases of SWE with the units of `config.task.sharing`.
   """
-  task, model, optimizer, plan = _build(kind, config)
+  task, *built = _build(kind, config)
+  model, optimizer, _ = built
   metrics = task.build_metrics(training=True)
 
   def run(inputs: Inputs):
@@ -102,56 +84,39 @@ def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
       inputs, model=model, optimizer=optimizer, metrics=metrics
     )["loss"]
 
-  return Step(run, model, optimizer, plan)
+  return Step(run, *built)
 
 
 def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
   """Builds Model Garden's own loop around the step of one kind.
 
   It is the function that the trainer of a run calls, with the metrics and the
-  step counter. Batches given up front replace the data iterator, which belongs
-  to the host.
-
-  Args:
-    kind: See `build_step`.
-    config: The experiment.
-    num_steps: The number of steps in a loop.
-
-  Returns:
-    As `build_step`, except that `run` is compiled, is called in the
-    cross-replica context, and takes several batches, [batches, ...], which the
-    steps use in turn.
+  step counter. `run` is compiled, is called in the cross-replica context, and
+  takes several batches, [batches, ...], which the steps use in turn: the data
+  iterator belongs to the host.
   """
-  task, model, optimizer, plan = _build(kind, config)
+  task, *built = _build(kind, config)
+  model, optimizer, _ = built
   trainer = base_trainer.Trainer(
-    config,
-    task,
-    model,
-    optimizer,
-    evaluate=False,
-    train_dataset=_NO_DATASET,
+    config, task, model, optimizer, evaluate=False, train_dataset=_NO_DATASET
   )
   loop = trainer.create_train_loop_fn()
 
+  class Iterator:
+    """Stands in for the data iterator: cycles through batches by the step."""
+
+    def __init__(self, batches: Inputs):
+      self._batches = batches
+
+    def __next__(self) -> Inputs:
+      step = tf.cast(trainer.global_step, tf.int32)
+      return {k: v[step % v.shape[0]] for k, v in self._batches.items()}
+
   @tf.function(jit_compile=True, autograph=False)
   def run(batches: Inputs) -> None:
-    loop(_BatchOfStep(batches, trainer.global_step), tf.constant(num_steps))
+    loop(Iterator(batches), tf.constant(num_steps))
 
-  return Step(run, model, optimizer, plan)
-
-
-class _BatchOfStep:
-  """Stands in for the data iterator: cycles through batches by the step."""
-
-  def __init__(self, batches: Inputs, step: tf.Variable):
-    self._batches = batches
-    self._step = step
-
-  def __next__(self) -> Inputs:
-    step = tf.cast(self._step, tf.int32)
-    return tf.nest.map_structure(
-      lambda batches: batches[step % batches.shape[0]], self._batches
-    )
+  return Step(run, *built)
 
 
 def _build(kind: str, config: cfg.ExperimentConfig):

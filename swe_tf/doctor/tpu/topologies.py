@@ -1,30 +1,22 @@
 """The TPUs that a step can be compiled for. Imports no TensorFlow."""
 
-import dataclasses
+from collections.abc import Mapping
 import math
 import re
+from typing import NamedTuple
 
 from swe_tf import errors
 
 _GIB = 2**30
 
 
-@dataclasses.dataclass(frozen=True)
-class Generation:
-  """A generation of TPUs.
+class Generation(NamedTuple):
+  """A generation of TPUs, by Google's documentation."""
 
-  Attributes:
-    replicas_per_chip: 2 where TensorFlow sees each core as a device.
-    hbm: Bytes of memory per replica, from Google's documentation of the
-      generation; the compiler keeps a little of it for itself.
-    dimensions: The number of dimensions of its topologies.
-    options: What the compiler needs besides the name.
-  """
-
-  replicas_per_chip: int
-  hbm: int
-  dimensions: int
-  options: dict[str, str] = dataclasses.field(default_factory=dict)
+  replicas_per_chip: int  # 2 where TensorFlow sees each core as a device.
+  hbm: int  # Bytes per replica; the compiler keeps a little for itself.
+  dimensions: int  # Of its topologies.
+  options: Mapping[str, str] = {}  # What the compiler needs besides the name.
 
 
 GENERATIONS = {
@@ -37,23 +29,12 @@ GENERATIONS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Topology:
-  """A slice, such as `v5e:2x2`.
-
-  Attributes:
-    name: The compiler's name for it.
-    generation: The generation of its chips.
-    chips: The number of chips.
-  """
+class Topology(NamedTuple):
+  """A slice; `name` is the compiler's name for it, such as `v5e:2x2`."""
 
   name: str
   generation: Generation
-  chips: int
-
-  @property
-  def replicas(self) -> int:
-    return self.chips * self.generation.replicas_per_chip
+  replicas: int
 
 
 def parse(name: str) -> Topology:
@@ -70,4 +51,5 @@ def parse(name: str) -> Topology:
       f"topology ({name}) is not known; use one such as v2:2x2, v3:2x2, "
       "v4:2x2x1, v4:2x2x4, v5e:2x2, v5e:4x4, v5p:2x2x1 or v6e:2x2."
     )
-  return Topology(name, generation, math.prod(sides))
+  replicas = math.prod(sides) * generation.replicas_per_chip
+  return Topology(name, generation, replicas)
