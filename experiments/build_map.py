@@ -170,11 +170,9 @@ Records = list[outcome_lib.Record]
 
 def collect(name: str, *sources: str) -> None:
   """Adds the finished runs of sweeps to a JSON file."""
-  from swe_tf.studies import records as records_lib
-
   found = {_key(record): record for record in _read(name)}
   for source in sources:
-    for record in records_lib.read_records(source):
+    for record in outcome_lib.read_records(source):
       found[_key(record)] = record
   # One run per line: a diff shows which were added.
   lines = [json.dumps(_rounded(found[key].as_table())) for key in sorted(found)]

@@ -9,12 +9,11 @@ import pandas as pd
 from swe_tf.analysis import comparisons
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import style
-from swe_tf.analysis import tables
 from swe_tf.methods import catalog
 from swe_tf.sharing import untie_step as untie_step_lib
 
 
-def draw_differences(arms: pd.DataFrame) -> tables.Figure:
+def draw_differences(arms: pd.DataFrame) -> style.Figure:
   """Draws how far each arm ends from the baseline, seed by seed.
 
   Args:
@@ -69,7 +68,7 @@ def draw_differences(arms: pd.DataFrame) -> tables.Figure:
 
 def draw_losses(
   name: str, runs: pd.DataFrame, curves: pd.DataFrame
-) -> tables.Figure:
+) -> style.Figure:
   """Draws the mean and range over seeds of the losses in one setting.
 
   The validation loss is drawn against the step, and beside it against the FLOPs
@@ -129,7 +128,7 @@ def draw_losses(
   )
 
 
-def draw_untie_steps(name: str, arms: pd.DataFrame) -> tables.Figure:
+def draw_untie_steps(name: str, arms: pd.DataFrame) -> style.Figure:
   """Draws final loss and accuracy against tau, with a line for each unit.
 
   This is the paper's Figure 4.

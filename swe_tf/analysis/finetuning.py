@@ -6,7 +6,6 @@ the paper's row is reserved for scores from the benchmark's site.
 """
 
 from collections.abc import Mapping, Sequence
-import difflib
 import json
 import re
 from typing import Any
@@ -30,23 +29,16 @@ def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
     dev sets in percent, by row of the paper's tables.
   """
   found = []
-  for name, directory in runs_lib.directories_with(roots, "study.json"):
+  for name, directory in runs_lib.directories_with(roots, "selection.json"):
     study = files.read_json(directory / "study.json")
-    is_done = (directory / "selection.json").exists()
-    if not is_done or not {"settings", "checkpoint"} <= set(study):
-      continue  # It is not one of fine-tuning, or selected nothing yet.
+    selection = files.read_json(directory / "selection.json")
     settings = dict(study["settings"])
     settings.pop("checkpoint", None)
     if settings.get("init") != "random":  # Says nothing about the checkpoint.
-      found.append(
-        {
-          "name": name,
-          "task": files.read_json(directory / "selection.json")["task"],
-          "checkpoint": files.as_path(study["checkpoint"]),
-          "protocol": json.dumps(settings, sort_keys=True),
-          "scores": column_lib.read_dev(directory),
-        }
-      )
+      protocol = json.dumps(settings, sort_keys=True)
+      path = files.as_path(study["checkpoint"])
+      scores = column_lib.read_dev(directory)
+      found.append((name, selection["task"], path, protocol, scores))
   names = ["name", "task", "checkpoint", "protocol", "scores"]
   return pd.DataFrame(found, columns=names, dtype=object)
 
@@ -93,10 +85,8 @@ def column_frame(dev: Scores, site: Scores | None = None) -> pd.DataFrame:
 
 def score_names() -> list[str]:
   """Returns the rows of the paper, each after that of its dev set, if any."""
-  names: list[str] = []
-  for row in column_lib.ROWS:
-    names += dict.fromkeys((column_lib.dev_name(row), row))
-  return names
+  pairs = ((column_lib.dev_name(row), row) for row in column_lib.ROWS)
+  return list(dict.fromkeys(name for pair in pairs for name in pair))
 
 
 def attach(
@@ -123,10 +113,9 @@ def attach(
   known = [*runs.get("run", ()), *columns.name]
   for name in site:
     if name not in known:
-      near = difflib.get_close_matches(name, known, n=1)
-      hint = f"did you mean {near[0]}" if near else f"there are {known}"
+      hint = errors.nearest(name, known, f"there are {known}.")
       raise errors.UsageError(
-        f"site scores: {name} is neither a run nor a column; {hint}?"
+        f"site scores: {name} is neither a run nor a column; {hint}"
       )
   if runs.empty:
     return runs, []
@@ -159,9 +148,7 @@ def attach(
     if run is not None:
       test[run.run] |= site.get(each.name, {})
   rows = {}
-  for run in runs.itertuples():
-    if run.status != runs_lib.FINISHED:
-      continue
+  for run in runs[runs.status == runs_lib.FINISHED].itertuples():
     scores = {
       column_lib.dev_name(row): value
       for row, value in column_lib.with_averages(dev[run.run]).items()

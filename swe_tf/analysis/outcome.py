@@ -1,4 +1,4 @@
-"""What a comparison came to: each arm at its best rate, on fresh seeds.
+"""What a tuned study came to: each arm at its best rate, on fresh seeds.
 
 Every arm is compared at the learning rate that was best on the tuning seed.
 That seed then never counts: means, differences and verdicts are those of the
@@ -11,6 +11,10 @@ import dataclasses
 import math
 from typing import Any
 
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.analysis import runs as runs_lib
+from swe_tf.analysis import scalars
 from swe_tf.analysis import statistics
 
 TUNING_SEED = 0
@@ -65,10 +69,8 @@ class Record:
 
   def as_table(self) -> dict[str, Any]:
     """Returns the record for JSON; a loss that is not finite becomes None."""
-    table = dataclasses.asdict(self)
-    if not math.isfinite(self.final_loss):
-      table["final_loss"] = None
-    return table
+    loss = self.final_loss if math.isfinite(self.final_loss) else None
+    return dataclasses.asdict(self) | {"final_loss": loss}
 
 
 def from_table(table: Mapping[str, Any]) -> Record:
@@ -82,6 +84,68 @@ def from_table(table: Mapping[str, Any]) -> Record:
   return Record(
     **{**table, **pairs, "final_loss": math.inf if loss is None else loss}
   )
+
+
+def read_records(output_dir: files.PathLike) -> list[Record]:
+  """Reads the finished runs of a tuned study's sweep, even while it runs.
+
+  Raises:
+    UsageError: If there is no such sweep.
+  """
+  root = files.as_path(output_dir)
+  if not (root / "study.json").exists():
+    raise errors.UsageError(
+      f"{root} has no study.json: no sweep was run there."
+    )
+  found, curves = runs_lib.read([root])
+  curves_of = {
+    run: {tag: list(zip(c.step, c.value)) for tag, c in group.groupby("curve")}
+    for run, group in curves.groupby("run")
+  }
+  records = []
+  for run in found.itertuples():
+    is_over = run.status in (runs_lib.FINISHED, runs_lib.DIVERGED)
+    if not is_over or run.seconds is None or "arm" not in run.axes:
+      continue  # Without seconds it has no result: it may be tried again.
+    own = curves_of[run.run]
+    records.append(
+      Record(
+        **{key: run.axes[key] for key in ("arm", "learning_rate", "seed")},
+        final_loss=math.inf
+        if run.status == runs_lib.DIVERGED
+        else run.validation_loss,
+        steps=run.steps,
+        phases=run.phases,
+        seconds=run.seconds,
+        curve=tuple(own["validation/validation_loss"]),
+        cosines=_cosines(own, run.config_unit_size),
+      )
+    )
+  return records
+
+
+def _cosines(
+  curves: Mapping[str, scalars.Curve], unit_size: int
+) -> tuple[tuple[int, float], ...]:
+  """Returns the mean cosine between the weights of two units, by step.
+
+  From each layer's distance d to the mean of the layers at the same place in
+  their B units, relative to its own norm: for layers of about equal norms, the
+  squared norm of that mean is 1 - mean(d^2) of theirs, and the mean cosine of
+  pairs follows from it.
+  """
+  by_step: dict[int, list[float]] = {}
+  for tag, curve in curves.items():
+    if tag.startswith("train/layers/distance/"):
+      for step, distance in curve:
+        by_step.setdefault(step, []).append(distance**2)
+  found = []
+  for step, squares in sorted(by_step.items()):
+    units = len(squares) // unit_size
+    if units > 1:
+      common = 1.0 - sum(squares) / len(squares)
+      found.append((step, (units * common - 1.0) / (units - 1.0)))
+  return tuple(found)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,34 +178,22 @@ class Outcome:
   tuning_difference: float | None
 
 
-def best_rate(
-  records: Sequence[Record], arm: str, tuning_seed: int = TUNING_SEED
-) -> float | None:
-  """Returns the rate with an arm's lowest final loss on the tuning seed.
+def at_best_rates(
+  records: Sequence[Record], tuning_seed: int = TUNING_SEED
+) -> dict[str, dict[int, Record]]:
+  """Returns the runs of each arm at its best rate on the tuning seed, by seed.
 
   An arm without runs of that seed took its rate from another study, so it has
   only one.
   """
-  runs = [
-    run for run in records if run.arm == arm and math.isfinite(run.final_loss)
-  ]
-  tuned = [run for run in runs if run.seed == tuning_seed] or runs
-  if not tuned:
-    return None
-  return min(tuned, key=lambda run: run.final_loss).learning_rate
-
-
-def at_best_rates(
-  records: Sequence[Record], tuning_seed: int = TUNING_SEED
-) -> dict[str, dict[int, Record]]:
-  """Returns the runs of each arm at its best rate, by seed."""
   found: dict[str, dict[int, Record]] = {}
   for arm in dict.fromkeys(record.arm for record in records):
-    rate = best_rate(records, arm, tuning_seed)
-    if rate is not None:
-      found[arm] = {
-        r.seed: r for r in records if (r.arm, r.learning_rate) == (arm, rate)
-      }
+    runs = [run for run in records if run.arm == arm]
+    finite = [run for run in runs if math.isfinite(run.final_loss)]
+    tuned = [run for run in finite if run.seed == tuning_seed] or finite
+    if tuned:
+      rate = min(tuned, key=lambda run: run.final_loss).learning_rate
+      found[arm] = {run.seed: run for run in runs if run.learning_rate == rate}
   return found
 
 
@@ -174,7 +226,6 @@ def compare(
   }
   # A run's FLOPs follow from its config, so any seed's will do.
   flops = {arm: next(iter(runs.values())).flops for arm, runs in best.items()}
-  base = losses.get(baseline, {})
   outcomes = {}
   for arm, runs in best.items():
     control = (controls or {}).get(arm, baseline)
@@ -193,7 +244,7 @@ def compare(
       arm=arm,
       learning_rate=next(iter(runs.values())).learning_rate,
       loss=statistics.mean(losses[arm].values()),
-      difference=statistics.paired(losses[arm], base),
+      difference=statistics.paired(losses[arm], losses.get(baseline, {})),
       flops=flops[arm] / flops[baseline] if baseline in flops else math.nan,
       control=control,
       at_equal_flops=statistics.paired(losses[arm], losses.get(control, {})),
@@ -228,12 +279,8 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
     arms: The arms that share weights. The one that is lowest relative to its
       control is judged.
   """
-  found = [
-    (outcomes[arm].at_equal_flops, outcomes[arm])
-    for arm in arms
-    if arm in outcomes
-  ]
-  pairs = [(each, outcome) for each, outcome in found if each is not None]
+  found = [outcomes[arm] for arm in arms if arm in outcomes]
+  pairs = [(o.at_equal_flops, o) for o in found if o.at_equal_flops is not None]
   if not pairs:
     return Verdict(
       statistics.CANNOT_TELL,
@@ -242,28 +289,26 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
       "",
     )
   difference, best = min(pairs, key=lambda pair: pair[0].mean)
-  control = "the baseline"
+  word, arm, control = difference.word(), best.arm, "the baseline"
   if best.control != "baseline":
     control = f"{best.control}, a baseline with as few FLOPs"
-  word = difference.word()
   if word == statistics.CANNOT_TELL:
     needed = statistics.seeds_needed(difference)
-    about = (
-      f"about {needed} seeds would show a difference of this size"
-      if needed
-      else "no reasonable number of seeds would show a difference of this size"
+    many = (
+      f"about {needed} seeds" if needed else "no reasonable number of seeds"
     )
     return Verdict(
-      word, f"{best.arm} minus {control} is {difference}; {about}.", best.arm
+      word,
+      f"{arm} minus {control} is {difference}; {many} would show a difference "
+      "of this size.",
+      arm,
     )
-  start = (
-    f"{best.arm} ends" if word == statistics.PAYS else f"even {best.arm} ends"
-  )
-  side = "below" if word == statistics.PAYS else "above"
+  pays = word == statistics.PAYS
   low, high = sorted((abs(difference.low), abs(difference.high)))
   return Verdict(
-    SHARE if word == statistics.PAYS else DO_NOT_SHARE,
-    f"{start} {abs(difference.mean):.3f} {side} {control}; 95% interval "
-    f"{low:.3f} to {high:.3f}.",
-    best.arm,
+    SHARE if pays else DO_NOT_SHARE,
+    f"{'' if pays else 'even '}{arm} ends {abs(difference.mean):.3f} "
+    f"{'below' if pays else 'above'} {control}; 95% interval {low:.3f} to "
+    f"{high:.3f}.",
+    arm,
   )

@@ -1,19 +1,127 @@
-"""Pages from the templates in `templates/`: HTML that needs no other file.
+"""Pages: what a report is made of, and the templates that show it.
 
-A template gets data, never markup. What it shows is escaped: by Jinja in HTML,
-by the filter `md` in Markdown. `page.html.jinja` holds the one style sheet.
+A template in `templates/` gets data, never markup. What it shows is escaped: by
+Jinja in HTML, by the filter `md` in Markdown. `page.html.jinja` holds the one
+style sheet. A cell is None where nothing was measured; `to_csv` has all columns
+of a section at full precision.
 """
 
 import base64
+from collections.abc import Sequence
+import dataclasses
 import functools
+import math
 import re
 from typing import Any
 
 import jinja2
+import pandas as pd
+
+from swe_tf.analysis import statistics
+from swe_tf.analysis import style
 
 
-@functools.cache
-def _environment() -> jinja2.Environment:
+@dataclasses.dataclass(frozen=True)
+class Column:
+  """A column of a frame.
+
+  Attributes:
+    key: Its name in the frame and in CSV.
+    title: Its title for readers.
+    form: The format of its numbers.
+    spread: Whether it holds intervals, which are four columns in CSV.
+  """
+
+  key: str
+  title: str
+  form: str = ""
+  spread: bool = False
+
+  def show(self, cell: Any) -> str:
+    """Returns a cell for readers; empty if nothing was measured."""
+    if isinstance(cell, statistics.Interval):
+      shown = format(cell.mean, self.form)
+      if cell.n < 2:
+        return shown
+      # Student's interval is symmetric.
+      return f"{shown} ± {format(cell.high - cell.mean, self.form.strip('+'))}"
+    if cell is None or cell != cell:  # NaN
+      return ""
+    return cell if isinstance(cell, str) else format(cell, self.form)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """Some columns of a frame; its title is the setting, or empty."""
+
+  title: str
+  columns: Sequence[Column]
+  frame: pd.DataFrame
+
+  @functools.cached_property
+  def shown(self) -> pd.DataFrame:
+    """The table as text, without the columns in which nothing was measured."""
+    cells = {
+      column.title: [column.show(cell) for cell in self.frame[column.key]]
+      for column in self.columns
+      if column.key in self.frame
+    }
+    return pd.DataFrame({k: v for k, v in cells.items() if any(v)})
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+  """A part of a report; `templates/text.jinja` has its title and its words.
+
+  Attributes:
+    name: The name of its CSV file, without the extension.
+    tables: Tables that have the same columns.
+    figures: Figures.
+    text: What only these runs have to say.
+  """
+
+  name: str
+  tables: Sequence[Table] = ()
+  figures: Sequence[style.Figure] = ()
+  text: Sequence[str] = ()
+
+
+def by_setting(frame: pd.DataFrame, columns: Sequence[Column]) -> list[Table]:
+  """Returns a table for each value of `setting`."""
+  if frame.empty:
+    return []
+  return [
+    Table(title, columns, rows)
+    for title, rows in frame.groupby("setting", sort=False)
+  ]
+
+
+def to_csv(section: Section) -> str:
+  """Returns all tables of a section as one CSV, at full precision.
+
+  An interval takes four columns: mean, low, high and n. The first column is the
+  title of the table.
+  """
+  parts = []
+  for table in section.tables:
+    part = pd.DataFrame({"setting": table.title}, index=table.frame.index)
+    for column in table.columns:
+      cells = table.frame.get(column.key, pd.Series(None, part.index, object))
+      if not column.spread:
+        part[column.key] = cells
+        continue
+      for name in ("mean", "low", "high", "n"):
+        values = [getattr(cell, name, None) for cell in cells]
+        # The interval of a single seed has no ends.
+        values = [v if v is None or math.isfinite(v) else None for v in values]
+        # As objects: a missing number makes no floats of integers.
+        part[f"{column.key}_{name}"] = pd.Series(values, part.index, object)
+    parts.append(part)
+  return pd.concat(parts).to_csv(index=False, lineterminator="\n")
+
+
+def render(template: str, **data: Any) -> str:
+  """Returns a page from a file in `templates/`."""
   environment = jinja2.Environment(
     loader=jinja2.PackageLoader("swe_tf.analysis"),
     autoescape=lambda name: ".html" in (name or ""),
@@ -22,18 +130,8 @@ def _environment() -> jinja2.Environment:
     lstrip_blocks=True,
     keep_trailing_newline=True,
   )
-  environment.filters |= {"md": to_markdown, "data_uri": data_uri}
-  return environment
-
-
-def render(template: str, **data: Any) -> str:
-  """Returns a page.
-
-  Args:
-    template: The name of a file in `templates/`.
-    **data: What it shows.
-  """
-  return _environment().get_template(template).render(**data)
+  environment.filters |= {"md": to_markdown, "data_uri": _data_uri}
+  return environment.get_template(template).render(**data)
 
 
 def to_markdown(text: Any) -> str:
@@ -47,6 +145,5 @@ def to_markdown(text: Any) -> str:
   return line.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def data_uri(svg: bytes) -> str:
-  """Returns a figure as an address that holds it."""
+def _data_uri(svg: bytes) -> str:
   return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}"

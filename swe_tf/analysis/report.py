@@ -1,10 +1,12 @@
-"""A report: its data from run directories, and its files.
+"""A report: its sections from the frames of runs and arms, and its files.
 
-`templates/report.html.jinja` and `templates/report.md.jinja` show the same
-data.
+The user's own runs come first. The paper's numbers stand in one section, for
+runs that are rows of its tables. `templates/report.html.jinja` and
+`templates/report.md.jinja` show the same data, with the words of
+`templates/text.jinja`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 import pandas as pd
@@ -17,27 +19,82 @@ from swe_tf.analysis import finetuning
 from swe_tf.analysis import pages
 from swe_tf.analysis import paper
 from swe_tf.analysis import runs as runs_lib
-from swe_tf.analysis import sections as sections_lib
-from swe_tf.analysis import tables
-from swe_tf.analysis import verdict
+from swe_tf.analysis import style
+from swe_tf.analysis.pages import Column
+from swe_tf.analysis.pages import Section
 from swe_tf.scoring import column
 
 TITLE = "Sharing weights, then unsharing: what your runs show"
+# Lists the files of the report, so that the next one may replace them.
+MANIFEST = "report.json"
 
-READING = (
-  "Every number is from a finished run. An empty cell was not measured; a "
-  "column with only empty cells is left to the CSV file.",
-  "A method pays, or costs, if the 95% interval (Student's t) of its "
-  "difference from the baseline excludes 0; otherwise the runs cannot tell, "
-  "and one seed never can. Where the FLOPs differ, a lower loss for fewer "
-  "FLOPs pays, and a method costs if even a baseline stopped in the middle of "
-  "its schedule has the same loss for fewer.",
-  "± is half of the 95% interval of the mean over seeds; runs are averaged "
-  "only if they differ in nothing but the seed. Losses are in nats per token.",
-  "Differences from the baseline are taken seed by seed, over the seeds that "
-  "both have.",
-  "FLOPs are those of the matrix products, from the config. The wall time is "
-  "what the runs recorded, on their machine.",
+_METHOD = (
+  Column("method", "method"),
+  Column("unit", "unit"),
+  Column("untie_step", "untie step", ",.0f"),
+)
+_RATE = Column("learning_rate", "peak rate", "g")
+_SEEDS = Column("seeds", "seeds", "d")
+_LEFT_OUT = Column("left_out", "left out")
+_LOSS = Column("validation_loss", "validation loss", ".4f", spread=True)
+_ACCURACY = Column("mlm_accuracy", "MLM accuracy (%)", ".2f", spread=True)
+_FLOPS_RATIO = Column("flops_ratio", "FLOPs / baseline's", ".2f")
+_METHODS = (
+  *_METHOD,
+  _SEEDS,
+  _LOSS,
+  Column("loss_difference", "loss − baseline's", "+.4f", spread=True),
+  Column("verdict", "verdict"),
+  _FLOPS_RATIO,
+  _ACCURACY,
+  Column("mlm_gain", "gain in accuracy (points)", "+.2f", spread=True),
+  _RATE,
+  Column("rates_tried", "rates tried", "d"),
+  _LEFT_OUT,
+)
+_SHOWN = Column("shown", "in the other tables")
+_RATES = (*_METHOD, _RATE, _SEEDS, _LOSS, _ACCURACY, _LEFT_OUT, _SHOWN)
+_COST = (
+  *_METHOD,
+  Column("steps", "steps", ",d"),
+  Column("tokens", "tokens", ",d"),
+  Column("flops", "FLOPs", ".3g"),
+  _FLOPS_RATIO,
+  Column("seconds", "wall time (s)", ",.0f", spread=True),
+  Column("steps_ratio", "steps to the baseline's loss", ".3f", spread=True),
+  Column("reverse_ratio", "baseline's steps to this loss", ".3f", spread=True),
+  Column("equal_loss", "FLOPs for this loss", ".2f", spread=True),
+)
+_SCORES = (
+  *_METHOD,
+  Column("score", "score"),
+  Column("measured", "measured (%)", ".2f", spread=True),
+  Column("gain", "gain over baseline (points)", "+.2f", spread=True),
+)
+_PAPER = (
+  *_METHOD[:2],
+  *_SCORES[-3:],
+  Column("paper", "paper's (%)", ".2f"),
+  Column("minus", "measured − paper's", "+.2f"),
+  Column("paper_gain", "paper's gain (points)", "+.2f"),
+)
+_COLUMN = (
+  Column("score", "score"),
+  Column("dev", "dev (%)", ".2f"),
+  Column("test", "test (%)", ".2f"),
+)
+_RUNS = (
+  Column("run", "run"),
+  *_METHOD,
+  _RATE,
+  Column("seed", "seed"),
+  Column("status", "status"),
+  Column("step", "step", ",d"),
+  *_COST[3:6],
+  Column("seconds", "wall time (s)", ",.0f"),
+  Column("validation_loss", "validation loss", ".4f"),
+  Column("mlm_accuracy", "MLM accuracy (%)", ".2f"),
+  Column("entropy", "entropy of single tokens", ".4f"),
 )
 
 
@@ -46,8 +103,6 @@ class Report:
   """A report.
 
   Attributes:
-    runs: The frame of runs, arranged.
-    arms: The frame of arms.
     verdict: What the runs show, in a sentence or two.
     settings: The same for each setting, if there are several.
     counts: A sentence that counts the runs and the settings.
@@ -55,13 +110,11 @@ class Report:
     sections: The sections that have something to show.
   """
 
-  runs: pd.DataFrame
-  arms: pd.DataFrame
   verdict: str
   settings: Sequence[str]
   counts: str
-  figures: Sequence[tables.Figure]
-  sections: Sequence[tables.Section]
+  figures: Sequence[style.Figure]
+  sections: Sequence[Section]
 
 
 def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
@@ -84,59 +137,153 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
     )
   tasks = finetuning.read_tasks(roots)
   found, notes = finetuning.attach(found, tasks, columns, site)
-  column_section = sections_lib.columns(columns, site)
+  # The scores of single checkpoints, in the rows of the paper.
+  column_section = Section(
+    "columns",
+    [
+      pages.Table(
+        f"{each.name}: {each.checkpoint.name}, {each.init} weights",
+        _COLUMN,
+        finetuning.column_frame(each.scores, site.get(each.name)),
+      )
+      for each in columns.itertuples()
+    ],
+  )
   if found.empty:
-    nothing = verdict.say(found)[0]
     counts = "No pre-training runs."
-    return Report(found, found, nothing, [], counts, [], [column_section])
+    return Report(comparisons.say(found)[0], [], counts, [], [column_section])
   runs = comparisons.arrange(found)
   arms = comparisons.summarize(runs, curves)
-  scores = paper.scores(runs)
-  first, *settings = verdict.say(arms)
+  first, *settings = comparisons.say(arms)
   compared = arms[arms.loss_difference.notna()]
   count = runs.setting.nunique()
-  made = (
-    sections_lib.methods(arms, runs),
-    sections_lib.losses(runs, curves),
-    sections_lib.cost(arms),
-    sections_lib.untie_steps(arms),
-    sections_lib.learning_rates(runs, curves),
-    sections_lib.finetuning(scores, notes),
-    column_section,
-    sections_lib.paper(scores),
-    sections_lib.all_runs(runs),
-  )
   return Report(
-    runs,
-    arms,
     first,
     settings,
     f"{len(runs)} runs, {len(comparisons.finished_runs(runs))} of them "
     f"finished, in {count} {'setting' if count == 1 else 'settings'}.",
     [figures.draw_differences(compared)] if len(compared) else [],
-    [
-      section
-      for section in made
-      if section.tables
-      or section.figures
-      or (section.name == "finetuning" and notes)
-    ],
+    _sections(runs, arms, curves, column_section, notes),
   )
+
+
+def _sections(
+  runs: pd.DataFrame,
+  arms: pd.DataFrame,
+  curves: pd.DataFrame,
+  columns: Section,
+  notes: Sequence[str],
+) -> list[Section]:
+  """Returns the sections that have something to show."""
+  shown = comparisons.shown_runs(runs).groupby("setting", sort=False)
+  tuned = runs[runs.rates > 1]
+  by = ("setting", "arm", "learning_rate")
+  rates = comparisons.summarize(tuned, curves, by) if len(tuned) else tuned
+  scores = paper.scores(runs)
+  sweeps: list[style.Figure] = []
+  for _, found in arms[arms.seeds > 0].groupby("setting", sort=False):
+    fixed = found[found.is_fixed]
+    taus = fixed.groupby("unit").untie_step.transform("nunique")
+    if (taus > 1).any():
+      chosen = pd.concat([found[found.is_baseline], fixed[taus > 1]])
+      name = f"untie_step_{len(sweeps) + 1}"
+      sweeps.append(figures.draw_untie_steps(name, chosen))
+  listed = runs.assign(method=runs.label).sort_values("run")
+  listed["learning_rate"] = [rate or None for rate in listed.learning_rate]
+  sections = [
+    Section(
+      "methods",
+      pages.by_setting(arms, _METHODS),
+      text=[
+        f"Entropy of single tokens: {entropy:.4f} nats. A model that ignores "
+        "the context cannot have a lower loss."
+        for entropy in sorted(runs.entropy.dropna().unique())
+      ],
+    ),
+    Section(
+      "losses",
+      figures=[
+        figures.draw_losses(f"loss_{number}", found, curves)
+        for number, (_, found) in enumerate(shown, start=1)
+      ],
+    ),
+    Section("cost", pages.by_setting(arms[arms.seeds > 0], _COST)),
+    Section("untie_steps", figures=sweeps),
+    Section("learning_rates", pages.by_setting(rates, _RATES)),
+    Section(
+      "finetuning",
+      pages.by_setting(scores[scores.score != "MLM"], _SCORES),
+      text=[f"Left out: {note}" for note in notes],
+    ),
+    columns,
+    Section("paper", pages.by_setting(scores[scores.paper.notna()], _PAPER)),
+    Section("runs", [pages.Table("", _RUNS, listed)]),
+  ]
+  return [each for each in sections if each.tables or each.figures or each.text]
 
 
 def to_files(report: Report) -> dict[str, bytes]:
   """Returns the files of a report by name."""
-  data = {"title": TITLE, "report": report, "reading": READING}
   contents = {
-    name: pages.render(f"{name}.jinja", **data).encode()
+    name: pages.render(f"{name}.jinja", title=TITLE, report=report).encode()
     for name in ("report.html", "report.md")
   }
   drawn = [*report.figures]
   for section in report.sections:
     if section.tables:
-      contents[f"{section.name}.csv"] = tables.to_csv(section).encode()
+      contents[f"{section.name}.csv"] = pages.to_csv(section).encode()
     drawn += section.figures
   for figure in drawn:
     contents[f"{figure.name}.png"] = figure.png
     contents[f"{figure.name}.svg"] = figure.svg
   return contents
+
+
+def check_output(output_dir: files.PathLike) -> list[str]:
+  """Checks that a report may be written; writes nothing.
+
+  Args:
+    output_dir: The directory. It may be absent, empty, or hold a report.
+
+  Returns:
+    The files of an earlier report in it.
+
+  Raises:
+    UsageError: If it is not a directory, or holds files that no report wrote.
+  """
+  path = files.as_path(output_dir)
+  if path.exists() and not path.is_dir():
+    raise errors.UsageError(
+      f"output_dir {path} is a file; name a directory for the report."
+    )
+  held = sorted(each.name for each in path.iterdir()) if path.exists() else []
+  ours = []
+  if MANIFEST in held:
+    content = files.read_json(path / MANIFEST)
+    if isinstance(content, dict) and content.get("made_by") == "swe report":
+      ours = [MANIFEST, *content["files"]]
+  foreign = [name for name in held if name not in ours]
+  if foreign:
+    raise errors.UsageError(
+      f"output_dir {path} has files that no report wrote ({foreign[0]}"
+      f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a new "
+      "directory, or one with an earlier report."
+    )
+  return [name for name in ours if name in held and name != MANIFEST]
+
+
+def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
+  """Writes the files of a report, in place of an earlier one."""
+  path, earlier = files.as_path(output_dir), check_output(output_dir)
+
+  def list_files(names: set[str]) -> None:
+    listed = {"made_by": "swe report", "files": sorted(names)}
+    files.write_json(path / MANIFEST, listed)
+
+  # Written first, so that an interrupted report can still be replaced.
+  list_files({*contents, *earlier})
+  for name in set(earlier) - set(contents):
+    (path / name).unlink()
+  for name, content in contents.items():
+    files.write_bytes(path / name, content)
+  list_files(set(contents))

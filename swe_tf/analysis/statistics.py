@@ -17,6 +17,10 @@ import numpy as np
 
 _LEVEL = 0.95
 PAYS, COSTS, CANNOT_TELL = "pays", "costs", "cannot tell"
+ONE_SEED = f"{CANNOT_TELL} (one seed)"
+UNEQUAL = f"{CANNOT_TELL} (unequal FLOPs)"
+# Closer than this, two arms cost the same.
+SAME_COST = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,29 +90,56 @@ def paired(
   return mean(values[s] - others[s] for s in sorted(values) if s in others)
 
 
+def verdict(
+  difference: Interval | None,
+  flops_ratio: float | None = None,
+  equal_loss: Interval | None = None,
+) -> str | None:
+  """Returns the verdict on an arm; None if it cannot be compared.
+
+  Args:
+    difference: Its final validation loss minus the baseline's.
+    flops_ratio: Its FLOPs divided by the baseline's, if known.
+    equal_loss: Its FLOPs divided by those that the baseline spends until it has
+      the arm's final loss, in the middle of its schedule.
+  """
+  if difference is None:
+    return None
+  if difference.n < 2:
+    return ONE_SEED
+  found = difference.word()
+  if flops_ratio is None or abs(flops_ratio - 1) < SAME_COST:
+    return found
+  if found == (PAYS if flops_ratio < 1 else COSTS):
+    return found
+  # In the middle of its schedule the baseline needs more FLOPs for a loss than
+  # if it were scheduled to end there. That flatters the arm, so it can show
+  # that an arm costs, but not that it pays.
+  if equal_loss is not None and equal_loss.word(1.0) == COSTS:
+    return COSTS
+  return UNEQUAL
+
+
 def ratio(
   numerators: Iterable[float], denominators: Iterable[float]
 ) -> Interval:
-  """Returns the ratio of two paired means, with Fieller's interval.
+  """Returns the ratio of two means, paired by seed, with Fieller's interval.
 
   It is unbounded unless the denominators' mean is significantly not 0.
-
-  Args:
-    numerators: A value for each seed.
-    denominators: A value for each seed, in the same order.
   """
   a, d = np.array(list(numerators)), np.array(list(denominators))
   n = len(a)
   estimate = float(a.mean() / d.mean())
+  unbounded = Interval(estimate, -math.inf, math.inf, n)
   if n < 2:
-    return Interval(estimate, -math.inf, math.inf, n)
+    return unbounded
   (var_a, cov), (_, var_d) = np.cov(a, d) * quantile(n) ** 2 / n
   # All r with |mean(a - r d)| within its own Student's interval of 0.
   square = d.mean() ** 2 - var_d
   linear = a.mean() * d.mean() - cov
   constant = a.mean() ** 2 - var_a
   if square <= 0:
-    return Interval(estimate, -math.inf, math.inf, n)
+    return unbounded
   root = math.sqrt(max(0.0, linear**2 - square * constant))
   return Interval(
     estimate, (linear - root) / square, (linear + root) / square, n
@@ -117,12 +148,7 @@ def ratio(
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-  """An arm at one budget.
-
-  Attributes:
-    losses: The final losses by seed.
-    cost: What a run costs, in FLOPs or steps.
-  """
+  """An arm at one budget: final losses by seed, and what a run costs."""
 
   losses: Mapping[int, float]
   cost: float
@@ -134,15 +160,8 @@ def cost_for_equal_loss(
   """Returns an arm's cost, divided by a baseline's that ends with its loss.
 
   That baseline is fully decayed: its loss is a straight line in the logarithm
-  of its cost, through two budgets that were run.
-
-  Args:
-    arm: The arm.
-    baseline: The baseline.
-    smaller: The baseline with a smaller budget and its own schedule.
-
-  Returns:
-    The ratio; None without a seed that all three have.
+  of its cost, through two budgets that were run, the smaller one with its own
+  schedule. None without a seed that all three have.
   """
   seeds = sorted(
     arm.losses.keys() & baseline.losses.keys() & smaller.losses.keys()
@@ -171,8 +190,7 @@ def quantile(n: int) -> float:
 def seeds_needed(difference: Interval) -> int | None:
   """Returns how many seeds would tell, if mean and deviation stay the same.
 
-  Returns:
-    The number; None if not even 100 would, or there is only one so far.
+  None if not even 100 would, or there is only one so far.
   """
   if difference.n < 2:
     return None

@@ -6,10 +6,9 @@ every time. Matplotlib takes a second to import, so it is imported only to draw.
 
 from collections.abc import Iterable, Mapping
 import io
-from typing import Any
+from typing import Any, NamedTuple
 
 from swe_tf.analysis import statistics
-from swe_tf.analysis import tables
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart. The
 # baseline is always black.
@@ -23,6 +22,15 @@ WORD_COLOURS: Mapping[str, str] = {
 UNDECIDED = "gray"
 LOSS = "final validation loss (nats per token)"
 _DPI = 120
+
+
+class Figure(NamedTuple):
+  """A drawn figure; its files are named `name`."""
+
+  name: str
+  caption: str
+  png: bytes
+  svg: bytes
 
 
 def looks(baselines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
@@ -60,12 +68,11 @@ def legend(drawing: Any, panel: Any) -> None:
   """Puts one legend for all panels below them."""
   handles, labels = panel.get_legend_handles_labels()
   columns = 1 if max(map(len, labels), default=0) > 60 else 2
-  drawing.legend(
-    handles, labels, loc="outside lower center", ncols=columns, fontsize=8
-  )
+  place = "outside lower center"
+  drawing.legend(handles, labels, loc=place, ncols=columns, fontsize=8)
 
 
-def save(drawing: Any, name: str, caption: str) -> tables.Figure:
+def save(drawing: Any, name: str, caption: str) -> Figure:
   """Returns the figure as PNG and SVG."""
   import matplotlib
 
@@ -73,4 +80,4 @@ def save(drawing: Any, name: str, caption: str) -> tables.Figure:
   drawing.savefig(png, format="png", metadata={"Software": None})
   with matplotlib.rc_context({"svg.hashsalt": name}):
     drawing.savefig(svg, format="svg", metadata={"Date": None})
-  return tables.Figure(name, caption, png.getvalue(), svg.getvalue())
+  return Figure(name, caption, png.getvalue(), svg.getvalue())

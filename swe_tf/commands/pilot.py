@@ -32,7 +32,6 @@ from swe_tf.commands import doctor
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
-from swe_tf.studies import budget
 from swe_tf.studies import executors
 
 
@@ -183,13 +182,10 @@ def run(options: Options) -> int:
   console.print("starting TensorFlow and reading the plan ...")
   from swe_tf.studies import experiments
   from swe_tf.studies import pilot
-  from swe_tf.studies import records as records_lib
   from swe_tf.studies import sweep as sweep_lib
   from swe_tf.studies import tuning as tuning_lib
 
   config = doctor.read_config(options)
-  if options.steps is not None:
-    budget.check_steps(options.steps, config.trainer.train_steps)
   steps = _steps(options, config, console)
   study = pilot.make_study(options.experiment, config, steps, options.seeds)
   configs = dict(experiments.make_configs(study, has_data=not options.dry_run))
@@ -218,7 +214,7 @@ def run(options: Options) -> int:
     executors.Local(options.jobs),
     console,
   )
-  records = records_lib.read_records(options.output_dir)
+  records = outcome_lib.read_records(options.output_dir)
   losses = {
     tuning_lib.Point(run.arm, run.learning_rate, run.seed): run.final_loss
     for run in records

@@ -25,9 +25,8 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
 from swe_tf.commands import options as options_lib
-from swe_tf.studies import execution
 from swe_tf.studies import executors
-from swe_tf.studies import status
+from swe_tf.studies import progress
 from swe_tf.studies import study_file
 
 
@@ -65,7 +64,7 @@ class Options:
       )
 
 
-def _print_plan(runs: Sequence[execution.Run], jobs: int, console) -> None:
+def _print_plan(runs: Sequence[executors.SweepRun], jobs: int, console) -> None:
   """Prints every run, its state, and the cost of what is left."""
   from swe_tf.configs import cost
 
@@ -74,7 +73,7 @@ def _print_plan(runs: Sequence[execution.Run], jobs: int, console) -> None:
     table.add_column(
       column, justify="left" if column in ("run", "state") else "right"
     )
-  results = execution.results_of(runs)
+  results = executors.results_of(runs)
   done = sum(run.cost for run in runs if run.name in results)
   seconds = sum(result["seconds"] for result in results.values())
   speed = seconds / done if done else None
@@ -95,13 +94,13 @@ def _print_plan(runs: Sequence[execution.Run], jobs: int, console) -> None:
       f"{steps:,}",
       f"{cost.tokens(run.config):,}",
       f"{run.cost:.2e}",
-      status.show_time(time),
+      progress.show_time(time),
     )
   console.print(table)
   time_left = "time unknown until a run has finished"
   if speed:
     time_left = (
-      f"{status.show_time(speed * left / jobs)} with --jobs={jobs}, at the "
+      f"{progress.show_time(speed * left / jobs)} with --jobs={jobs}, at the "
       "speed of the finished runs"
     )
   console.print(f"left: {left:.2e} FLOPs, {time_left}")
@@ -119,7 +118,7 @@ def _print_results(results: Mapping[str, Mapping[str, Any]], console) -> None:
   console.print(table)
 
 
-def _command(run: execution.Run) -> str:
+def _command(run: executors.SweepRun) -> str:
   """Returns the command line that trains a run, for any scheduler."""
   flags = {
     "experiment": run.about["experiment"],
@@ -174,7 +173,7 @@ def run(options: Options) -> int:
     console,
     options.params_override,
   )
-  _print_results(execution.results_of(runs), console)
+  _print_results(executors.results_of(runs), console)
   console.print(
     f"tables and figures: swe report --runs={options.output_dir} "
     "--output_dir=DIR",

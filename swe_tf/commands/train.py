@@ -17,7 +17,6 @@ from rich import console as rich_console
 from swe_tf.commands import early
 from swe_tf.commands import options as options_lib
 from swe_tf.commands import stock_options
-from swe_tf.studies import actions
 from swe_tf.studies import progress as progress_lib
 
 _NAME = "train"  # Of the only run in the progress display.
@@ -67,7 +66,7 @@ def run(options: Options) -> None:
       options.model_dir,
       options.mode,
       on_start=start,
-      actions=lambda trainer: [actions.ReportLoss(trainer, report)],
+      actions=lambda trainer: [progress_lib.report_loss(trainer, report)],
       enable_async_checkpointing=options.enable_async_checkpointing,
       pretrain_steps=options.pretrain_steps,
     )

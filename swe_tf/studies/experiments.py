@@ -14,7 +14,6 @@ from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf import yaml_files
 from swe_tf.configs import experiment as experiment_lib
 from swe_tf.configs import parsing
-from swe_tf.methods import catalog
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry as encoders
 from swe_tf.studies import axes
@@ -24,7 +23,7 @@ Configs = Mapping[str, cfg.ExperimentConfig]
 
 
 def make_config(
-  study: study_file.Study, run: study_file.Run, params_override: str = ""
+  study: study_file.Study, run: study_file.PlannedRun, params_override: str = ""
 ) -> cfg.ExperimentConfig:
   """Returns the experiment of a run, validated.
 
@@ -56,8 +55,6 @@ def make_config(
       if axis in axes.KNOWN:
         config.override(axes.overrides_of(axis, value, encoder), is_strict=True)
     config = parsing.apply_overrides(config, params_override)
-    if "units" in run.point:
-      axes.check_units(run.point["units"], encoder.num_layers)
     config.validate()
   except (LookupError, AttributeError, ValueError) as error:
     raise errors.UsageError(f"run {run.name}: {error}") from error
@@ -107,13 +104,6 @@ def _check_data(config: cfg.ExperimentConfig, has_data: bool) -> None:
     checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
 
 
-def method_of(config: cfg.ExperimentConfig) -> str:
-  """Returns the name of a run's method; '' for a task that never shares."""
-  if not isinstance(config, experiment_lib.SharingExperimentConfig):
-    return ""
-  return catalog.find(catalog.resolve(config)).name
-
-
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
   """Returns the experiment of a run from its saved config, validated.
 
@@ -131,10 +121,9 @@ def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
 def unigram_entropy(config: cfg.ExperimentConfig) -> float | None:
   """Returns the entropy in nats of the tokens to predict in validation.
 
-  None for a task that does not predict tokens.
-
-  It is the loss of the best model that ignores the context: a model that is not
-  below it has learned how frequent tokens are, and nothing else.
+  None for a task that does not predict tokens. It is the loss of the best model
+  that ignores the context: a model that is not below it has learned how
+  frequent tokens are, and nothing else.
   """
   dataset = task_factory.get_task(config.task).build_inputs(
     config.task.validation_data

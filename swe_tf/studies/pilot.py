@@ -16,8 +16,11 @@ from collections.abc import Mapping, Sequence
 import contextlib
 import math
 import os
+import tempfile
 import time
 from typing import Any
+
+import tensorflow as tf
 
 from official.core import config_definitions as cfg
 from official.core import exp_factory
@@ -29,7 +32,6 @@ from swe_tf.methods import config as config_lib
 from swe_tf.methods import recipes
 from swe_tf.methods import rules
 from swe_tf.modeling import registry as encoders
-from swe_tf.studies import budget
 from swe_tf.studies import study_file
 from swe_tf.training import runner as runner_lib
 
@@ -37,12 +39,10 @@ BASELINE, SWE, PLANNED = catalog.BASELINE, catalog.SWE, "planned"
 EQUAL_INIT = "equal_init"
 RECIPE = "one_loop"
 _RATE_FACTORS = (0.5, 1.0, 2.0)
-_VALIDATIONS = budget.VALIDATIONS
+# How many times the validation loss is measured, at equal intervals.
+_VALIDATIONS = 20
 # An arm that is further behind gets no more seeds.
 _DROP_ABOVE = 0.05
-_TIMED_STEPS = 5
-# Fields of `task.sharing`, besides tau and stages.
-_COUNTS_OF_STEPS = ("check_interval", "untie_warmup_steps")
 
 
 def make_study(
@@ -60,26 +60,40 @@ def make_study(
   Raises:
     UsageError: If the plan cannot be cut down.
   """
+  rate = config.trainer.optimizer_config.learning_rate
+  if rate.type != "polynomial":
+    raise errors.UsageError(
+      f"trainer.optimizer_config.learning_rate.type is {rate.type!r}; a pilot "
+      "can only shorten polynomial schedules."
+    )
+  peak = float(rate.polynomial.initial_learning_rate)
   arms, controls = _arms(config, steps), {}
   overrides = _cut_down(config, steps)
-  study = study_file.Study(
-    experiment=experiment,
-    config_files=(),
-    overrides=overrides,
-    metrics=("validation_loss",),
-    runs=(),
-  )
-  for arm, validations in _cheaper(study, arms).items():
+  # A baseline with as few FLOPs for each arm whose steps cost less.
+  flops = {}
+  for arm, own in arms.items():
+    if arm == BASELINE or own["task"]["sharing"].get("loops"):
+      made = exp_factory.get_exp_config(experiment)
+      for each in (overrides, own):
+        made.override(each, is_strict=False)
+      made.validate()
+      # Only BERT has a cost model; other models go without such a control.
+      with contextlib.suppress(errors.UsageError):
+        flops[arm] = cost.training_flops(made)
+  for arm in [each for each in flops if each != BASELINE]:
+    # Rounded up, in favour of the baseline.
+    validations = math.ceil(_VALIDATIONS * flops[arm] / flops[BASELINE])
     controls[arm] = f"{BASELINE}{100 * validations // _VALIDATIONS}"
     few = validations * overrides["trainer"]["validation_interval"]
     arms[controls[arm]] = arms[BASELINE] | {"trainer": {"train_steps": few}}
   shallow = shallow_arm(config)
+  study = study_file.Study(experiment, (), overrides, ("validation_loss",), ())
   tuning = {
     "arms": arms,
     "kept": [shallow] if shallow else [],
     "controls": controls,
     "baseline": BASELINE,
-    "learning_rates": [_peak(config) * factor for factor in _RATE_FACTORS],
+    "learning_rates": [peak * factor for factor in _RATE_FACTORS],
     "seeds": list(range(seeds + 1)),
     "most_rates": len(_RATE_FACTORS),
     "drop_above": _DROP_ABOVE,
@@ -109,45 +123,8 @@ def shallow_arm(config: cfg.ExperimentConfig) -> str | None:
   loses by being too deep for its budget.
   """
   encoder = encoders.encoder_of(config.task.as_dict())
-  layers = encoder.num_layers if encoder is not None else None
-  if layers is None or layers < 4:
-    return None
-  return f"layers{layers // 4}"
-
-
-def _cheaper(
-  study: study_file.Study, arms: Mapping[str, Any]
-) -> dict[str, int]:
-  """Returns how many validations a baseline with as few FLOPs has, by arm.
-
-  Only for arms whose steps cost less. Rounded up, in favour of the baseline.
-  """
-  costs = {}
-  for arm, overrides in arms.items():
-    loops = overrides["task"]["sharing"].get("loops")
-    if arm != BASELINE and not loops:
-      continue
-    config = exp_factory.get_exp_config(study.experiment)
-    for each in (study.overrides, overrides):
-      config.override(each, is_strict=False)
-    config.validate()
-    # Only BERT has a cost model; other models go without such a control.
-    with contextlib.suppress(errors.UsageError):
-      costs[arm] = cost.training_flops(config)
-  base = costs.pop(BASELINE, 0)
-  return {
-    arm: math.ceil(_VALIDATIONS * flops / base) for arm, flops in costs.items()
-  }
-
-
-def _peak(config: cfg.ExperimentConfig) -> float:
-  rate = config.trainer.optimizer_config.learning_rate
-  if rate.type != "polynomial":
-    raise errors.UsageError(
-      f"trainer.optimizer_config.learning_rate.type is {rate.type!r}; a pilot "
-      "can only shorten polynomial schedules."
-    )
-  return float(rate.polynomial.initial_learning_rate)
+  layers = (encoder.num_layers if encoder else None) or 0
+  return f"layers{layers // 4}" if layers >= 4 else None
 
 
 def _arms(
@@ -189,34 +166,29 @@ def _planned(
   Whatever counts steps keeps its fraction of the run: in a shorter run the same
   step would be another fraction.
   """
-  ours = config.task.sharing.as_dict()
-  plain = config_lib.SharingConfig().as_dict()
+  sharing, steps = config.task.sharing, config.trainer.train_steps
+  ours, plain = sharing.as_dict(), config_lib.SharingConfig().as_dict()
   known = ("untie_fraction", "untie_step", "unit_size", "recipe", "bindings")
   extra = {
     name: value
     for name, value in ours.items()
     if value != plain[name] and name not in known
   }
-  if (
-    config.task.sharing.mode in (catalog.NONE, EQUAL_INIT)
-    or config.task.sharing.recipe == RECIPE
-    or not extra
-  ):
+  shares = sharing.mode not in (catalog.NONE, EQUAL_INIT)
+  if not shares or sharing.recipe == RECIPE or not extra:
     return None
-  steps = config.trainer.train_steps
-  tau = rules.tau_of(config.task.sharing, steps)
   for stage in (*extra.get("loops", ()), *extra.get("stages", ())):
     for name in ("until", "from"):
       step = stage.pop(f"{name}_step", None)
       if step is not None:
         stage[f"{name}_fraction"] = step / steps
-  for name in _COUNTS_OF_STEPS:
+  for name in ("check_interval", "untie_warmup_steps"):
     if ours[name] and (name in extra or "rule" in extra):
       extra[name] = max(1, round(ours[name] * pilot_steps / steps))
   return {
-    "mode": config.task.sharing.mode,
-    "unit_size": config.task.sharing.unit_size,
-    "untie_fraction": tau / steps,
+    "mode": sharing.mode,
+    "unit_size": sharing.unit_size,
+    "untie_fraction": rules.tau_of(sharing, steps) / steps,
     **extra,
   }
 
@@ -224,7 +196,11 @@ def _planned(
 def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
   """Returns the plan with fewer steps, and without sharing."""
   planned = config.trainer.train_steps
-  budget.check_steps(steps, planned)
+  if not _VALIDATIONS <= steps <= planned:
+    raise errors.UsageError(
+      f"a pilot of {steps} steps: it must have at least {_VALIDATIONS}, and "
+      f"no more than the planned run ({planned})."
+    )
   overrides = config.as_dict()
   overrides["task"]["sharing"] = config_lib.SharingConfig().as_dict()
   if "growth" in overrides["task"]:
@@ -269,22 +245,17 @@ def time_step(
   config = exp_factory.get_exp_config(experiment)
   config.override(overrides, is_strict=False)
   config.validate()
-  import tempfile
-
-  import tensorflow as tf
-
   with tempfile.TemporaryDirectory() as model_dir:
     trainer = runner_lib.make_runner(config, model_dir).trainer
     trainer.train(tf.constant(1))
     start = time.monotonic() - begin
-    steps = _TIMED_STEPS
-    while True:
+    steps, spent = 5, 0.0
+    while spent < 2.0:
+      steps *= 2
       begin = time.monotonic()
       trainer.train(tf.constant(steps))
       spent = time.monotonic() - begin
-      if spent > 2.0:
-        return {"start": start, "step": spent / steps}
-      steps *= 2
+    return {"start": start, "step": spent / steps}
 
 
 def fit(

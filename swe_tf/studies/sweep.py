@@ -1,14 +1,13 @@
 """Executes the runs of a study: sweeps, pilots, fine-tuning, the demo.
 
     DIR/study.json   what the study is, and its runs so far
-    DIR/NAME/...     a run; see `directory`
+    DIR/NAME/...     a run; see `worker`
 
 A study may be stopped at any time, by any means, and called again: runs that
 have a `result.json` are not repeated, and interrupted ones resume from their
 checkpoints.
 """
 
-from collections.abc import Container, Mapping, Sequence
 import contextlib
 import math
 import os
@@ -17,13 +16,11 @@ from typing import Any
 from rich import console as rich_console
 import tensorflow as tf
 
-from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.configs import cost
 from swe_tf.configs import experiment as experiment_lib
-from swe_tf.studies import directory as directory_lib
-from swe_tf.studies import execution
+from swe_tf.methods import catalog
 from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import hparams
@@ -44,7 +41,7 @@ def make_runs(
   configs: experiments.Configs,
   output_dir: files.PathLike,
   function: str = TRAIN,
-) -> list[execution.Run]:
+) -> list[executors.SweepRun]:
   """Returns the runs of a study in their directories; writes nothing.
 
   Args:
@@ -62,76 +59,51 @@ def make_runs(
   made = []
   for run in study.runs:
     config = configs[run.name]
-    path = files.as_path(output_dir) / run.name
-    directory = directory_lib.RunDirectory(path)
+    directory = worker.RunDirectory(files.as_path(output_dir) / run.name)
     if directory.config_file.exists():
       earlier = experiments.read_config(study.experiment, directory.config_file)
-      directory_lib.refuse_other(path, earlier.as_dict(), config.as_dict())
-    about = {
-      "name": run.name,
-      "experiment": study.experiment,
-      "method": experiments.method_of(config),
-      "axes": dict(run.point),
-      "metrics": list(study.metrics),
-    }
-    runtime = config.runtime
-    call = worker.Call(
-      function=function,
-      directory=str(path),
-      num_gpus=runtime.num_gpus,
-      uses_tpu=runtime.distribution_strategy == "tpu",
-    )
+      worker.refuse_other(directory.path, earlier.as_dict(), config.as_dict())
+    method, flops = "", 1.0  # There is no formula for GLUE, for example.
+    if isinstance(config, experiment_lib.SharingExperimentConfig):
+      method = catalog.find(catalog.resolve(config)).name
+      with contextlib.suppress(errors.UsageError):
+        flops = float(cost.training_flops(config))
     made.append(
-      execution.Run(
+      executors.SweepRun(
         name=run.name,
         directory=directory,
         config=config,
-        about=about,
-        call=call,
-        cost=_cost(config),
+        about={
+          "name": run.name,
+          "experiment": study.experiment,
+          "method": method,
+          "axes": dict(run.point),
+          "metrics": list(study.metrics),
+        },
+        call=worker.Call(
+          function=function,
+          directory=str(directory.path),
+          num_gpus=config.runtime.num_gpus,
+          uses_tpu=config.runtime.distribution_strategy == "tpu",
+        ),
+        cost=flops,
       )
     )
   return made
-
-
-def _cost(config: cfg.ExperimentConfig) -> float:
-  """Returns the FLOPs of a run; 1 where there is no formula, as for GLUE."""
-  if isinstance(config, experiment_lib.SharingExperimentConfig):
-    with contextlib.suppress(errors.UsageError):
-      return float(cost.training_flops(config))
-  return 1.0
-
-
-def losses_of(
-  runs: Sequence[execution.Run], metric: str, failures: Container[str] = ()
-) -> dict[str, float]:
-  """Returns the final losses so far by run; infinity for a failed run."""
-  losses = {run.name: math.inf for run in runs if run.name in failures}
-  for name, result in execution.results_of(runs).items():
-    loss = result["metrics"][metric]
-    losses[name] = loss if math.isfinite(loss) else math.inf
-  return losses
 
 
 def write_study(
   study: study_file.Study, output_dir: files.PathLike, **more: Any
 ) -> None:
   """Writes `study.json`, and the axes of all runs so far for TensorBoard."""
+  points = {run.name: dict(run.point) for run in study.runs}
   content = {
     "experiment": study.experiment,
     "metrics": list(study.metrics),
-    "runs": {run.name: dict(run.point) for run in study.runs},
+    "runs": points,
   }
-  path = files.as_path(output_dir) / "study.json"
-  files.write_json(path, content | more)
-  hparams.write_study(output_dir, study)
-
-
-def summarize(result: Mapping[str, Any]) -> str:
-  """Summarizes the result of a run of pre-training."""
-  return ", ".join(
-    f"{name} {value:.4f}" for name, value in result["metrics"].items()
-  )
+  files.write_json(files.as_path(output_dir) / "study.json", content | more)
+  hparams.write_study(output_dir, list(points.values()), study.metrics)
 
 
 def run_study(
@@ -142,7 +114,7 @@ def run_study(
   console: rich_console.Console,
   params_override: str = "",
   function: str = TRAIN,
-) -> tuple[list[execution.Run], dict[str, str]]:
+) -> tuple[list[executors.SweepRun], dict[str, str]]:
   """Executes a study's unfinished runs, and those that a tuning adds.
 
   Args:
@@ -165,8 +137,18 @@ def run_study(
   new = runs
   while new:
     write_study(study, output_dir, unigram_entropy=entropy)
-    failures |= execution.execute(new, executor, console, summarize)
-    losses = losses_of(runs, study.metrics[0], failures)
+    failures |= executors.execute(
+      new,
+      executor,
+      console,
+      lambda result: ", ".join(
+        f"{name} {value:.4f}" for name, value in result["metrics"].items()
+      ),
+    )
+    losses = dict.fromkeys(failures, math.inf)
+    for name, result in executors.results_of(runs).items():
+      loss = result["metrics"][study.metrics[0]]
+      losses[name] = loss if math.isfinite(loss) else math.inf
     more = study.with_next_runs(losses)
     if more is None:
       break

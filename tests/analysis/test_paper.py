@@ -7,7 +7,7 @@ import pytest
 
 from swe_tf.analysis import paper
 from swe_tf.analysis import report
-from swe_tf.analysis import run_config
+from swe_tf.analysis import runs as runs_lib
 from swe_tf.scoring import averages
 from tests.analysis.fake_runs import config
 from tests.analysis.fake_runs import swe
@@ -108,7 +108,7 @@ def _config(batch_size=512, seq_length=512, **fields):
   ],
 )
 def test_which_row_of_the_paper_a_run_is(changes, row):
-  run = types.SimpleNamespace(**run_config.describe(_config(**changes)))
+  run = types.SimpleNamespace(**runs_lib.describe(_config(**changes)))
   assert paper.row_of(run) == row
 
 

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from benchmarks import screenshots
 from official.core import train_utils
-from swe_tf.analysis import output
 from swe_tf.analysis import report as report_lib
 from swe_tf.analysis import scalars
 from tests import tiny
@@ -64,7 +63,7 @@ def fixture_runs(tmp_path_factory):
 @pytest.fixture(scope="module", name="report")
 def fixture_report(runs, tmp_path_factory):
   directory = tmp_path_factory.mktemp("report")
-  output.write(directory, report_lib.to_files(report_lib.make([runs])))
+  report_lib.write(directory, report_lib.to_files(report_lib.make([runs])))
   return directory
 
 

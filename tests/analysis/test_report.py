@@ -12,8 +12,6 @@ from swe_tf.analysis import pages
 from swe_tf.analysis import report as report_lib
 from swe_tf.analysis import statistics
 from swe_tf.analysis import style
-from swe_tf.analysis import tables
-from swe_tf.analysis import verdict
 from tests.analysis import fake_runs
 from tests.analysis.fake_runs import config
 from tests.analysis.fake_runs import swe
@@ -99,7 +97,7 @@ def test_methods(report):
   assert ours.loss_difference.mean == -1.0 and ours.verdict == "pays"
   assert ours.mlm_gain.mean == pytest.approx(1.0, abs=1e-5)
   assert ours.flops_ratio == 1.0 and ours.seconds is None
-  assert late.loss_difference.n == 1 and late.verdict == verdict.ONE_SEED
+  assert late.loss_difference.n == 1 and late.verdict == statistics.ONE_SEED
   assert units.mlm_gain.mean == pytest.approx(-6, abs=1e-4)
 
 
@@ -141,14 +139,14 @@ def test_learning_rates_and_runs(report):
 
 
 def test_cells_for_readers_and_for_programs():
-  column = tables.Column("x", "x", "+.2f", spread=True)
+  column = pages.Column("x", "x", "+.2f", spread=True)
   interval = statistics.Interval(0.256, 0.156, 0.356, 3)
   assert column.show(interval) == "+0.26 ± 0.10"
   assert column.show(statistics.mean([-0.256])) == "-0.26"
   assert column.show(None) == ""
   frame = pd.DataFrame({"x": [interval, None]}, dtype=object)
-  section = tables.Section("s", "", [], [tables.Table("t", [column], frame)])
-  assert tables.to_csv(section).splitlines() == [
+  section = pages.Section("s", [pages.Table("t", [column], frame)])
+  assert pages.to_csv(section).splitlines() == [
     "setting,x_mean,x_low,x_high,x_n",
     "t,0.256,0.156,0.356,3",
     "t,,,,",

@@ -12,11 +12,11 @@ import pytest
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.analysis import outcome
 from swe_tf.commands import pilot as pilot_command
 from swe_tf.configs import cost
 from swe_tf.studies import experiments
 from swe_tf.studies import pilot
-from swe_tf.studies import records
 from tests import tiny
 
 
@@ -171,7 +171,7 @@ def test_cosines_follow_from_distances():
   weights /= np.linalg.norm(weights, axis=1, keepdims=True)
   apart = weights - np.stack([weights[i % 2 :: 2].mean(0) for i in range(6)])
   curves = {
-    f"layers/distance/{i:02d}": [(7, float(np.linalg.norm(row)))]
+    f"train/layers/distance/{i:02d}": [(7, float(np.linalg.norm(row)))]
     for i, row in enumerate(apart)
   }
   pairs = [
@@ -180,5 +180,5 @@ def test_cosines_follow_from_distances():
     for j in range(i)
     if (i - j) % 2 == 0
   ]
-  ((step, cosine),) = records._cosines(curves, 2)
+  ((step, cosine),) = outcome._cosines(curves, 2)
   assert step == 7 and cosine == pytest.approx(np.mean(pairs))

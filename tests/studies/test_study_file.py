@@ -93,7 +93,7 @@ def test_runs_that_differ_have_names_that_differ():
     ({"units": ["2*12"]}, "'2\\*12' is neither"),
     ({"seed": []}, "axes.seed must be a list"),
     ({"seed": 3}, "axes.seed must be a list"),
-    ({"depth": [3]}, "axes.depth is not one of .* must be a table"),
+    ({"depth": [3]}, "axes.depth must be a table .* not one of method"),
     ([], "axes"),
   ],
 )

@@ -1,64 +1,212 @@
-"""The demo's page: one self-contained HTML file, from `page.html`.
+"""What the runs of the demo show: one self-contained HTML file.
 
-Everything that comes from the user, a directory or an override, is escaped.
+Its template is `analysis/templates/demo.html.jinja`. Everything that comes from
+the user, a directory or an override, is escaped. Imports no TensorFlow.
 """
 
-import pathlib
+from collections.abc import Mapping
+import dataclasses
 import shlex
+from typing import Any
 
-import jinja2
+import numpy as np
 
-from swe_tf import files
-from swe_tf.studies.demo import figures
+from swe_tf.analysis import pages
+from swe_tf.analysis import scalars
+from swe_tf.analysis import statistics
+from swe_tf.analysis import style
+from swe_tf.studies import executors
 from swe_tf.studies.demo import sentences
-from swe_tf.studies.demo import story as story_lib
 
 TITLE = "Sharing weights, then unsharing: the demo"
-_TEMPLATE = pathlib.Path(__file__).with_name("page.html")
+# docs/finetuning.md starts from the checkpoint in the directory MODEL.
+MODEL, BASELINE = "model", "baseline"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DemoArm:
+  """A finished run.
+
+  Attributes:
+    result: Its `result.json`.
+    curves: Its curves, such as `train/training_loss`.
+    flops: The FLOPs of the run.
+    seq_length: Tokens per sequence.
+    tokens_per_step: Tokens per step.
+  """
+
+  result: Mapping[str, Any]
+  curves: Mapping[str, scalars.Curve]
+  flops: float
+  seq_length: int
+  tokens_per_step: int
+
+  @property
+  def loss(self) -> float:
+    """The final validation loss."""
+    return self.result["metrics"]["validation_loss"]
+
+  @property
+  def untie_step(self) -> int | None:
+    tau = self.curves.get("train/sharing/untie_step")
+    return int(tau[-1][1]) if tau else None  # A run that never shares.
+
+  @property
+  def mean_layer_cosine(self) -> float:
+    """The final mean cosine between the kernels of two layers."""
+    rows = np.array(self.result["layer_cosines"])
+    pairs = rows[np.tril_indices(len(rows), -1)]
+    # Never a negative zero, which confuses readers.
+    return round(float(pairs.mean()), 2) + 0.0 if len(pairs) else float("nan")
+
+
+def read_arm(run: executors.SweepRun) -> DemoArm:
+  """Reads the result and the curves of a finished run."""
+  data = run.config.task.train_data
+  return DemoArm(
+    result=run.directory.read_result() or {},
+    curves=scalars.read_run(run.directory.path),
+    flops=run.cost,
+    seq_length=data.seq_length,
+    tokens_per_step=data.global_batch_size * data.seq_length,
+  )
+
+
+def verdict(arms: Mapping[str, DemoArm]) -> str:
+  """Returns the outcome in one sentence."""
+  model, baseline = arms[MODEL], arms.get(BASELINE)
+  steps = f"{model.result['steps']:,} steps"
+  if baseline is None:
+    return (
+      f"Nothing was shared, so there is nothing to compare: after {steps} the "
+      f"model ended at {model.loss:.3f} nats per token."
+    )
+  difference = statistics.paired({0: model.loss}, {0: baseline.loss})
+  assert difference is not None
+  return (
+    f"After the same {steps} the shared model ended at {model.loss:.3f} nats "
+    f"per token and the baseline at {baseline.loss:.3f}, a difference of "
+    f"{difference.mean:+.3f}: one seed {difference.word()} whether sharing "
+    "pays; docs/map.md says when it does."
+  )
 
 
 def make(
-  story: story_lib.Story, output_dir: str, params_override: str | None
+  arms: Mapping[str, DemoArm],
+  entropy: float,
+  output_dir: str,
+  params_override: str | None,
 ) -> str:
   """Returns the page.
 
   Args:
-    story: The runs.
+    arms: The runs by name.
+    entropy: The entropy of single characters in nats.
     output_dir: The demo's directory, for the commands to run next.
-    params_override: The overrides of both runs; may be empty.
+    params_override: The overrides of all runs; may be empty.
   """
-  model = story.model
-  layers = []
-  if model.gradient_cosine:
-    layers.append(figures.draw_gradient_cosine(story))
-  if model.untie_step and len(model.drift) > 1:
-    layers.append(figures.draw_drift(story))
-  for name, arm in story.arms().items():
-    layers.append(figures.draw_layer_cosines(name, arm))
+  model = arms[MODEL]
+  titles = {MODEL: "shared, then untied" if model.untie_step else MODEL}
+  named = {titles.get(name, name): arm for name, arm in arms.items()}
   filled = {}
   if model.result.get("filled_at_untying"):
     title = f"shared, at untying (step {model.untie_step:,})"
     filled[title] = model.result["filled_at_untying"]
-  for name, arm in story.arms().items():
+  for name, arm in named.items():
     if arm.result["filled"]:
       filled[f"{name}, at the end"] = arm.result["filled"]
   texts = sentences.all_sentences(model.seq_length)
   whole = sum(len(sentence.masked) for sentence in texts)
-  right = [
-    sum(text.count_right(each) for text, each in zip(texts, answers))
-    for answers in filled.values()
-  ]
-  environment = jinja2.Environment(autoescape=True, trim_blocks=True)
-  return environment.from_string(files.read_text(_TEMPLATE)).render(
+  curves, *layers = _figures(named, model, entropy)
+  return pages.render(
+    "demo.html.jinja",
     title=TITLE,
-    story=story,
+    verdict=verdict(arms),
+    arms=named,
     model=model,
+    baseline=arms.get(BASELINE),
     params_override=params_override,
-    curves=[figures.draw_losses(story)],
+    curves=curves,
     layers=layers,
     filled=filled,
     sentences=texts,
-    scores=[f"{each} of {whole}" for each in right],
+    scores=[
+      f"{sum(t.count_right(row) for t, row in zip(texts, rows))} of {whole}"
+      for rows in filled.values()
+    ],
     here=shlex.quote(output_dir),
     other=shlex.quote(f"{output_dir.rstrip('/')}_one_loop"),
   )
+
+
+def _figures(
+  arms: Mapping[str, DemoArm], model: DemoArm, entropy: float
+) -> list[style.Figure]:
+  """Draws the losses and the layers, each narrow enough for a phone."""
+  found, tau = [], model.untie_step
+
+  def begin() -> tuple[Any, Any]:
+    drawing, (panel,) = style.panels(1, (5.6, 3.7))
+    return drawing, panel
+
+  def end(drawing: Any, panel: Any, y: str, caption: str) -> None:
+    if tau:
+      label = f"untied after step {tau:,}"
+      panel.axvline(tau, color="black", linestyle="--", lw=1, label=label)
+      panel.legend(fontsize=10)
+    panel.set_xlim(left=0)
+    style.finish(panel, "training step", y)
+    found.append(style.save(drawing, y, caption))
+
+  drawing, panel = begin()
+  for (name, arm), colour in zip(arms.items(), (style.BLUE, style.ORANGE)):
+    losses = arm.curves["validation/validation_loss"]
+    panel.plot(*zip(*losses), label=name, linewidth=2, color=colour)
+    training = arm.curves["train/training_loss"]
+    panel.plot(*zip(*training), linewidth=0.8, alpha=0.45, color=colour)
+  label = "entropy of single characters"
+  panel.axhline(entropy, color="gray", linestyle=":", label=label)
+  end(
+    drawing,
+    panel,
+    "loss (nats per token)",
+    "Validation loss (thick) and training loss (thin). A model above the "
+    "dotted line does worse than one that only knows how frequent each "
+    "character is.",
+  )
+  cosines = model.curves.get("train/sharing/gradient_cosine")
+  if cosines:
+    drawing, panel = begin()
+    panel.plot(*zip(*cosines), "o-", color=style.BLUE)
+    panel.set_ylim(-0.1, 1.05)
+    end(
+      drawing,
+      panel,
+      "cosine between gradients",
+      "The mean cosine between the gradients of two layers while they share "
+      "weights: at 1 all layers want the same update.",
+    )
+  drift = model.curves.get("train/sharing/distance_from_mean")
+  if tau and drift:
+    drawing, panel = begin()
+    panel.plot(*zip((tau, 0.0), *drift), color=style.BLUE, linewidth=2)
+    end(
+      drawing,
+      panel,
+      "distance from the mean layer",
+      "How far the layers are from their mean, relative to its norm: 0 while "
+      "they are shared.",
+    )
+  for name, arm in arms.items():
+    drawing, panel = begin()
+    rows = arm.result["layer_cosines"]
+    edges = (0.5, len(rows) + 0.5, len(rows) + 0.5, 0.5)
+    image = panel.imshow(rows, vmin=0, vmax=1, cmap="cividis", extent=edges)
+    drawing.colorbar(image, ax=panel)
+    panel.set(xlabel="layer", ylabel="layer", title=name)
+    caption = (
+      f"{name}: the cosine between the kernels of each two layers at the end; "
+      f"their mean is {arm.mean_layer_cosine:.2f}."
+    )
+    found.append(style.save(drawing, name, caption))
+  return found

@@ -37,12 +37,7 @@ class GlueOutputs(NamedTuple):
 
 
 def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
-  """Runs a model over a split.
-
-  Args:
-    task: A `GlueTask`.
-    model: Its model.
-    split: The split.
+  """Runs a `GlueTask`'s model over a split.
 
   Raises:
     Diverged: If an output is not finite.
@@ -58,8 +53,12 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
       task.inference_step(inputs, model),
     )
 
+  def collect(state, outputs):
+    replicas = ([each.numpy() for each in found] for found in outputs)
+    return [*(state or ()), *zip(*replicas)]
+
   rows, labels, outputs = (
-    np.concatenate(parts) for parts in zip(*_run(task, step, params))
+    np.concatenate(parts) for parts in zip(*_run(task, step, params, collect))
   )
   if not np.all(np.isfinite(outputs)):
     raise Diverged(f"outputs on {split.name} that are not numbers")
@@ -100,18 +99,10 @@ def evaluate_glue(
 
 
 def evaluate_squad(task, model, directory: files.Path) -> Scores:
-  """Answers the evaluation split, and writes and scores the answers.
+  """Answers the evaluation split, and writes and scores the answers in percent.
 
   For v2.0 the threshold of `best_f1` is applied to `predictions.json`, so its
   F1 is `best_f1`; `answers.json` and `null_odds.json` are from before that.
-
-  Args:
-    task: A `SquadTask`.
-    model: Its model.
-    directory: Where to write.
-
-  Returns:
-    The official scores in percent.
   """
   results = _run(
     task,
@@ -134,9 +125,7 @@ def evaluate_squad(task, model, directory: files.Path) -> Scores:
   }
 
 
-def prediction_file(
-  data: prepared_data.PreparedData, split: prepared_data.Split
-) -> str:
+def prediction_file(task: str, split: str) -> str:
   """Returns the name under which `swe submission` looks for predictions."""
   named = {
     ("MNLI", "test_matched"): "MNLI-m.tsv",
@@ -144,21 +133,13 @@ def prediction_file(
     ("AX", "diagnostic"): "AX.tsv",
     ("AX", "test"): "AX.tsv",
   }
-  default = "predictions.tsv" if split.name == "test" else f"{split.name}.tsv"
-  return named.get((data.task, split.name), default)
+  default = "predictions.tsv" if split == "test" else f"{split}.tsv"
+  return named.get((task, split), default)
 
 
-def _run(task, step, params, aggregate: Any = None):
+def _run(task, step, params, aggregate: Any):
   """Runs a step over a data set with Model Garden's loop."""
-
-  def collect(state, outputs):
-    state = state or []
-    state.extend(
-      zip(*([each.numpy() for each in replicas] for replicas in outputs))
-    )
-    return state
-
   dataset = orbit.utils.make_distributed_dataset(
     tf.distribute.get_strategy(), task.build_inputs, params
   )
-  return utils.predict(step, aggregate or collect, dataset)
+  return utils.predict(step, aggregate, dataset)

@@ -20,7 +20,7 @@ CHECKPOINT, RANDOM = INITS = ("checkpoint", "random")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-  """What the runs of a task have in common.
+  """What the runs of a task have in common; it is in `study.json`.
 
   Attributes:
     data_dir: The output directory of `swe prepare`.
@@ -41,18 +41,18 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-  """The fine-tuning of one task.
+  """The fine-tuning of one task; `output_dir` may hold runs that are the same.
 
   Attributes:
     settings: What the runs have in common.
     runs: The runs, in order of execution.
-    output_dir: The directory. It may hold runs with the same settings.
+    output_dir: The directory.
     data: What is in `settings.data_dir`.
     ax_data_dir: The data of AX, for MNLI; may be empty.
   """
 
   settings: Settings
-  runs: Sequence[study_file.Run]
+  runs: Sequence[study_file.PlannedRun]
   output_dir: str
   data: prepared_data.PreparedData
   ax_data_dir: str = ""
@@ -62,7 +62,7 @@ def plan_runs(
   data: prepared_data.PreparedData,
   learning_rates: Sequence[float] = (),
   seeds: int | None = None,
-) -> Sequence[study_file.Run]:
+) -> Sequence[study_file.PlannedRun]:
   """Returns the runs of a task, in order of execution.
 
   Args:
@@ -89,9 +89,8 @@ def plan_runs(
 
 def check_task(name: str, data: prepared_data.PreparedData) -> None:
   """Raises `UsageError` unless the named task can be trained on the data."""
-  if name.lower().startswith("squad"):
-    wanted = name.lower()
-  else:
+  wanted = name.lower()
+  if not wanted.startswith("squad"):
     wanted = glue_tasks.find_task(name).name
   if wanted == "AX":
     raise errors.UsageError(

@@ -10,13 +10,12 @@ from swe_tf import errors
 from swe_tf.data.text import docstrings
 from swe_tf.modeling import registry
 from swe_tf.studies import experiments
+from swe_tf.studies import jobs
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
-from swe_tf.studies.demo import experiment
-from swe_tf.studies.demo import jobs
+from swe_tf.studies.demo import page
 from swe_tf.studies.demo import sentences
 from swe_tf.studies.demo import session
-from swe_tf.studies.demo import story as story_lib
 
 _STEPS, _TAU = 6, 3
 _TINY = {
@@ -58,12 +57,12 @@ def fixture_corpus(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def fixture_tiny(monkeypatch):
-  data = experiment.DATA | {"global_batch_size": 4}
-  monkeypatch.setattr(experiment, "DATA", data)
-  monkeypatch.setattr(experiment, "ENCODER", experiment.ENCODER | _SIZE)
-  overrides = experiment.OVERRIDES
+  data = session.DATA | {"global_batch_size": 4}
+  monkeypatch.setattr(session, "DATA", data)
+  monkeypatch.setattr(session, "ENCODER", session.ENCODER | _SIZE)
+  overrides = session.OVERRIDES
   monkeypatch.setattr(
-    experiment,
+    session,
     "OVERRIDES",
     overrides
     | {
@@ -99,21 +98,21 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
     return fill(model, *arguments)
 
   monkeypatch.setattr(sentences, "fill", watched_fill)
-  study = experiment.make_study(corpus, "")
+  study = session.make_study(corpus, "")
   configs = experiments.make_configs(study)
   run = sweep.make_runs(study, configs, tmp_path)[0]
   run.begin()
   told = []
   with pytest.raises(KeyboardInterrupt):
-    jobs.train(_Interrupted(run.directory.path, told))
+    jobs.demo(_Interrupted(run.directory.path, told))
   path = run.directory.path / "filled_at_untying.json"
   at_untying = json.loads(path.read_text())
-  result = jobs.train(_Interrupted(run.directory.path, told))
+  result = jobs.demo(_Interrupted(run.directory.path, told))
   # Orbit saves after the actions: step 4 was not saved.
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
   assert result["steps"] == _STEPS and result == run.directory.read_result()
-  assert story_lib.Arm.read(run).untie_step == _TAU
+  assert page.read_arm(run).untie_step == _TAU
   # Filled in after the last shared update, before the first unshared one.
   assert at_untying["step"] == _TAU
   assert apart[0] == 0.0 and apart[-1] > 0.0 and len(apart) == 2
@@ -123,14 +122,14 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
 
 def test_the_baseline_is_the_run_without_sharing_whatever_was_asked(corpus):
   nothing = "task.sharing.mode=none"
-  expected = experiments.make_configs(experiment.make_study(corpus, nothing))
+  expected = experiments.make_configs(session.make_study(corpus, nothing))
   assert list(expected) == ["model"]
   for override in (
     "",
     "task.sharing.recipe=one_loop",
     "task.sharing.loops=[{loops: 1}]",
   ):
-    configs = experiments.make_configs(experiment.make_study(corpus, override))
+    configs = experiments.make_configs(session.make_study(corpus, override))
     assert configs["baseline"].as_dict() == expected["model"].as_dict()
 
 
@@ -153,10 +152,10 @@ def test_the_command_trains_both_and_tells_their_times(
     name: json.loads((tmp_path / name / "result.json").read_text())
     for name in ("model", "baseline")
   }
-  page = (tmp_path / "index.html").read_text()
-  assert f"at untying (step {_TAU})" in page and "baseline, at the end" in page
+  text = (tmp_path / "index.html").read_text()
+  assert f"at untying (step {_TAU})" in text and "baseline, at the end" in text
   assert all(
-    f"{each['metrics']['validation_loss']:.3f}" in page
+    f"{each['metrics']['validation_loss']:.3f}" in text
     for each in results.values()
   )
   session.run(str(tmp_path), f"{_OVERRIDE},task.sharing.untie_step={_TAU}")

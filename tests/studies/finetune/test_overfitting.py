@@ -11,8 +11,8 @@ import pytest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.scoring import squad as squad_scores
+from swe_tf.studies import jobs
 from swe_tf.studies import worker
-from swe_tf.studies.finetune import jobs
 from swe_tf.studies.finetune import protocol
 from tests.studies.finetune import runs
 from tests.studies.finetune import samples
@@ -55,7 +55,7 @@ def test_learns_64_examples_by_heart(name, tmp_path):
     epochs=_EPOCHS.get(name, 30),
     params_override="task.train_data.global_batch_size=16",
   )
-  result = jobs.train(worker.Job(run.directory.path))
+  result = jobs.finetune(worker.Job(run.directory.path))
   metric = protocol.selecting_metric(prepared_data.read_prepared_data(data_dir))
   scores = next(iter(result["scores"].values()))
   assert scores[metric] >= 95.0, result

@@ -33,7 +33,9 @@ def fixture_root(tmp_path_factory):
 @pytest.fixture(name="command")
 def fixture_command(root, tmp_path, monkeypatch, capsys):
   """Runs the command in `tmp_path/out`; returns its status and output."""
-  monkeypatch.setattr(task_lib, "JOBS", "tests.studies.finetune.fake_jobs")
+  fake = "tests.studies.finetune.fake_jobs"
+  monkeypatch.setattr(task_lib, "TRAIN", f"{fake}:finetune")
+  monkeypatch.setattr(task_lib, "PREDICT", f"{fake}:predict")
   # Each task has a vocabulary of its own here.
   monkeypatch.setattr(
     task_lib.encoder_source, "check_vocabulary", lambda *a: None
