@@ -54,10 +54,7 @@ class Regime:
 
 REGIMES = {
   "long_300": Regime(
-    "long runs, second horizon",
-    "map/long_300",
-    ("long_300",),
-    smaller="half",
+    "long runs, second horizon", "map/long_300", ("long_300",), smaller="half"
   ),
   "long": Regime(
     "long runs, first horizon",
@@ -175,7 +172,7 @@ def collect(name: str, *sources: str) -> None:
     for record in outcome_lib.read_records(source):
       found[_key(record)] = record
   # One run per line: a diff shows which were added.
-  lines = [json.dumps(_rounded(found[key].as_table())) for key in sorted(found)]
+  lines = [json.dumps(as_table(found[key])) for key in sorted(found)]
   path = RESULTS / "map" / f"{name}.json"
   path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
@@ -213,16 +210,32 @@ def _key(record: outcome_lib.Record) -> tuple[str, float, int]:
   return record.arm, record.learning_rate, record.seed
 
 
-def _rounded(table: dict[str, Any]) -> dict[str, Any]:
+def as_table(record: outcome_lib.Record) -> dict[str, Any]:
+  """Returns a record for JSON; a loss that is not finite becomes None."""
+  table = dataclasses.asdict(record)
   for name in ("curve", "cosines"):
     table[name] = [(step, round(value, 5)) for step, value in table[name]]
+  if not math.isfinite(record.final_loss):
+    table["final_loss"] = None
   return table
+
+
+def from_table(table: dict[str, Any]) -> outcome_lib.Record:
+  """Returns the record that `as_table` wrote."""
+  loss = table["final_loss"]
+  pairs = {
+    name: tuple((int(step), float(value)) for step, value in table[name])
+    for name in ("phases", "curve", "cosines")
+    if name in table
+  }
+  loss = {"final_loss": math.inf if loss is None else loss}
+  return outcome_lib.Record(**{**table, **pairs, **loss})
 
 
 def _read(name: str) -> Records:
   path = RESULTS / "map" / f"{name}.json"
   tables = files.read_json(path) if path.exists() else []
-  return [outcome_lib.from_table(table) for table in tables]
+  return [from_table(table) for table in tables]
 
 
 def read_regimes() -> dict[str, Records]:

@@ -28,7 +28,7 @@ def _regimes(rows):
   regimes: dict = {}
   for row in rows:
     regimes.setdefault(row["regime"], []).append(
-      outcome_lib.from_table(
+      build_map.from_table(
         {
           **{name: row[name] for name in ("arm", "learning_rate", "seed")},
           **{name: row[name] for name in ("final_loss", "steps", "seconds")},
@@ -46,6 +46,10 @@ def test_every_run_that_was_written_down_is_a_row(rows):
     for row in build_map.rows_of(name, runs)
   ]
   assert rows == json.loads(json.dumps(rebuilt))
+  for run in (
+    run for runs in build_map.read_regimes().values() for run in runs
+  ):
+    assert build_map.from_table(build_map.as_table(run)) == run
   keys = ("regime", "arm", "learning_rate", "seed")
   assert len({tuple(row[key] for key in keys) for row in rows}) == len(rows)
 

@@ -24,16 +24,11 @@ _FIRST = (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
 
 
 def arrange(found: pd.DataFrame) -> pd.DataFrame:
-  """Sorts runs by setting and arm.
+  """Sorts runs by setting and arm, the baseline first in each setting.
 
-  Args:
-    found: What `runs.read` returns.
-
-  Returns:
-    The same runs, the largest setting first, and the baseline first in each.
-    `setting` and `arm` are in words; `is_best` says whether the run has the
-    peak rate that its arm is shown with, `rates` how many rates the arm has. A
-    second run with the same config and seed has the status `REPEATED`.
+  `setting` and `arm` are then in words; `is_best` says whether the run has the
+  peak rate that its arm is shown with, `rates` how many rates the arm has. A
+  second run with the same config and seed has the status `REPEATED`.
   """
   if found.empty:
     return found
@@ -102,7 +97,6 @@ def _titles(
 
 
 def finished_runs(runs: pd.DataFrame) -> pd.DataFrame:
-  """Returns the runs that count."""
   return runs[runs.status == runs_lib.FINISHED]
 
 
@@ -123,16 +117,10 @@ def summarize(
   curves: pd.DataFrame,
   by: Sequence[str] = ("setting", "arm"),
 ) -> pd.DataFrame:
-  """Returns a row per arm, or per arm and rate: its means over seeds.
+  """Returns a row per arm, or per arm and rate, of arranged runs.
 
-  Args:
-    runs: Arranged runs, of all rates.
-    curves: Their curves.
-    by: The columns that keep rows apart.
-
-  Returns:
-    A frame with the columns that `report` shows; means and differences are
-    `statistics.Interval`s, None where nothing was measured.
+  Means over seeds and differences are `statistics.Interval`s, None where
+  nothing was measured.
   """
   losses = {
     run: list(zip(curve.step, curve.value))
@@ -200,7 +188,6 @@ def _row(
 
 
 def by_seed(runs: pd.DataFrame, name: str) -> dict[Any, float]:
-  """Returns a score of the runs that have it, by seed."""
   if name not in runs:
     return {}
   found = runs[["seed", name]].dropna()
@@ -226,19 +213,15 @@ def _speed(
 ) -> dict[str, Any]:
   """Returns how soon an arm is as far as the baseline, and the reverse.
 
-  `steps_ratio` is the fraction of its steps after which the arm reaches the
-  baseline's final loss, `reverse_ratio` the fraction after which the baseline
-  reaches the arm's. `flops_ratio` is the arm's FLOPs divided by the baseline's,
-  `equal_loss` by those that the baseline needs for the arm's final loss. All
-  are read in the middle of a schedule: a run that was scheduled to end there
-  would do better. None unless every seed gets there: the mean of those that do
-  would flatter.
+  `flops_ratio` is the arm's FLOPs divided by the baseline's, `equal_loss` by
+  those that the baseline needs for the arm's final loss. All are read in the
+  middle of a schedule: a run that was scheduled to end there would do better.
+  None unless every seed gets there: the mean of those that do would flatter.
   """
   theirs = {run.seed: run for run in baseline.itertuples()}
   ours = [run for run in counted.itertuples() if run.seed in theirs]
 
   def reached(run: Any, other: Any) -> float | None:
-    """Returns the fraction of `run`'s steps that reach `other`'s loss."""
     step = scalars.steps_to_reach(losses[run.run], other.validation_loss)
     return None if step is None else step / run.steps
 
@@ -266,11 +249,7 @@ def flops_until(run: Any, part: float | np.ndarray) -> Any:
 
 
 def say(arms: pd.DataFrame) -> list[str]:
-  """Returns the verdict, then a line for each setting if there are several.
-
-  Args:
-    arms: What `summarize` returns.
-  """
+  """Returns the verdict, then a line for each setting if there are several."""
   lines, words = {}, []
   for setting, found in (
     arms.groupby("setting", sort=False) if len(arms) else ()
@@ -283,11 +262,10 @@ def say(arms: pd.DataFrame) -> list[str]:
   if len(lines) == 1:
     return list(lines.values())
   if lines:
-    counts = ", ".join(
-      f"{word} in {count}" for word, count in collections.Counter(words).items()
-    )
+    counts = collections.Counter(words).items()
+    shown = ", ".join(f"{word} in {count}" for word, count in counts)
     return [
-      f"Against the baseline, in {len(lines)} settings: {counts}.",
+      f"Against the baseline, in {len(lines)} settings: {shown}.",
       *(f"{setting}: {line}" for setting, line in lines.items()),
     ]
   why = "no method has finished with the same seed as the baseline"
@@ -308,9 +286,8 @@ def _judged(compared: pd.DataFrame) -> Any:
   swe = compared[compared.is_swe]
   fixed = swe[swe.is_fixed]
   papers = fixed[fixed.is_papers & fixed.unit.str.startswith("1x")]
-  return _lowest(
-    next(each for each in (papers, fixed, swe, compared) if len(each))
-  )
+  kinds = (papers, fixed, swe, compared)
+  return _lowest(next(each for each in kinds if len(each)))
 
 
 def _lowest(arms: pd.DataFrame) -> Any:

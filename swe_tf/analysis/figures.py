@@ -1,7 +1,6 @@
 """The figures of a report: differences, loss curves, untie steps."""
 
 import textwrap
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,11 +13,7 @@ from swe_tf.sharing import untie_step as untie_step_lib
 
 
 def draw_differences(arms: pd.DataFrame) -> style.Figure:
-  """Draws how far each arm ends from the baseline, seed by seed.
-
-  Args:
-    arms: The arms that can be compared with the baseline.
-  """
+  """Draws how far each arm ends from the baseline, seed by seed."""
   settings = arms.groupby("setting", sort=False)
   has_headings = settings.ngroups > 1
   height = 1.1 + 0.3 * (len(arms) + has_headings * settings.ngroups)
@@ -50,12 +45,8 @@ def draw_differences(arms: pd.DataFrame) -> style.Figure:
       panel.plot(values, [place] * len(values), "o", color=colour)
       ticks[place] = arm.arm
       place += 1
-  style.finish(
-    panel,
-    "final validation loss minus the baseline's (nats per token); "
-    "left is better",
-    "",
-  )
+  x = "final validation loss minus the baseline's (nats per token); "
+  style.finish(panel, x + "left is better", "")
   panel.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
   panel.set_ylim(place - 0.5, -0.5)
   return style.save(
@@ -73,11 +64,6 @@ def draw_losses(
 
   The validation loss is drawn against the step, and beside it against the FLOPs
   if the arms' costs differ; otherwise the training loss (the paper's Figure 3).
-
-  Args:
-    name: The name of the figure.
-    runs: The runs of the setting that count.
-    curves: All curves.
   """
   is_baseline = runs.method == catalog.BASELINE
   looks = style.looks(
@@ -88,34 +74,29 @@ def draw_losses(
   second = comparisons.VALIDATION if by_flops else "train/training_loss"
   for panel, curve in zip(panels, (comparisons.VALIDATION, second)):
     is_flops = by_flops and panel is panels[1]
+    is_validation = curve == comparisons.VALIDATION
     for arm, group in runs.groupby("arm", sort=False):
-      look = looks[arm]
+      look, first = looks[arm], group.iloc[0]
       # At the steps that all seeds have.
       found = curves[curves.run.isin(group.run) & (curves.curve == curve)]
       values = found.pivot(index="step", columns="run", values="value").dropna()
       if values.empty:
         continue
-      first = group.iloc[0]
       x = values.index.to_numpy(float)
       x = comparisons.flops_until(first, x / first.steps) if is_flops else x
-      marker = "o" if curve == comparisons.VALIDATION else ""
+      shape = {"marker": "o" if is_validation else "", "markersize": 3}
       label = f"{arm} ({len(group)} {'seed' if len(group) == 1 else 'seeds'})"
-      shape = {"marker": marker, "markersize": 3, "linewidth": 1.2}
-      panel.plot(x, values.mean(axis=1), label=label, **shape, **look)
+      mean = values.mean(axis=1)
+      panel.plot(x, mean, label=label, linewidth=1.2, **shape, **look)
       shape = {"alpha": 0.15, "linewidth": 0, "color": look["color"]}
       panel.fill_between(x, values.min(axis=1), values.max(axis=1), **shape)
       if first.method == catalog.SWE and not is_flops:
         for tau in sorted({tau for tau in group.untie_step if tau}):
           panel.axvline(tau, color=look["color"], linestyle="--", linewidth=0.8)
     for entropy in sorted(set(runs.entropy.dropna())):
-      panel.axhline(
-        entropy,
-        color="gray",
-        linestyle=":",
-        linewidth=1.2,
-        label="entropy of single tokens",
-      )
-    kind = "validation" if curve == comparisons.VALIDATION else "training"
+      label = "entropy of single tokens"
+      panel.axhline(entropy, color="gray", linestyle=":", label=label)
+    kind = "validation" if is_validation else "training"
     style.finish(
       panel, "FLOPs" if is_flops else "step", f"{kind} loss (nats per token)"
     )
@@ -131,47 +112,36 @@ def draw_losses(
 def draw_untie_steps(name: str, arms: pd.DataFrame) -> style.Figure:
   """Draws final loss and accuracy against tau, with a line for each unit.
 
-  This is the paper's Figure 4.
-
-  Args:
-    name: The name of the figure.
-    arms: The baseline and the arms that share with a fixed tau.
+  This is the paper's Figure 4. The arms are the baseline and those that share
+  with a fixed tau.
   """
   drawing, panels = style.panels(2)
-  baseline = arms[arms.is_baseline]
   units = arms[arms.is_fixed].unit.unique()
   looks = style.looks((), units)
   for panel, score, title in (
-    (panels[0], runs_lib.LOSS, style.LOSS),
+    (panels[0], runs_lib.LOSS, "final validation loss (nats per token)"),
     (panels[1], runs_lib.ACCURACY, "final MLM accuracy (%)"),
   ):
     for unit in units:
-      points = pd.concat([baseline, arms[arms.unit == unit]])
-      points = points[points[score].notna()].drop_duplicates("arm")
-      if len(points):
-        _draw_means(panel, points, score, f"units {unit}", looks[unit])
+      found = arms[
+        (arms.is_baseline | (arms.unit == unit)) & arms[score].notna()
+      ]
+      means = {
+        (arm.untie_step or 0) / arm.steps: getattr(arm, score)
+        for arm in found.itertuples()
+      }
+      if means:
+        x, means = zip(*sorted(means.items(), key=lambda item: item[0]))
+        halves = np.array([each.high - each.mean for each in means])
+        halves[~np.isfinite(halves)] = 0.0  # One seed has none.
+        y = [each.mean for each in means]
+        shape = {"marker": "o", "capsize": 3, "label": f"units {unit}"}
+        panel.errorbar(x, y, halves, **shape, **looks[unit])
     fraction = untie_step_lib.PAPERS_FRACTION
     label = f"the paper's choice, {fraction:.0%}"
     panel.axvline(fraction, color="gray", linestyle=":", label=label)
-    style.finish(
-      panel, "untie step / steps (0: baseline, 1: always shared)", title
-    )
+    x_title = "untie step / steps (0: baseline, 1: always shared)"
+    style.finish(panel, x_title, title)
   style.legend(drawing, panels[0])
   caption = f"{arms.setting.iloc[0]}. Mean over seeds and its 95% interval."
   return style.save(drawing, name, caption)
-
-
-def _draw_means(
-  panel: Any, arms: pd.DataFrame, score: str, label: str, look: Any
-) -> None:
-  points = sorted(
-    (
-      (arm.untie_step or 0) / arm.steps,
-      getattr(arm, score).mean,
-      getattr(arm, score).high - getattr(arm, score).mean,
-    )
-    for arm in arms.itertuples()
-  )
-  x, means, halves = np.transpose(points)
-  halves = np.where(np.isfinite(halves), halves, 0.0)  # One seed has none.
-  panel.errorbar(x, means, halves, marker="o", capsize=3, label=label, **look)

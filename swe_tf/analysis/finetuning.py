@@ -44,12 +44,7 @@ def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
 
 
 def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
-  """Reads the columns of `swe finetune --tasks` that finished.
-
-  Returns:
-    A row per column: `name`, `checkpoint`, `init`, which is `checkpoint` if its
-    weights were used, or `random`, and `scores` on the dev sets with averages.
-  """
+  """Reads the finished columns of `swe finetune --tasks`: a row per column."""
   found = []
   for name, directory in runs_lib.directories_with(roots, column_lib.FILE_NAME):
     content = files.read_json(directory / column_lib.FILE_NAME)
@@ -61,10 +56,6 @@ def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
 
 def column_frame(dev: Scores, site: Scores | None = None) -> pd.DataFrame:
   """Returns the scores of one checkpoint in the rows of the paper's tables.
-
-  Args:
-    dev: The scores on the dev sets by row, in percent.
-    site: Those of the test sets from the benchmark's site.
 
   Returns:
     `score`, the name of the row; `dev` and `test`, None where there is none.
@@ -97,18 +88,9 @@ def attach(
 ) -> tuple[pd.DataFrame, list[str]]:
   """Adds fine-tuning scores to the runs that they belong to.
 
-  Args:
-    runs: The pre-training runs.
-    tasks: What `read_tasks` returns.
-    columns: What `read_columns` returns.
-    site: Test set scores by the name of a run or of a column.
-
   Returns:
     The runs with a column per score, and a line for every fine-tuning that is
     left out.
-
-  Raises:
-    UsageError: If a name in `site` is neither a run nor a column.
   """
   known = [*runs.get("run", ()), *columns.name]
   for name in site:
@@ -142,7 +124,7 @@ def attach(
     else:
       dev[run.run] |= each.scores
       continue
-    notes.append(f"{each.name}: {why}")
+    notes.append(f"Left out: {each.name}: {why}")
   for each in columns.itertuples():
     run = run_of(each.checkpoint)
     if run is not None:

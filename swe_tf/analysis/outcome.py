@@ -9,7 +9,7 @@ other seeds, paired with the baseline's run of the same seed
 from collections.abc import Mapping, Sequence
 import dataclasses
 import math
-from typing import Any
+from typing import NamedTuple
 
 from swe_tf import errors
 from swe_tf import files
@@ -26,13 +26,8 @@ class Record:
   """What a comparison needs to know of a run.
 
   Attributes:
-    arm: Its arm.
-    learning_rate: The peak.
-    seed: The seed.
     final_loss: The validation loss after the last step; infinity if it failed.
-    steps: The number of its steps.
     phases: Pairs of a number of steps and the FLOPs per step, first to last.
-    seconds: How long it took.
     curve: Pairs of step and validation loss; empty if they were not kept.
     cosines: Pairs of step and the mean cosine between the weights of two
       layers; empty if they were not kept.
@@ -67,31 +62,9 @@ class Record:
       left = max(0.0, left - steps)
     return flops
 
-  def as_table(self) -> dict[str, Any]:
-    """Returns the record for JSON; a loss that is not finite becomes None."""
-    loss = self.final_loss if math.isfinite(self.final_loss) else None
-    return dataclasses.asdict(self) | {"final_loss": loss}
-
-
-def from_table(table: Mapping[str, Any]) -> Record:
-  """Returns the record that `Record.as_table` wrote."""
-  loss = table["final_loss"]
-  pairs = {
-    name: tuple((int(step), float(value)) for step, value in table[name])
-    for name in ("phases", "curve", "cosines")
-    if name in table
-  }
-  return Record(
-    **{**table, **pairs, "final_loss": math.inf if loss is None else loss}
-  )
-
 
 def read_records(output_dir: files.PathLike) -> list[Record]:
-  """Reads the finished runs of a tuned study's sweep, even while it runs.
-
-  Raises:
-    UsageError: If there is no such sweep.
-  """
+  """Reads the finished runs of a tuned study's sweep, even while it runs."""
   root = files.as_path(output_dir)
   if not (root / "study.json").exists():
     raise errors.UsageError(
@@ -153,8 +126,6 @@ class Outcome:
   """The outcome of an arm at its best learning rate, on fresh seeds.
 
   Attributes:
-    arm: The arm.
-    learning_rate: Its best rate on the tuning seed.
     loss: The final loss; None if it has no fresh seed (it was dropped).
     difference: The final loss minus the baseline's, paired by seed.
     flops: Its total FLOPs, divided by the baseline's.
@@ -209,13 +180,10 @@ def compare(
 
   Args:
     records: The runs.
-    baseline: The baseline.
+    baseline: The arm to compare with.
     controls: By arm, a baseline with as few FLOPs to judge it against.
     smaller: The baseline with a smaller budget, for `Outcome.equal_loss`.
-    tuning_seed: The seed that chose the rates.
-
-  Returns:
-    The outcomes by arm.
+    tuning_seed: The seed that chose the rates; it never counts.
   """
   best = at_best_rates(records, tuning_seed)
   losses = {
@@ -256,15 +224,8 @@ def compare(
   return outcomes
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-  """Whether to share.
-
-  Attributes:
-    word: `share`, `do not share` or `cannot tell`.
-    reason: A sentence.
-    arm: The arm that it is about.
-  """
+class Verdict(NamedTuple):
+  """`share`, `do not share` or `cannot tell`; why; which arm it is about."""
 
   word: str
   reason: str
@@ -272,22 +233,12 @@ class Verdict:
 
 
 def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
-  """Judges whether the best of `arms` is significantly below its control.
-
-  Args:
-    outcomes: The outcomes by arm.
-    arms: The arms that share weights. The one that is lowest relative to its
-      control is judged.
-  """
+  """Judges whether the best of the arms that share is below its control."""
   found = [outcomes[arm] for arm in arms if arm in outcomes]
   pairs = [(o.at_equal_flops, o) for o in found if o.at_equal_flops is not None]
   if not pairs:
-    return Verdict(
-      statistics.CANNOT_TELL,
-      "no run that shares weights has finished with a seed that did not choose "
-      "its rate.",
-      "",
-    )
+    why = "no run that shares has finished with a seed that chose no rate."
+    return Verdict(statistics.CANNOT_TELL, why, "")
   difference, best = min(pairs, key=lambda pair: pair[0].mean)
   word, arm, control = difference.word(), best.arm, "the baseline"
   if best.control != "baseline":

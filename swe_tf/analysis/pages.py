@@ -10,6 +10,7 @@ import base64
 from collections.abc import Sequence
 import dataclasses
 import functools
+from importlib import resources
 import math
 import re
 from typing import Any
@@ -20,49 +21,41 @@ import pandas as pd
 from swe_tf.analysis import statistics
 from swe_tf.analysis import style
 
+# The columns of each section; a `spread` one holds intervals, 4 columns in CSV.
+with (resources.files(__package__) / "report_columns.csv").open() as _file:
+  _COLUMNS = pd.read_csv(_file, keep_default_na=False, dtype={"spread": bool})
 
-@dataclasses.dataclass(frozen=True)
-class Column:
-  """A column of a frame.
 
-  Attributes:
-    key: Its name in the frame and in CSV.
-    title: Its title for readers.
-    form: The format of its numbers.
-    spread: Whether it holds intervals, which are four columns in CSV.
-  """
-
-  key: str
-  title: str
-  form: str = ""
-  spread: bool = False
-
-  def show(self, cell: Any) -> str:
-    """Returns a cell for readers; empty if nothing was measured."""
-    if isinstance(cell, statistics.Interval):
-      shown = format(cell.mean, self.form)
-      if cell.n < 2:
-        return shown
-      # Student's interval is symmetric.
-      return f"{shown} ± {format(cell.high - cell.mean, self.form.strip('+'))}"
-    if cell is None or cell != cell:  # NaN
-      return ""
-    return cell if isinstance(cell, str) else format(cell, self.form)
+def show(cell: Any, form: str) -> str:
+  """Returns a cell for readers; empty if nothing was measured."""
+  if isinstance(cell, statistics.Interval):
+    shown = format(cell.mean, form)
+    # Student's interval is symmetric.
+    half = format(cell.high - cell.mean, form.strip("+"))
+    return f"{shown} ± {half}" if cell.n > 1 else shown
+  if cell is None or cell != cell:  # NaN
+    return ""
+  return cell if isinstance(cell, str) else format(cell, form)
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-  """Some columns of a frame; its title is the setting, or empty."""
+  """A frame of a section; its title is the setting, or empty."""
 
   title: str
-  columns: Sequence[Column]
+  section: str
   frame: pd.DataFrame
+
+  @property
+  def columns(self) -> list[Any]:
+    """Those of its section: `key`, `title`, `form`, `spread`."""
+    return list(_COLUMNS[_COLUMNS.section == self.section].itertuples())
 
   @functools.cached_property
   def shown(self) -> pd.DataFrame:
     """The table as text, without the columns in which nothing was measured."""
     cells = {
-      column.title: [column.show(cell) for cell in self.frame[column.key]]
+      column.title: [show(cell, column.form) for cell in self.frame[column.key]]
       for column in self.columns
       if column.key in self.frame
     }
@@ -71,14 +64,7 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-  """A part of a report; `templates/text.jinja` has its title and its words.
-
-  Attributes:
-    name: The name of its CSV file, without the extension.
-    tables: Tables that have the same columns.
-    figures: Figures.
-    text: What only these runs have to say.
-  """
+  """A part of a report; `templates/text.jinja` has its title and its words."""
 
   name: str
   tables: Sequence[Table] = ()
@@ -86,12 +72,12 @@ class Section:
   text: Sequence[str] = ()
 
 
-def by_setting(frame: pd.DataFrame, columns: Sequence[Column]) -> list[Table]:
+def by_setting(frame: pd.DataFrame, section: str) -> list[Table]:
   """Returns a table for each value of `setting`."""
   if frame.empty:
     return []
   return [
-    Table(title, columns, rows)
+    Table(title, section, rows)
     for title, rows in frame.groupby("setting", sort=False)
   ]
 

@@ -32,12 +32,7 @@ _VOCAB, _BATCH, _LENGTH = 30522, 512, 512
 
 
 def row_of(run: Any) -> tuple[Any, ...] | None:
-  """Returns the values of `RUN` if a run repeats one of the paper.
-
-  Args:
-    run: A row of the frame of runs. Its data counts as the paper's if its path
-      contains the name.
-  """
+  """Returns the values of `RUN` if a run repeats one of the paper."""
   models = [
     name for name, size in sizes.SIZES.items() if size == run.model_size
   ]
@@ -56,9 +51,6 @@ def row_of(run: Any) -> tuple[Any, ...] | None:
 
 def scores(runs: pd.DataFrame) -> pd.DataFrame:
   """Returns every score of every arm, beside the paper's if it has that run.
-
-  Args:
-    runs: Arranged runs with their fine-tuning scores.
 
   Returns:
     A row per arm and score: `measured` and `gain` over the baseline are

@@ -7,7 +7,7 @@ runs that are rows of its tables. `templates/report.html.jinja` and
 """
 
 from collections.abc import Mapping, Sequence
-import dataclasses
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -20,7 +20,6 @@ from swe_tf.analysis import pages
 from swe_tf.analysis import paper
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import style
-from swe_tf.analysis.pages import Column
 from swe_tf.analysis.pages import Section
 from swe_tf.scoring import column
 
@@ -28,87 +27,9 @@ TITLE = "Sharing weights, then unsharing: what your runs show"
 # Lists the files of the report, so that the next one may replace them.
 MANIFEST = "report.json"
 
-_METHOD = (
-  Column("method", "method"),
-  Column("unit", "unit"),
-  Column("untie_step", "untie step", ",.0f"),
-)
-_RATE = Column("learning_rate", "peak rate", "g")
-_SEEDS = Column("seeds", "seeds", "d")
-_LEFT_OUT = Column("left_out", "left out")
-_LOSS = Column("validation_loss", "validation loss", ".4f", spread=True)
-_ACCURACY = Column("mlm_accuracy", "MLM accuracy (%)", ".2f", spread=True)
-_FLOPS_RATIO = Column("flops_ratio", "FLOPs / baseline's", ".2f")
-_METHODS = (
-  *_METHOD,
-  _SEEDS,
-  _LOSS,
-  Column("loss_difference", "loss − baseline's", "+.4f", spread=True),
-  Column("verdict", "verdict"),
-  _FLOPS_RATIO,
-  _ACCURACY,
-  Column("mlm_gain", "gain in accuracy (points)", "+.2f", spread=True),
-  _RATE,
-  Column("rates_tried", "rates tried", "d"),
-  _LEFT_OUT,
-)
-_SHOWN = Column("shown", "in the other tables")
-_RATES = (*_METHOD, _RATE, _SEEDS, _LOSS, _ACCURACY, _LEFT_OUT, _SHOWN)
-_COST = (
-  *_METHOD,
-  Column("steps", "steps", ",d"),
-  Column("tokens", "tokens", ",d"),
-  Column("flops", "FLOPs", ".3g"),
-  _FLOPS_RATIO,
-  Column("seconds", "wall time (s)", ",.0f", spread=True),
-  Column("steps_ratio", "steps to the baseline's loss", ".3f", spread=True),
-  Column("reverse_ratio", "baseline's steps to this loss", ".3f", spread=True),
-  Column("equal_loss", "FLOPs for this loss", ".2f", spread=True),
-)
-_SCORES = (
-  *_METHOD,
-  Column("score", "score"),
-  Column("measured", "measured (%)", ".2f", spread=True),
-  Column("gain", "gain over baseline (points)", "+.2f", spread=True),
-)
-_PAPER = (
-  *_METHOD[:2],
-  *_SCORES[-3:],
-  Column("paper", "paper's (%)", ".2f"),
-  Column("minus", "measured − paper's", "+.2f"),
-  Column("paper_gain", "paper's gain (points)", "+.2f"),
-)
-_COLUMN = (
-  Column("score", "score"),
-  Column("dev", "dev (%)", ".2f"),
-  Column("test", "test (%)", ".2f"),
-)
-_RUNS = (
-  Column("run", "run"),
-  *_METHOD,
-  _RATE,
-  Column("seed", "seed"),
-  Column("status", "status"),
-  Column("step", "step", ",d"),
-  *_COST[3:6],
-  Column("seconds", "wall time (s)", ",.0f"),
-  Column("validation_loss", "validation loss", ".4f"),
-  Column("mlm_accuracy", "MLM accuracy (%)", ".2f"),
-  Column("entropy", "entropy of single tokens", ".4f"),
-)
 
-
-@dataclasses.dataclass(frozen=True)
-class Report:
-  """A report.
-
-  Attributes:
-    verdict: What the runs show, in a sentence or two.
-    settings: The same for each setting, if there are several.
-    counts: A sentence that counts the runs and the settings.
-    figures: The figures of the verdict.
-    sections: The sections that have something to show.
-  """
+class Report(NamedTuple):
+  """A report: its verdict, in all and by setting, and what supports it."""
 
   verdict: str
   settings: Sequence[str]
@@ -118,15 +39,7 @@ class Report:
 
 
 def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
-  """Reads runs and makes a report.
-
-  Args:
-    roots: The directories to look in.
-    site_scores: A file of scores from the benchmark's site; may be empty.
-
-  Raises:
-    UsageError: If there are no runs.
-  """
+  """Reads runs and makes a report."""
   site = column.read_site_scores(site_scores) if site_scores else {}
   columns = finetuning.read_columns(roots)
   found, curves = runs_lib.read(roots)
@@ -143,7 +56,7 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
     [
       pages.Table(
         f"{each.name}: {each.checkpoint.name}, {each.init} weights",
-        _COLUMN,
+        "columns",
         finetuning.column_frame(each.scores, site.get(each.name)),
       )
       for each in columns.itertuples()
@@ -175,11 +88,20 @@ def _sections(
   notes: Sequence[str],
 ) -> list[Section]:
   """Returns the sections that have something to show."""
+  entropies = [
+    f"Entropy of single tokens: {entropy:.4f} nats. A model that ignores the "
+    "context cannot have a lower loss."
+    for entropy in sorted(runs.entropy.dropna().unique())
+  ]
   shown = comparisons.shown_runs(runs).groupby("setting", sort=False)
-  tuned = runs[runs.rates > 1]
+  losses = [
+    figures.draw_losses(f"loss_{number}", found, curves)
+    for number, (_, found) in enumerate(shown, start=1)
+  ]
   by = ("setting", "arm", "learning_rate")
-  rates = comparisons.summarize(tuned, curves, by) if len(tuned) else tuned
+  rates = comparisons.summarize(runs[runs.rates > 1], curves, by)
   scores = paper.scores(runs)
+  tuned = scores[scores.score != "MLM"]
   sweeps: list[style.Figure] = []
   for _, found in arms[arms.seeds > 0].groupby("setting", sort=False):
     fixed = found[found.is_fixed]
@@ -191,33 +113,15 @@ def _sections(
   listed = runs.assign(method=runs.label).sort_values("run")
   listed["learning_rate"] = [rate or None for rate in listed.learning_rate]
   sections = [
-    Section(
-      "methods",
-      pages.by_setting(arms, _METHODS),
-      text=[
-        f"Entropy of single tokens: {entropy:.4f} nats. A model that ignores "
-        "the context cannot have a lower loss."
-        for entropy in sorted(runs.entropy.dropna().unique())
-      ],
-    ),
-    Section(
-      "losses",
-      figures=[
-        figures.draw_losses(f"loss_{number}", found, curves)
-        for number, (_, found) in enumerate(shown, start=1)
-      ],
-    ),
-    Section("cost", pages.by_setting(arms[arms.seeds > 0], _COST)),
+    Section("methods", pages.by_setting(arms, "methods"), text=entropies),
+    Section("losses", figures=losses),
+    Section("cost", pages.by_setting(arms[arms.seeds > 0], "cost")),
     Section("untie_steps", figures=sweeps),
-    Section("learning_rates", pages.by_setting(rates, _RATES)),
-    Section(
-      "finetuning",
-      pages.by_setting(scores[scores.score != "MLM"], _SCORES),
-      text=[f"Left out: {note}" for note in notes],
-    ),
+    Section("learning_rates", pages.by_setting(rates, "learning_rates")),
+    Section("finetuning", pages.by_setting(tuned, "finetuning"), text=notes),
     columns,
-    Section("paper", pages.by_setting(scores[scores.paper.notna()], _PAPER)),
-    Section("runs", [pages.Table("", _RUNS, listed)]),
+    Section("paper", pages.by_setting(scores[scores.paper.notna()], "paper")),
+    Section("runs", [pages.Table("", "runs", listed)]),
   ]
   return [each for each in sections if each.tables or each.figures or each.text]
 
@@ -240,16 +144,9 @@ def to_files(report: Report) -> dict[str, bytes]:
 
 
 def check_output(output_dir: files.PathLike) -> list[str]:
-  """Checks that a report may be written; writes nothing.
+  """Checks that a report may be written; returns the files of an earlier one.
 
-  Args:
-    output_dir: The directory. It may be absent, empty, or hold a report.
-
-  Returns:
-    The files of an earlier report in it.
-
-  Raises:
-    UsageError: If it is not a directory, or holds files that no report wrote.
+  The directory may be absent, empty, or hold a report; nothing is written.
   """
   path = files.as_path(output_dir)
   if path.exists() and not path.is_dir():
@@ -275,15 +172,10 @@ def check_output(output_dir: files.PathLike) -> list[str]:
 def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
   """Writes the files of a report, in place of an earlier one."""
   path, earlier = files.as_path(output_dir), check_output(output_dir)
-
-  def list_files(names: set[str]) -> None:
-    listed = {"made_by": "swe report", "files": sorted(names)}
-    files.write_json(path / MANIFEST, listed)
-
+  listed = {"made_by": "swe report", "files": sorted({*contents, *earlier})}
   # Written first, so that an interrupted report can still be replaced.
-  list_files({*contents, *earlier})
+  files.write_json(path / MANIFEST, listed)
   for name in set(earlier) - set(contents):
     (path / name).unlink()
   for name, content in contents.items():
     files.write_bytes(path / name, content)
-  list_files(set(contents))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import math
 import pathlib
+import re
 from typing import Any
 
 import pandas as pd
@@ -40,8 +41,9 @@ _NO_SETTING = (
   "task.sharing.",
   "task.growth.",
 )
-_RATE = "trainer.optimizer_config.learning_rate."
-_RATE_NAMES = ("initial_learning_rate", "learning_rate")
+_RATE = re.compile(
+  r"trainer\.optimizer_config\.learning_rate\.(.*\.)?(initial_)?learning_rate$"
+)
 
 
 def directories_with(
@@ -49,8 +51,7 @@ def directories_with(
 ) -> Iterator[tuple[str, files.Path]]:
   """Yields the name for readers and the path of each directory with a file.
 
-  The name is the path from the root, preceded by the root's own name. Every
-  directory is yielded once, even if several roots contain it.
+  Every directory comes once, even if several roots contain it.
   """
   seen = set()
   for root in map(files.as_path, roots):
@@ -60,21 +61,13 @@ def directories_with(
         yield str(pathlib.PurePath(root.name) / path.relative_to(root)), path
 
 
-def read(
-  roots: Sequence[files.PathLike],
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def read(roots: Sequence[files.PathLike]) -> tuple[pd.DataFrame, pd.DataFrame]:
   """Reads all pre-training runs under some directories.
 
   Returns:
     The runs: `run`, the name for readers; `path`; `axes`, its place in a study;
-    what `describe` returns; `step`, the last one that was logged; `status`,
-    where only `FINISHED` counts; `flops` and `seconds` of the whole run;
-    `entropy` of single tokens, if the study recorded it; `LOSS`, `ACCURACY`.
-
+    what `describe` and `_outcome` return.
     The curves: `run`, `curve`, such as `train/training_loss`, `step`, `value`.
-
-  Raises:
-    UsageError: If a run cannot be read.
   """
   rows: list[dict[str, Any]] = []
   points: list[tuple[str, str, int, float]] = []
@@ -106,7 +99,10 @@ def read(
 def _outcome(
   path: files.Path, row: dict[str, Any], curves: dict[str, scalars.Curve]
 ) -> dict[str, Any]:
-  """Returns how far a run came, and what it measured."""
+  """Returns how far a run came, and what it measured.
+
+  Only the status `FINISHED` counts. `entropy` is that of single tokens.
+  """
   result, study = _json(path / "result.json"), _json(path.parent / "study.json")
   steps, phases, tau = row["steps"], row["phases"], row["untie_step"]
   step = max((curve[-1][0] for curve in curves.values() if curve), default=0)
@@ -153,22 +149,12 @@ def describe(
     axes: `axes` of its `run.json`, if it was started by a study.
 
   Returns:
-    `method`: its name in the catalog.
-    `label`: the name for readers; `title`: with unit and untie step.
-    `rule`: when it unties, or what departs from Algorithm 1.
-    `unit_size`, `unit`: None for a method without units.
-    `untie_step`: tau; None if the config does not fix it.
-    `is_fixed`: whether this is Algorithm 1 with any unit and any tau above 0.
-    `is_papers`: whether it unties after the paper's fraction of the steps.
-    `variant`: the fields that are specific to the method, flat.
-    `setting`: the fields that the runs of a comparison have in common, flat;
-    `setting_title`: the same in words.
-    `steps`, `tokens`, `batch_size`, `seq_length`, `vocab_size`, `model_size`,
-    `num_layers`, `width`, `data`, `seed`, `learning_rate`, `config_unit_size`.
-    `phases`: the steps and the FLOPs per step of each phase; None if unknown.
-
-  Raises:
-    UsageError: If no run can have this config, or its plug-in is not loaded.
+    `method` is its name in the catalog, `label` that for readers, `title` has
+    unit and untie step too. `rule` says when it unties, or what departs from
+    Algorithm 1, `is_fixed` that nothing does, `is_papers` that tau is the
+    paper's. `variant` has the fields of the method, `setting` those that the
+    runs of a comparison have in common, both flat. `phases` are the steps and
+    the FLOPs per step of each phase. None stands for what is not known.
   """
   task = content["task"]
   data = task.get("train_data") or {}
@@ -180,11 +166,7 @@ def describe(
     size = encoder.size if encoder else None
   resolved = catalog.read(task, steps, num_layers)
   setting = sameness.flatten(content)
-  rates = [
-    setting.pop(name)
-    for name in list(setting)
-    if name.startswith(_RATE) and name.split(".")[-1] in _RATE_NAMES
-  ]
+  rates = [setting.pop(name) for name in list(setting) if _RATE.match(name)]
   batch, length = data.get("global_batch_size"), data.get("seq_length")
   paths = data.get("tfds_name") or data.get("input_path") or ""
   path = ",".join(paths) if isinstance(paths, list) else str(paths)
@@ -212,10 +194,8 @@ def describe(
       for name, value in setting.items()
       if sameness.defines_result(name) and not name.startswith(_NO_SETTING)
     },
-    "setting_title": (
-      f"{num_layers} layers of width {width}, {steps:,} steps of {batch} x "
-      f"{length} tokens of {short or 'unnamed data'}"
-    ),
+    "setting_title": f"{num_layers} layers of width {width}, {steps:,} steps "
+    f"of {batch} x {length} tokens of {short or 'unnamed data'}",
   }
 
 
@@ -250,9 +230,8 @@ def _method(
   if is_swe and name != catalog.BASELINE and changes:
     # Not Algorithm 1 as printed: no number of the paper compares with it.
     rule = " ".join([rule] * (rule != catalog.FIXED) + changes)
-  if rule == catalog.FIXED and (
-    is_swe or resolved.sharing.mode == catalog.NONE
-  ):
+  is_plain = is_swe or resolved.sharing.mode == catalog.NONE
+  if rule == catalog.FIXED and is_plain:
     own = {"bindings": own.get("bindings")}
   if method.growth != catalog.NONE:
     own["growth"] = growth

@@ -72,11 +72,11 @@ def mean(values: Iterable[float | None]) -> Interval | None:
   if not found or len(numbers) < len(found):
     return None
   center = statistics.fmean(numbers)
-  if len(numbers) < 2 or not math.isfinite(center):
-    return Interval(center, -math.inf, math.inf, len(numbers))
-  half = quantile(len(numbers)) * statistics.stdev(numbers)
-  half /= math.sqrt(len(numbers))
-  return Interval(center, center - half, center + half, len(numbers))
+  n, half = len(numbers), math.inf
+  if n > 1 and math.isfinite(center):
+    half = quantile(n) * statistics.stdev(numbers)
+    half /= math.sqrt(n)
+  return Interval(center, center - half, center + half, n)
 
 
 def paired(

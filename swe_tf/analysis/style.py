@@ -20,7 +20,6 @@ WORD_COLOURS: Mapping[str, str] = {
   statistics.COSTS: ORANGE,
 }
 UNDECIDED = "gray"
-LOSS = "final validation loss (nats per token)"
 _DPI = 120
 
 

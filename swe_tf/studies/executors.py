@@ -102,15 +102,10 @@ class Ray:
   """Tasks on a Ray cluster whose machines all see the runs' directories."""
 
   def __init__(self, address: str, jobs: int = 1):
-    """Connects to the cluster.
+    """Connects to a cluster; `jobs` runs divide the cores of a machine.
 
-    Args:
-      address: `HOST:PORT` of the head, from one of its machines, or
-        `ray://HOST:PORT` from elsewhere.
-      jobs: How many runs divide the cores of a machine.
-
-    Raises:
-      UsageError: If Ray is not installed, or there is no such cluster.
+    The address is `HOST:PORT` of the head, from one of its machines, or
+    `ray://HOST:PORT` from elsewhere.
     """
     try:
       import ray
@@ -118,14 +113,10 @@ class Ray:
       raise errors.UsageError(
         "Ray is not installed: pip install 'swe-tf[ray]'."
       ) from error
-    passed_on = ("PYTHONPATH", plugins.VARIABLE)
-    variables = {name: os.environ.get(name, "") for name in passed_on}
+    names = ("PYTHONPATH", plugins.VARIABLE)
+    passed_on = {"env_vars": {n: os.environ.get(n, "") for n in names}}
     try:
-      ray.init(
-        address=address,
-        log_to_driver=False,
-        runtime_env={"env_vars": variables},
-      )
+      ray.init(address=address, log_to_driver=False, runtime_env=passed_on)
     except (ConnectionError, RuntimeError, ValueError) as error:
       raise errors.UsageError(
         f"no Ray cluster at {address} ({errors.first_line(error)}); start one "
@@ -199,15 +190,9 @@ def make(jobs: int = 1, ray_address: str = "") -> Executor:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SweepRun:
-  """A run of a study, in its directory.
+  """A run of a study, in its directory, and what trains it.
 
-  Attributes:
-    name: The name of its directory.
-    directory: The directory.
-    config: Its experiment, a Model Garden config.
-    about: The content of `run.json`.
-    call: What trains it.
-    cost: Its cost in any unit, to estimate the time left.
+  `about` is the content of `run.json`, `cost` in any unit, for the time left.
   """
 
   name: str
@@ -218,7 +203,6 @@ class SweepRun:
   cost: float = 1.0
 
   def begin(self) -> None:
-    """Writes `params.yaml` and `run.json`."""
     self.directory.begin(self.about, self.config.as_dict())
 
 
@@ -234,16 +218,9 @@ def execute(
   console: rich_console.Console,
   summarize: Callable[[Mapping[str, Any]], str],
 ) -> dict[str, str]:
-  """Executes the runs that are not finished, and shows their progress.
+  """Executes the runs that are not finished; returns why some failed.
 
-  Args:
-    runs: The runs.
-    executor: Where they are executed.
-    console: Where progress is shown.
-    summarize: Summarizes a `result.json` in a few words.
-
-  Returns:
-    Why runs failed, by name.
+  Their progress is shown; `summarize` sums up a `result.json` in a few words.
   """
   finished, failures = results_of(runs), {}
   waiting = {run.name: run for run in runs if run.name not in finished}

@@ -25,16 +25,7 @@ Configs = Mapping[str, cfg.ExperimentConfig]
 def make_config(
   study: study_file.Study, run: study_file.PlannedRun, params_override: str = ""
 ) -> cfg.ExperimentConfig:
-  """Returns the experiment of a run, validated.
-
-  Args:
-    study: The study.
-    run: The run.
-    params_override: Overrides for every run, applied last; as for `swe train`.
-
-  Raises:
-    UsageError: If the experiment is not valid.
-  """
+  """Returns the experiment of a run, validated."""
   config = parsing.base_experiment(study.experiment)
   try:
     if not isinstance(config, experiment_lib.CheckedExperimentConfig):
@@ -64,16 +55,7 @@ def make_config(
 def make_configs(
   study: study_file.Study, params_override: str = "", has_data: bool = True
 ) -> Configs:
-  """Returns the experiments of all runs by name; checks their data too.
-
-  Args:
-    study: The study.
-    params_override: See `make_config`.
-    has_data: Whether the data must be there already.
-
-  Raises:
-    UsageError: If an experiment is not valid, or its data not sound.
-  """
+  """Returns the experiments of all runs by name; checks their data too."""
   configs, checked = {}, set()
   for run in study.runs:
     config = make_config(study, run, params_override)
@@ -105,13 +87,7 @@ def _check_data(config: cfg.ExperimentConfig, has_data: bool) -> None:
 
 
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
-  """Returns the experiment of a run from its saved config, validated.
-
-  Args:
-    experiment: The name of the base experiment. It supplies the parameters that
-      did not exist when the file was written.
-    path: The file, which has all parameters.
-  """
+  """Returns the experiment of a run from its saved config, validated."""
   config = exp_factory.get_exp_config(experiment)
   config.override(yaml_files.read(path), is_strict=False)
   config.validate()

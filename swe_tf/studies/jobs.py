@@ -6,6 +6,8 @@
 
 from typing import Any
 
+from tensorboard.plugins.hparams import api as hparams
+
 from official.core import config_definitions as cfg
 from official.core import train_lib
 from swe_tf import errors
@@ -16,11 +18,11 @@ from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
 from swe_tf.sharing import optimizer
 from swe_tf.studies import experiments
-from swe_tf.studies import hparams
 from swe_tf.studies import progress
 from swe_tf.studies import worker
 from swe_tf.studies.demo import sentences
 from swe_tf.studies.finetune import predictions
+from swe_tf.training import dashboards
 from swe_tf.training import recovery
 from swe_tf.training import runner as runner_lib
 
@@ -37,7 +39,11 @@ def make_runner(
   job: worker.Job, config: cfg.ExperimentConfig, **arguments
 ) -> train_lib.OrbitExperimentRunner:
   """Returns a runner that reports to the job; see `training.runner`."""
-  hparams.write_run(job.path, job.read_about()["axes"])
+  point = {  # Its row in TensorBoard's dashboard HParams.
+    axis: value if isinstance(value, (bool, int, float, str)) else str(value)
+    for axis, value in job.read_about()["axes"].items()
+  }
+  dashboards.write_events(job.path, "hparams", hparams.hparams_pb(point))
   return runner_lib.make_runner(
     config,
     str(job.path),
@@ -150,11 +156,6 @@ def predict(job: worker.Job, ax_data_dir: str) -> dict[str, Any]:
   """Predicts the test sets of a finished GLUE run, for `swe submission`.
 
   Writes `test_result.json`, with the scores of the test sets that have labels.
-
-  Args:
-    job: The job, in the directory of the run with its checkpoint.
-    ax_data_dir: What `swe prepare glue --task=AX` wrote, for MNLI; may be
-      empty.
   """
   config = read_config(job)
   runner = make_runner(job, config, mode="train")

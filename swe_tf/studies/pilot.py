@@ -50,15 +50,8 @@ def make_study(
 ) -> study_file.Study:
   """Returns the pilot of a planned run, as a study.
 
-  Args:
-    experiment: The name of the experiment.
-    config: The planned experiment, validated.
-    steps: The number of steps of each run.
-    seeds: How many fresh seeds the best rates get, besides the one that chose
-      them.
-
-  Raises:
-    UsageError: If the plan cannot be cut down.
+  Each run has `steps` steps. The best rates get `seeds` fresh seeds, besides
+  the one that chose them.
   """
   rate = config.trainer.optimizer_config.learning_rate
   if rate.type != "polynomial":
@@ -112,8 +105,8 @@ def sharing_arms(study: study_file.Study) -> list[str]:
   """Returns the arms that share weights."""
   assert study.tuning is not None
   tuning = study.tuning
-  controls = (BASELINE, EQUAL_INIT, *tuning.controls.values(), *tuning.kept)
-  return [arm for arm in tuning.arms if arm not in controls]
+  others = {BASELINE, EQUAL_INIT, *tuning.controls.values(), *tuning.kept}
+  return [arm for arm in tuning.arms if arm not in others]
 
 
 def shallow_arm(config: cfg.ExperimentConfig) -> str | None:
@@ -148,9 +141,7 @@ def _arms(
   planned = _planned(config, pilot_steps)
   if planned is not None and planned not in arms.values():
     arms[PLANNED] = planned
-  made: dict[str, dict[str, Any]] = {
-    arm: {"task": {"sharing": fields}} for arm, fields in arms.items()
-  }
+  made = {arm: {"task": {"sharing": fields}} for arm, fields in arms.items()}
   shallow = shallow_arm(config)
   if shallow is not None and encoder is not None:
     few = encoder.overrides(num_layers=(encoder.num_layers or 0) // 4)
@@ -228,16 +219,9 @@ def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
 def time_step(
   experiment: str, overrides: Mapping[str, Any], cores: Sequence[int] = ()
 ) -> dict[str, float]:
-  """Times a step of the cut-down baseline, in a process of its own, for `fit`.
+  """Times the cut-down baseline on some cores, in a process of its own.
 
-  Args:
-    experiment: The name of the experiment.
-    overrides: The configuration.
-    cores: The cores that a run will have; all if empty.
-
-  Returns:
-    `start`, the seconds until the first step is done, and `step`, the seconds
-    per step.
+  Returns `start`, the seconds until the first step is done, and `step`.
   """
   if cores:
     os.sched_setaffinity(0, cores)
@@ -261,18 +245,7 @@ def time_step(
 def fit(
   timing: dict[str, float], seconds: float, runs: int, jobs: int, planned: int
 ) -> int:
-  """Returns how many steps of each run fit into a time budget.
-
-  Args:
-    timing: What `time_step` returned.
-    seconds: The time budget.
-    runs: The maximum number of runs.
-    jobs: How many run at a time.
-    planned: The number of steps of the planned run.
-
-  Raises:
-    UsageError: If not even the minimum number of steps fits.
-  """
+  """Returns how many steps of each run fit into a time budget."""
   # A run that starts shared compiles twice, and validation takes time too.
   each = seconds * jobs / runs - 2.0 * timing["start"]
   steps = int(each / (1.4 * timing["step"]))

@@ -18,7 +18,6 @@ from rich import table as rich_table
 
 _SHARED = "shared"
 Result = Mapping[str, Any]  # A `result.json`.
-
 # The speed is measured over this window: longer than a compile, but short
 # enough to follow a change of phase.
 _WINDOW_SECONDS = 60.0
@@ -26,8 +25,6 @@ _WINDOW_SECONDS = 60.0
 # about an hour, whenever another 1% of the time so far has passed.
 _LINE_SECONDS = 30.0
 _LINE_PART = 0.01
-_NAME_WIDTH = 24  # In columns; no name is cut shorter.
-_WIDE = 110  # In columns; a wider terminal has room for long bars.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,10 +122,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
   ):
     """Initializes the display.
 
-    Args:
-      console: Where it is shown.
-      costs: What each run costs, by name: FLOPs, or 1 if all are alike.
-      summarize: Summarizes a run's `result.json` in a few words.
+    `costs` are those of the runs by name: FLOPs, or 1 if all are alike.
     """
     self._console, self._costs, self._summarize = console, costs, summarize
     self._began = time.monotonic()
@@ -137,14 +131,15 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     self._part_before: dict[str, float] = {}
     # The time and the phase of a run's last line in the log.
     self._last_line: dict[str, tuple[float, str]] = {}
-    name_width = min(_NAME_WIDTH, max(map(len, costs), default=0))
+    # No name is cut shorter; a wide terminal has room for long bars.
+    name_width = min(24, max(map(len, costs), default=0))
     self.bars = rich_progress.Progress(
       rich_progress.TextColumn(
         "{task.description}",
         markup=False,
         table_column=rich_table.Column(no_wrap=True, min_width=name_width),
       ),
-      rich_progress.BarColumn(30 if console.width > _WIDE else 8),
+      rich_progress.BarColumn(30 if console.width > 110 else 8),
       rich_progress.TextColumn("{task.fields[note]}", markup=False),
       console=console,
       transient=True,
@@ -153,10 +148,9 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
       get_time=lambda: time.monotonic(),
       disable=not console.is_terminal,
     )
-    self._bar_of_all: rich_progress.TaskID | None = None
-    if len(costs) > 1:
-      self._bar_of_all = self.bars.add_task("", total=1.0, note="")
     self._bar_of: dict[str, rich_progress.TaskID] = {}
+    has_sum = len(costs) > 1
+    self._bar_of_all = self.bars.add_task("", note="", visible=has_sum)
     self._refresh()
 
   def __enter__(self):
@@ -167,11 +161,9 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     self.bars.stop()
 
   def say(self, text: str) -> None:
-    """Prints a line."""
     self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
   def skip(self, name: str, result: Result) -> None:
-    """Notes a run that was finished before."""
     self._part_before[name] = self._part[name] = 1.0
     self._refresh()
     self.say(f"{name}: {self._summarize(result)} (finished before)")
@@ -208,11 +200,9 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     self._refresh()
 
   def finish(self, name: str, result: Result) -> None:
-    """Notes that a run has finished."""
     self._end(name, f"{self._summarize(result)} ({result['seconds']:.0f} s)")
 
   def fail(self, name: str, reason: object) -> None:
-    """Notes that a run has failed."""
     self._part_before[name] = 1.0  # It says nothing about the speed.
     self._end(name, f"failed: {reason}")
 
@@ -235,13 +225,12 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     self.say(f"{name}: {text}{rest}")
 
   def _refresh(self) -> None:
-    if self._bar_of_all is None:
-      return
     parts = (self._part[name] * cost for name, cost in self._costs.items())
     ended = {name for name, part in self._part.items() if part == 1.0}
     self.bars.update(
       self._bar_of_all,
-      completed=sum(parts) / (sum(self._costs.values()) or 1.0),
+      total=sum(self._costs.values()) or 1.0,
+      completed=sum(parts),
       description=f"{len(ended - {*self._bar_of})} of {len(self._part)} runs",
       note=f"{show_time(self._time_left())} left",
     )

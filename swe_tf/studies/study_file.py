@@ -42,12 +42,9 @@ _METRICS = ("validation_loss", "masked_lm_accuracy")
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRun:
-  """A run of a study.
+  """A run of a study: the name of its directory, its value on each axis.
 
-  Attributes:
-    name: The name of its directory.
-    point: Its value on each axis that matters to it.
-    own: The overrides from axes that only this study defines.
+  `own` has the overrides from axes that only this study defines.
   """
 
   name: str
@@ -82,9 +79,7 @@ class Study:
   def with_next_runs(self, losses: Mapping[str, float]) -> "Study | None":
     """Returns the study with the next runs added; None if there are none.
 
-    Args:
-      losses: The final losses so far, by the name of the run; infinity for a
-        run that failed.
+    `losses` are the final ones so far, by run; infinity for one that failed.
     """
     if self.tuning is None:
       return None
@@ -111,11 +106,7 @@ class Study:
 
 
 def read_study(path: str) -> Study:
-  """Reads and checks a study's file.
-
-  Raises:
-    UsageError: If it cannot be read, or does not describe a study.
-  """
+  """Reads and checks a study's file."""
   content = yaml_files.read(path)
   if not isinstance(content, dict):
     raise errors.UsageError(f"{path} must be a table with {', '.join(_KEYS)}.")
@@ -163,11 +154,7 @@ def _beside(path: str, key: str, name: str) -> str:
 
 
 def tuned(study: Study, table: Any, path: str = "the study") -> Study:
-  """Returns a study with the first runs of a `tuning`.
-
-  Raises:
-    UsageError: If the table does not describe a tuning.
-  """
+  """Returns a study with the first runs of a `tuning`."""
   tuning = tuning_lib.from_table(table, path)
   study = dataclasses.replace(study, tuning=tuning, runs=())
   first = study.with_next_runs({})
@@ -176,15 +163,7 @@ def tuned(study: Study, table: Any, path: str = "the study") -> Study:
 
 
 def plan_runs(axes: Any, path: str = "the study") -> tuple[PlannedRun, ...]:
-  """Returns the runs of all combinations, each once.
-
-  Args:
-    axes: A table of axes, or a list of tables.
-    path: Where they come from, for error messages.
-
-  Raises:
-    UsageError: If an axis has no values or a wrong one.
-  """
+  """Returns the runs of all combinations, each once."""
   runs = []
   for table in axes if isinstance(axes, list) else [axes]:
     if not isinstance(table, dict) or not table:
@@ -192,14 +171,11 @@ def plan_runs(axes: Any, path: str = "the study") -> tuple[PlannedRun, ...]:
     for axis, values in table.items():
       is_known = axis in axes_lib.KNOWN
       if not values or not isinstance(values, list if is_known else dict):
-        shown = (
-          "a list of values"
-          if is_known
-          else f"a table of overrides by name, since it is not one of "
-          f"{', '.join(axes_lib.KNOWN)}"
-        )
+        others = ", ".join(axes_lib.KNOWN)
+        shown = f"a table of overrides by name, as it is not one of {others}"
         raise errors.UsageError(
-          f"{path}: axes.{axis} must be {shown}, got {values!r}."
+          f"{path}: axes.{axis} must be "
+          f"{'a list of values' if is_known else shown}, got {values!r}."
         )
       for value in values if is_known else ():
         axes_lib.check_value(axis, value)

@@ -14,6 +14,7 @@ import os
 from typing import Any
 
 from rich import console as rich_console
+from tensorboard.plugins.hparams import api as hparams
 import tensorflow as tf
 
 from swe_tf import errors
@@ -23,9 +24,9 @@ from swe_tf.configs import experiment as experiment_lib
 from swe_tf.methods import catalog
 from swe_tf.studies import executors
 from swe_tf.studies import experiments
-from swe_tf.studies import hparams
 from swe_tf.studies import study_file
 from swe_tf.studies import worker
+from swe_tf.training import dashboards
 
 TRAIN = "swe_tf.studies.jobs:train"
 
@@ -44,15 +45,7 @@ def make_runs(
 ) -> list[executors.SweepRun]:
   """Returns the runs of a study in their directories; writes nothing.
 
-  Args:
-    study: The study.
-    configs: The experiments of its runs, by name.
-    output_dir: The directory of the study. It may hold runs with the same
-      configs.
-    function: What trains a run; see `worker.Call`.
-
-  Raises:
-    UsageError: If a run in the directory has another config.
+  Refuses a directory that holds a run of the same name and another config.
   """
   if not files.is_url(output_dir):  # A cluster has other working directories.
     output_dir = os.path.abspath(output_dir)
@@ -95,7 +88,7 @@ def make_runs(
 def write_study(
   study: study_file.Study, output_dir: files.PathLike, **more: Any
 ) -> None:
-  """Writes `study.json`, and the axes of all runs so far for TensorBoard."""
+  """Writes `study.json`, and its axes for TensorBoard's dashboard HParams."""
   points = {run.name: dict(run.point) for run in study.runs}
   content = {
     "experiment": study.experiment,
@@ -103,7 +96,12 @@ def write_study(
     "runs": points,
   }
   files.write_json(files.as_path(output_dir) / "study.json", content | more)
-  hparams.write_study(output_dir, list(points.values()), study.metrics)
+  axes = dict.fromkeys(axis for point in points.values() for axis in point)
+  columns = hparams.hparams_config_pb(
+    hparams=[hparams.HParam(axis) for axis in axes],
+    metrics=[hparams.Metric(m, "validation", m) for m in study.metrics],
+  )
+  dashboards.write_events(output_dir, "study", columns)
 
 
 def run_study(
@@ -117,17 +115,8 @@ def run_study(
 ) -> tuple[list[executors.SweepRun], dict[str, str]]:
   """Executes a study's unfinished runs, and those that a tuning adds.
 
-  Args:
-    study: The study.
-    configs: The experiments of its runs so far, by name.
-    output_dir: The directory for the runs.
-    executor: Where they are executed.
-    console: Where progress and results are shown.
-    params_override: Overrides for every run that is added.
-    function: What trains a run; see `worker.Call`.
-
-  Returns:
-    All runs, and why some failed, by name.
+  `params_override` is for the runs that are added. Returns all runs, and why
+  some failed, by name.
   """
   runs = make_runs(study, configs, output_dir, function)
   entropy = experiments.unigram_entropy(runs[0].config)

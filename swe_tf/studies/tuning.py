@@ -24,10 +24,8 @@ from typing import Any
 from swe_tf import errors
 
 
-@dataclasses.dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True)
 class Point:
-  """A run of a comparison."""
-
   arm: str
   learning_rate: float
   seed: int
@@ -42,10 +40,8 @@ class Tuning:
   """How the arms of a comparison are tuned.
 
   Attributes:
-    arms: The overrides of each arm, by name.
     learning_rates: The first rates, ascending.
     seeds: The seeds; the first is used for tuning.
-    baseline: The arm that the others are compared with.
     factor: The factor between neighbouring rates when the grid is widened.
     most_rates: The maximum number of rates of an arm.
     drop_above: How far above the baseline's loss an arm is dropped.
@@ -97,11 +93,7 @@ class Tuning:
 
 
 def from_table(table: Any, path: str = "the study") -> Tuning:
-  """Reads `tuning` from a study's file.
-
-  Raises:
-    UsageError: If it is not a valid `Tuning`.
-  """
+  """Reads `tuning` from a study's file."""
   fields = [field.name for field in dataclasses.fields(Tuning)]
   if not isinstance(table, dict) or not isinstance(table.get("arms"), dict):
     raise errors.UsageError(
@@ -216,6 +208,5 @@ def next_points(tuning: Tuning, losses: Losses) -> list[Point]:
       wanted += [point for point in seeded if point not in losses]
   # The baseline first, at all its rates: it decides which arms are dropped.
   return sorted(
-    wanted,
-    key=lambda p: (p.arm != tuning.baseline, p.learning_rate != middle),
+    wanted, key=lambda p: (p.arm != tuning.baseline, p.learning_rate != middle)
   )

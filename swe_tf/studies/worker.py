@@ -46,22 +46,18 @@ class RunDirectory:
     self.config_file = self.path / "params.yaml"
     self.log_file = self.path / "log.txt"
 
-  def _read(self, name: str) -> Any:
-    path = self.path / name
-    return files.read_json(path) if path.exists() else None
-
   def read_about(self) -> dict[str, Any]:
-    """Returns the content of `run.json`."""
     return files.read_json(self.path / "run.json")
 
   def read_result(self) -> dict[str, Any] | None:
-    """Returns the content of `result.json`; None if the run is unfinished."""
-    return self._read("result.json")
+    path = self.path / "result.json"
+    return files.read_json(path) if path.exists() else None
 
   def read_progress(self) -> dict[str, Any]:
     """Returns `progress.json`: at least step, steps and the time so far."""
     empty = {"step": 0, "steps": 0, "seconds": 0.0, "cpu_seconds": 0.0}
-    return empty | (self._read("progress.json") or {})
+    path = self.path / "progress.json"
+    return empty | (files.read_json(path) if path.exists() else {})
 
   def begin(self, about: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Writes `params.yaml` and `run.json`, unless the run began before."""
@@ -75,9 +71,6 @@ class RunDirectory:
     """Keeps other processes from working on the run until the block ends.
 
     A store (a URL) has no locks; there, only one sweep may run at a time.
-
-    Raises:
-      UsageError: If another process is working on it and does not end soon.
     """
     self.path.mkdir(parents=True, exist_ok=True)
     if files.is_url(self.path):
@@ -111,14 +104,10 @@ def refuse_other(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Call:
-  """What a process is to do.
+  """What a process is to do, and which devices it takes.
 
-  Attributes:
-    function: `module:function`; it is called with a `Job` and the arguments.
-    directory: The run's directory.
-    arguments: The other arguments.
-    num_gpus: How many GPUs it takes.
-    uses_tpu: Whether it takes the TPU of a machine.
+  `function`, a `module:function`, is called with a `Job` in `directory`, and
+  with `arguments`.
   """
 
   function: str
@@ -167,11 +156,7 @@ class Job(RunDirectory):
     return content
 
   def redirect_output(self, folder: str) -> None:
-    """Appends everything that the process prints from now on to the log.
-
-    Args:
-      folder: Where the log of a run at a URL is kept until it is uploaded.
-    """
+    """Appends everything that the process prints from now on to the log."""
     if files.is_url(self.path):
       self._local_log = os.path.join(folder, "log.txt")
       if self.log_file.exists():
@@ -195,10 +180,9 @@ def _clock() -> dict[str, float]:
 
 
 def work(call: Call) -> str:
-  """Does a call, with all output of this process in the run's log.
+  """Does a call, with all output in the run's log.
 
-  Returns:
-    Why it failed, in one line; empty if it did not.
+  Returns why it failed, in one line; empty if it did not.
   """
   # Before TensorFlow is imported, which reads it.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -92,10 +92,3 @@ def test_a_cheaper_arm_is_judged_by_a_baseline_with_as_few_flops():
   assert verdict.word == outcome_lib.SHARE and "short" in verdict.reason
   without = outcome_lib.judge(outcome_lib.compare(runs), ["cheap"])
   assert without.word == outcome_lib.DO_NOT_SHARE
-
-
-def test_records_survive_json():
-  runs = [_record("baseline", 0, 2.0), _record("baseline", 1, math.inf)]
-  assert runs[1].as_table()["final_loss"] is None
-  for run in runs:
-    assert outcome_lib.from_table(run.as_table()) == run

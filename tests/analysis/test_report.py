@@ -139,18 +139,17 @@ def test_learning_rates_and_runs(report):
 
 
 def test_cells_for_readers_and_for_programs():
-  column = pages.Column("x", "x", "+.2f", spread=True)
   interval = statistics.Interval(0.256, 0.156, 0.356, 3)
-  assert column.show(interval) == "+0.26 ± 0.10"
-  assert column.show(statistics.mean([-0.256])) == "-0.26"
-  assert column.show(None) == ""
-  frame = pd.DataFrame({"x": [interval, None]}, dtype=object)
-  section = pages.Section("s", [pages.Table("t", [column], frame)])
-  assert pages.to_csv(section).splitlines() == [
-    "setting,x_mean,x_low,x_high,x_n",
-    "t,0.256,0.156,0.356,3",
-    "t,,,,",
-  ]
+  assert pages.show(interval, "+.2f") == "+0.26 ± 0.10"
+  assert pages.show(statistics.mean([-0.256]), "+.2f") == "-0.26"
+  assert pages.show(None, "+.2f") == ""
+  cells = {"method": ["a", "b"], "gain": [interval, None]}
+  frame = pd.DataFrame(cells, dtype=object)
+  section = pages.Section("s", [pages.Table("t", "finetuning", frame)])
+  first, one, other = pages.to_csv(section).splitlines()
+  assert first.startswith("setting,method,unit,untie_step,score,measured_mean,")
+  assert first.endswith(",gain_mean,gain_low,gain_high,gain_n")
+  assert one == "t,a,,,,,,,,0.256,0.156,0.356,3" and other == "t,b" + 11 * ","
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,7 @@ def _write(root, name, losses, **fields):
     ((2.9, 3.02, 2.79), "swe 1x24 (untied after 10) pays: "),
     ((3.1, 3.22, 2.99), "swe 1x24 (untied after 10) costs: "),
     # The same mean as that of the first, and two of three seeds lower.
-    (
-      (2.4, 3.4, 2.91),
-      "Cannot tell whether swe 1x24 (untied after 10) pays: ",
-    ),
+    ((2.4, 3.4, 2.91), "Cannot tell whether swe 1x24 (untied after 10) pays: "),
   ],
 )
 def test_the_verdict_is_that_of_a_paired_t_test(tmp_path, losses, words):

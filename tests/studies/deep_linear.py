@@ -156,10 +156,7 @@ def deep_linear() -> cfg.ExperimentConfig:
               "decay_steps": None,
             },
           },
-          "warmup": {
-            "type": "linear",
-            "linear": {"warmup_steps": None},
-          },
+          "warmup": {"type": "linear", "linear": {"warmup_steps": None}},
         }
       ),
     ),

@@ -6,6 +6,7 @@ the user, a directory or an override, is escaped. Imports no TensorFlow.
 
 from collections.abc import Mapping
 import dataclasses
+import itertools
 import shlex
 from typing import Any
 
@@ -25,15 +26,7 @@ MODEL, BASELINE = "model", "baseline"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoArm:
-  """A finished run.
-
-  Attributes:
-    result: Its `result.json`.
-    curves: Its curves, such as `train/training_loss`.
-    flops: The FLOPs of the run.
-    seq_length: Tokens per sequence.
-    tokens_per_step: Tokens per step.
-  """
+  """A finished run: its `result.json`, its curves, its size."""
 
   result: Mapping[str, Any]
   curves: Mapping[str, scalars.Curve]
@@ -61,7 +54,6 @@ class DemoArm:
 
 
 def read_arm(run: executors.SweepRun) -> DemoArm:
-  """Reads the result and the curves of a finished run."""
   data = run.config.task.train_data
   return DemoArm(
     result=run.directory.read_result() or {},
@@ -97,14 +89,7 @@ def make(
   output_dir: str,
   params_override: str | None,
 ) -> str:
-  """Returns the page.
-
-  Args:
-    arms: The runs by name.
-    entropy: The entropy of single characters in nats.
-    output_dir: The demo's directory, for the commands to run next.
-    params_override: The overrides of all runs; may be empty.
-  """
+  """Returns the page."""
   model = arms[MODEL]
   titles = {MODEL: "shared, then untied" if model.untie_step else MODEL}
   named = {titles.get(name, name): arm for name, arm in arms.items()}
@@ -117,6 +102,10 @@ def make(
       filled[f"{name}, at the end"] = arm.result["filled"]
   texts = sentences.all_sentences(model.seq_length)
   whole = sum(len(sentence.masked) for sentence in texts)
+  shown = {
+    name: [text.marked(each) for text, each in zip(texts, answers)]
+    for name, answers in filled.items()
+  }
   curves, *layers = _figures(named, model, entropy)
   return pages.render(
     "demo.html.jinja",
@@ -128,11 +117,11 @@ def make(
     params_override=params_override,
     curves=curves,
     layers=layers,
-    filled=filled,
-    sentences=texts,
+    filled=shown,
+    hidden=[text.marked("_" * len(text.masked)) for text in texts],
     scores=[
-      f"{sum(t.count_right(row) for t, row in zip(texts, rows))} of {whole}"
-      for rows in filled.values()
+      f"{sum(kind == 'right' for _, kind in itertools.chain(*rows))} of {whole}"
+      for rows in shown.values()
     ],
     here=shlex.quote(output_dir),
     other=shlex.quote(f"{output_dir.rstrip('/')}_one_loop"),
@@ -143,62 +132,52 @@ def _figures(
   arms: Mapping[str, DemoArm], model: DemoArm, entropy: float
 ) -> list[style.Figure]:
   """Draws the losses and the layers, each narrow enough for a phone."""
-  found, tau = [], model.untie_step
-
-  def begin() -> tuple[Any, Any]:
-    drawing, (panel,) = style.panels(1, (5.6, 3.7))
-    return drawing, panel
-
-  def end(drawing: Any, panel: Any, y: str, caption: str) -> None:
+  found, tau, size = [], model.untie_step, (5.6, 3.7)
+  cosines = model.curves.get("train/sharing/gradient_cosine")
+  drift = model.curves.get("train/sharing/distance_from_mean")
+  for y, curve, caption in (
+    (
+      "loss (nats per token)",
+      None,
+      "Validation loss (thick) and training loss (thin). A model above the "
+      "dotted line does worse than one that only knows how frequent each "
+      "character is.",
+    ),
+    (
+      "cosine between gradients",
+      cosines or (),
+      "The mean cosine between the gradients of two layers while they share "
+      "weights: at 1 all layers want the same update.",
+    ),
+    (
+      "distance from the mean layer",
+      [(tau, 0.0), *drift] if tau and drift else (),
+      "How far the layers are from their mean, relative to its norm: 0 while "
+      "they are shared.",
+    ),
+  ):
+    if curve is not None and not curve:
+      continue
+    drawing, (panel,) = style.panels(1, size)
+    if curve:
+      panel.plot(*zip(*curve), color=style.BLUE, linewidth=2)
+    else:
+      label = "entropy of single characters"
+      panel.axhline(entropy, color="gray", linestyle=":", label=label)
+      for (name, arm), colour in zip(arms.items(), (style.BLUE, style.ORANGE)):
+        losses = arm.curves["validation/validation_loss"]
+        panel.plot(*zip(*losses), label=name, linewidth=2, color=colour)
+        losses = arm.curves["train/training_loss"]
+        panel.plot(*zip(*losses), linewidth=0.8, alpha=0.45, color=colour)
     if tau:
       label = f"untied after step {tau:,}"
       panel.axvline(tau, color="black", linestyle="--", lw=1, label=label)
-      panel.legend(fontsize=10)
+    panel.legend(fontsize=10)
     panel.set_xlim(left=0)
     style.finish(panel, "training step", y)
     found.append(style.save(drawing, y, caption))
-
-  drawing, panel = begin()
-  for (name, arm), colour in zip(arms.items(), (style.BLUE, style.ORANGE)):
-    losses = arm.curves["validation/validation_loss"]
-    panel.plot(*zip(*losses), label=name, linewidth=2, color=colour)
-    training = arm.curves["train/training_loss"]
-    panel.plot(*zip(*training), linewidth=0.8, alpha=0.45, color=colour)
-  label = "entropy of single characters"
-  panel.axhline(entropy, color="gray", linestyle=":", label=label)
-  end(
-    drawing,
-    panel,
-    "loss (nats per token)",
-    "Validation loss (thick) and training loss (thin). A model above the "
-    "dotted line does worse than one that only knows how frequent each "
-    "character is.",
-  )
-  cosines = model.curves.get("train/sharing/gradient_cosine")
-  if cosines:
-    drawing, panel = begin()
-    panel.plot(*zip(*cosines), "o-", color=style.BLUE)
-    panel.set_ylim(-0.1, 1.05)
-    end(
-      drawing,
-      panel,
-      "cosine between gradients",
-      "The mean cosine between the gradients of two layers while they share "
-      "weights: at 1 all layers want the same update.",
-    )
-  drift = model.curves.get("train/sharing/distance_from_mean")
-  if tau and drift:
-    drawing, panel = begin()
-    panel.plot(*zip((tau, 0.0), *drift), color=style.BLUE, linewidth=2)
-    end(
-      drawing,
-      panel,
-      "distance from the mean layer",
-      "How far the layers are from their mean, relative to its norm: 0 while "
-      "they are shared.",
-    )
   for name, arm in arms.items():
-    drawing, panel = begin()
+    drawing, (panel,) = style.panels(1, size)
     rows = arm.result["layer_cosines"]
     edges = (0.5, len(rows) + 0.5, len(rows) + 0.5, 0.5)
     image = panel.imshow(rows, vmin=0, vmax=1, cmap="cividis", extent=edges)

@@ -5,8 +5,8 @@ no TensorFlow.
 """
 
 from collections.abc import Sequence
-import dataclasses
 import re
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,59 +24,40 @@ SENTENCES = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Sentence:
+class Sentence(NamedTuple):
   """A text, and the indices of its masked characters."""
 
   text: str
   masked: tuple[int, ...]
 
-  @classmethod
-  def parse(cls, marked: str, length: int = 1000) -> "Sentence":
-    """Reads a sentence whose masked characters are in brackets.
-
-    >>> Sentence.parse("a[bc]de", length=4)
-    Sentence(text='abcd', masked=(1, 2))
-    """
-    text = ""
-    masked: list[int] = []
-    for inside, outside in re.findall(r"\[(\w+)\]|([^\[\]])", marked):
-      masked += range(len(text), len(text) + len(inside))
-      text += inside or outside
-    return cls(text[:length], tuple(i for i in masked if i < length))
-
-  @property
-  def hidden(self) -> str:
-    """The text with an underscore for each masked character."""
-    return "".join(
-      "_" if place in self.masked else character
-      for place, character in enumerate(self.text)
-    )
-
   def marked(self, filled: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns the characters, each with `right`, `wrong` or '' if not masked.
+    """Returns the characters, each with `right`, `wrong`, or '' if shown.
 
-    Args:
-      filled: What was filled in for the masked characters; a space is shown as
-        an open box.
+    A space that was filled in is shown as an open box.
     """
-    tokens = dict(zip(self.masked, filled))
-    shown = []
-    for place, character in enumerate(self.text):
-      token, kind = tokens.get(place, character), ""
-      if place in tokens:
-        kind = "right" if token == character else "wrong"
-        token = token.replace(" ", "␣")
-      shown.append((token, kind))
+    shown = [(character, "") for character in self.text]
+    for place, token in zip(self.masked, filled):
+      kind = "right" if token == self.text[place] else "wrong"
+      shown[place] = token.replace(" ", "␣"), kind
     return shown
-
-  def count_right(self, filled: Sequence[str]) -> int:
-    return sum(kind == "right" for _, kind in self.marked(filled))
 
 
 def all_sentences(seq_length: int) -> list[Sentence]:
-  """Returns the sentences, cut to fit into `seq_length` tokens."""
-  return [Sentence.parse(text, seq_length - 2) for text in SENTENCES]
+  """Returns the sentences, cut to fit into `seq_length` tokens.
+
+  >>> all_sentences(8)[0]
+  Sentence(text='return', masked=(3,))
+  """
+  found = []
+  for sentence in SENTENCES:
+    text, masked, length = "", [], seq_length - 2  # [CLS] and [SEP].
+    for inside, outside in re.findall(r"\[(\w+)\]|([^\[\]])", sentence):
+      masked += range(len(text), len(text) + len(inside))
+      text += inside or outside
+    found.append(
+      Sentence(text[:length], tuple(i for i in masked if i < length))
+    )
+  return found
 
 
 def fill(

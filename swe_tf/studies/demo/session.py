@@ -1,11 +1,11 @@
-"""Runs `swe demo`: a study of a small, deep Pre-LN BERT on characters.
+"""Runs `swe demo`: the study of `study.yaml`, and a page of what it shows.
 
-It is `swe/bert_pretraining_text` with other numbers, trained on the docstrings
-of the installed packages. The second arm is the same without sharing.
+It is trained on the docstrings of the installed packages.
 """
 
+import dataclasses
 import os
-from typing import Any
+import pathlib
 
 from rich import console as rich_console
 
@@ -23,47 +23,8 @@ from swe_tf.studies import study_file
 from swe_tf.studies import sweep
 from swe_tf.studies.demo import page
 
+_STUDY = pathlib.Path(__file__).with_name("study.yaml")
 _JOB = "swe_tf.studies.jobs:demo"
-_EXPERIMENT = "swe/bert_pretraining_text"
-ENCODER: dict[str, Any] = {
-  "hidden_size": 64,
-  "num_layers": 12,
-  "num_attention_heads": 4,
-  "intermediate_size": 128,
-  # More than the demo needs: fine-tuning has longer texts, and pairs of them.
-  "max_position_embeddings": 128,
-  "type_vocab_size": 2,
-  # 1/sqrt(width): BERT's 0.02 is meant for a width of 1024.
-  "initializer_range": 0.12,
-  "dropout_rate": 0.0,
-  "attention_dropout_rate": 0.0,
-}
-DATA: dict[str, Any] = {
-  "tokenizer": "character",
-  "seq_length": 32,
-  "masking_rate": 0.32,
-  "global_batch_size": 64,
-}
-OVERRIDES: dict[str, Any] = {
-  "task": {"model": {"mlm_initializer_range": 0.12}},
-  "runtime": {"distribution_strategy": "off"},
-  "trainer": {
-    "train_steps": 700,
-    "steps_per_loop": 10,
-    "summary_interval": 10,
-    "checkpoint_interval": 350,
-    "validation_interval": 50,
-    "validation_steps": 20,
-    "max_to_keep": 2,
-    "optimizer_config": {
-      "learning_rate": {"polynomial": {"initial_learning_rate": 3e-3}},
-      "warmup": {"polynomial": {"warmup_steps": 40}},
-    },
-  },
-}
-_SHARES_NOTHING = {
-  "task": {"sharing": {"mode": catalog.NONE, "recipe": "", "loops": []}}
-}
 
 
 def make_study(
@@ -74,34 +35,24 @@ def make_study(
   Args:
     corpus: The text; None before there is any, to check `params_override`.
     params_override: As for `swe train`; may be empty.
-
-  Raises:
-    UsageError: If `params_override` does not fit.
   """
-  config = exp_factory.get_exp_config(_EXPERIMENT)
-  encoder = encoders.require_encoder(config.task.as_dict())
-  size, task = dict(ENCODER), {"train_data": DATA, "validation_data": DATA}
+  study = study_file.read_study(str(_STUDY))
+  config = exp_factory.get_exp_config(study.experiment)
+  config.override(study.overrides, is_strict=True)
   if corpus is not None:
-    size["vocab_size"] = len(files.read_text(corpus.vocab).splitlines())
-    vocab = {"vocab_file_path": corpus.vocab}
-    task = {
-      "train_data": DATA | vocab | {"input_path": corpus.train},
-      "validation_data": DATA | vocab | {"input_path": corpus.validation},
-    }
-  for overrides in (OVERRIDES, {"task": {**encoder.overrides(**size), **task}}):
-    config.override(overrides, is_strict=True)
+    words = files.read_text(corpus.vocab).splitlines()
+    encoder = encoders.require_encoder(config.task.as_dict())
+    task = dict(encoder.overrides(vocab_size=len(words)))
+    for name in ("train", "validation"):
+      path = {"input_path": getattr(corpus, name)}
+      task[f"{name}_data"] = path | {"vocab_file_path": corpus.vocab}
+    config.override({"task": task}, is_strict=True)
   # Before the arms: the baseline shares nothing, whatever is overridden.
   config = parsing.apply_overrides(config, params_override)
-  arms = {page.MODEL: {}, page.BASELINE: _SHARES_NOTHING}
+  study = dataclasses.replace(study, overrides=config.as_dict())
   if config.task.sharing.mode == catalog.NONE:
-    del arms[page.BASELINE]
-  return study_file.Study(
-    experiment=_EXPERIMENT,
-    config_files=(),
-    overrides=config.as_dict(),
-    metrics=("validation_loss", "masked_lm_accuracy"),
-    runs=study_file.plan_runs({"arm": arms}),
-  )
+    study = study.without_runs({page.BASELINE})
+  return study
 
 
 def run(output_dir: str, params_override: str | None = None) -> None:
@@ -118,13 +69,10 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   console.print("reading the docstrings of the installed packages ...")
   corpus = docstrings.write_corpus(os.path.join(output_dir, "corpus"))
   study = make_study(corpus, params_override)
+  configs = experiments.make_configs(study)
+  executor = executors.Local(len(study.runs))
   runs, failures = sweep.run_study(
-    study,
-    experiments.make_configs(study),
-    output_dir,
-    executors.Local(len(study.runs)),
-    console,
-    function=_JOB,
+    study, configs, output_dir, executor, console, function=_JOB
   )
   for name, error in failures.items():
     raise errors.Failed(f"{name}: {error}")

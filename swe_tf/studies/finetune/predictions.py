@@ -1,7 +1,7 @@
 """Predicts splits with a fine-tuned model; scores and writes predictions."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orbit
@@ -22,25 +22,20 @@ class Diverged(Exception):
   """A model's outputs are no longer finite: a result, not a fault."""
 
 
-class GlueOutputs(NamedTuple):
-  """Arrays with one row per example.
+def evaluate_glue(
+  task,
+  model,
+  split: prepared_data.Split,
+  definition: glue_tasks.GlueTask,
+  path: files.Path,
+) -> Scores | None:
+  """Predicts a split, writes a prediction file, and scores it if possible.
 
-  Attributes:
-    rows: The positions of the examples in the GLUE file.
-    labels: The labels in the records.
-    values: What the model predicts: class ids, or scores for STS-B.
-  """
+  `definition` is the task of the split, which for AX is not the model's.
 
-  rows: np.ndarray
-  labels: np.ndarray
-  values: np.ndarray
-
-
-def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
-  """Runs a `GlueTask`'s model over a split.
-
-  Raises:
-    Diverged: If an output is not finite.
+  Returns:
+    The official scores in percent, with None for an undefined one; None if the
+    split has no labels.
   """
   params = task.task_config.validation_data.replace(
     input_path=split.path, include_example_id=True
@@ -57,6 +52,7 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
     replicas = ([each.numpy() for each in found] for found in outputs)
     return [*(state or ()), *zip(*replicas)]
 
+  # Positions in the GLUE file, labels in the records, logits.
   rows, labels, outputs = (
     np.concatenate(parts) for parts in zip(*_run(task, step, params, collect))
   )
@@ -64,35 +60,11 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
     raise Diverged(f"outputs on {split.name} that are not numbers")
   is_regression = task.task_config.model.num_classes == 1
   values = outputs[:, 0] if is_regression else np.argmax(outputs, axis=-1)
-  return GlueOutputs(rows, labels, values)
-
-
-def evaluate_glue(
-  task,
-  model,
-  split: prepared_data.Split,
-  definition: glue_tasks.GlueTask,
-  path: files.Path,
-) -> Scores | None:
-  """Predicts a split, writes a prediction file, and scores it if possible.
-
-  Args:
-    task: A `GlueTask`.
-    model: Its model.
-    split: The split.
-    definition: The task of the split, which for AX is not the model's.
-    path: The prediction file.
-
-  Returns:
-    The official scores in percent, with None for an undefined one; None if the
-    split has no labels.
-  """
-  outputs = predict_glue(task, model, split)
-  predictions = dict(zip(outputs.rows.tolist(), outputs.values.tolist()))
+  predictions = dict(zip(rows.tolist(), values.tolist()))
   glue_predictions.write_predictions(path, predictions, definition)
   if not split.labelled:
     return None
-  scores = glue.evaluate(definition, outputs.labels, outputs.values)
+  scores = glue.evaluate(definition, labels, values)
   return {
     name: None if math.isnan(value) else value for name, value in scores.items()
   }

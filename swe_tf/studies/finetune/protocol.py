@@ -41,15 +41,7 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-  """The fine-tuning of one task; `output_dir` may hold runs that are the same.
-
-  Attributes:
-    settings: What the runs have in common.
-    runs: The runs, in order of execution.
-    output_dir: The directory.
-    data: What is in `settings.data_dir`.
-    ax_data_dir: The data of AX, for MNLI; may be empty.
-  """
+  """The fine-tuning of one task; `ax_data_dir`, for MNLI, may be empty."""
 
   settings: Settings
   runs: Sequence[study_file.PlannedRun]
@@ -63,16 +55,7 @@ def plan_runs(
   learning_rates: Sequence[float] = (),
   seeds: int | None = None,
 ) -> Sequence[study_file.PlannedRun]:
-  """Returns the runs of a task, in order of execution.
-
-  Args:
-    data: The data to fine-tune on.
-    learning_rates: The peaks to try; the paper's if empty.
-    seeds: How many runs per peak; as in the paper if None.
-
-  Raises:
-    UsageError: If a rate is not positive or occurs twice.
-  """
+  """Returns the runs of a task, in order of execution."""
   rates = list(learning_rates or LEARNING_RATES)
   if min(rates) <= 0 or len(set(rates)) < len(rates):
     raise errors.UsageError(

@@ -33,22 +33,10 @@ PREDICT = "swe_tf.studies.jobs:predict"
 
 
 class FineTuning:
-  """The runs of one task in their directory.
-
-  Attributes:
-    plan: What is run.
-    checkpoint: The checkpoint that is fine-tuned.
-    runs: The runs.
-    has_selected: Whether `run` has selected a run.
-  """
+  """The runs of one task in their directory."""
 
   def __init__(self, plan: protocol.Plan):
-    """Makes and checks the runs; writes nothing.
-
-    Raises:
-      UsageError: If data, checkpoint and settings do not go together, or the
-        directory holds runs with other settings.
-    """
+    """Makes and checks the runs; writes nothing."""
     self.plan, self.has_selected = plan, False
     self._metric = protocol.selecting_metric(plan.data)
     self._output_dir = files.as_path(plan.output_dir)
@@ -106,13 +94,7 @@ class FineTuning:
     return str(earlier["checkpoint"])
 
   def run(self, executor: executors.Executor, console) -> bool:
-    """Trains the runs without a result, selects one, predicts the test sets.
-
-    Prints the table, and writes `table.txt` and `selection.json`.
-
-    Returns:
-      Whether everything succeeded.
-    """
+    """Trains, selects a run, predicts the test sets; whether all succeeded."""
     plan, task, metric = self.plan, self.plan.data.task, self._metric
     sweep.write_study(
       self._study,

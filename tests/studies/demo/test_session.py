@@ -18,22 +18,19 @@ from swe_tf.studies.demo import sentences
 from swe_tf.studies.demo import session
 
 _STEPS, _TAU = 6, 3
-_TINY = {
-  "task": {"sharing": {"untie_step": _TAU}},
-  "trainer": {
-    "train_steps": _STEPS,
-    "steps_per_loop": 2,
-    "summary_interval": 2,
-    "checkpoint_interval": 2,
-    "validation_interval": _STEPS,
-    "validation_steps": 1,
-  },
-}
-_SIZE = {"num_layers": 2, "hidden_size": 8, "num_attention_heads": 2}
-# The runs of the command are in other processes, which know nothing of patches.
-_OVERRIDE = (
-  "task.train_data.global_batch_size=4,task.validation_data.global_batch_size=4"
-  + "".join(f",trainer.{k}={v}" for k, v in _TINY["trainer"].items())
+_ENCODER = "task.model.encoder.any"
+_TINY = ",".join(
+  [
+    *(
+      f"task.{part}_data.global_batch_size=4"
+      for part in ("train", "validation")
+    ),
+    f"{_ENCODER}.num_layers=2,{_ENCODER}.hidden_size=8",
+    f"{_ENCODER}.num_attention_heads=2,task.sharing.untie_step={_TAU}",
+    f"trainer.train_steps={_STEPS},trainer.validation_interval={_STEPS}",
+    "trainer.steps_per_loop=2,trainer.summary_interval=2",
+    "trainer.checkpoint_interval=2,trainer.validation_steps=1",
+  ]
 )
 
 
@@ -53,23 +50,6 @@ def fixture_corpus(tmp_path_factory):
   vocab = docstrings.character_vocab([text], 40)
   (folder / paths.vocab).write_text("".join(f"{each}\n" for each in vocab))
   return paths
-
-
-@pytest.fixture(autouse=True)
-def fixture_tiny(monkeypatch):
-  data = session.DATA | {"global_batch_size": 4}
-  monkeypatch.setattr(session, "DATA", data)
-  monkeypatch.setattr(session, "ENCODER", session.ENCODER | _SIZE)
-  overrides = session.OVERRIDES
-  monkeypatch.setattr(
-    session,
-    "OVERRIDES",
-    overrides
-    | {
-      "task": overrides["task"] | _TINY["task"],
-      "trainer": overrides["trainer"] | _TINY["trainer"],
-    },
-  )
 
 
 class _Interrupted(worker.Job):
@@ -98,7 +78,7 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
     return fill(model, *arguments)
 
   monkeypatch.setattr(sentences, "fill", watched_fill)
-  study = session.make_study(corpus, "")
+  study = session.make_study(corpus, _TINY)
   configs = experiments.make_configs(study)
   run = sweep.make_runs(study, configs, tmp_path)[0]
   run.begin()
@@ -144,7 +124,7 @@ def test_the_command_trains_both_and_tells_their_times(
   corpus, tmp_path, monkeypatch, capsys
 ):
   monkeypatch.setattr(docstrings, "write_corpus", lambda folder: corpus)
-  session.run(str(tmp_path), f"{_OVERRIDE},task.sharing.untie_step={_TAU}")
+  session.run(str(tmp_path), _TINY)
   output = capsys.readouterr().out
   for name in ("model", "baseline"):
     assert re.search(rf"\n{name}: \d+ s, \d+ s of CPU time", output)
@@ -158,7 +138,7 @@ def test_the_command_trains_both_and_tells_their_times(
     f"{each['metrics']['validation_loss']:.3f}" in text
     for each in results.values()
   )
-  session.run(str(tmp_path), f"{_OVERRIDE},task.sharing.untie_step={_TAU}")
+  session.run(str(tmp_path), _TINY)
   assert capsys.readouterr().out.count("finished before") == 2
   with pytest.raises(errors.UsageError, match="but now it is"):
     session.run(str(tmp_path), "task.seed=7")
