@@ -13,6 +13,7 @@ Intervals and words are those of `swe_tf.analysis`; seed 0 chose the rates and
 never counts.
 """
 
+from collections.abc import Mapping
 import dataclasses
 import json
 import math
@@ -23,7 +24,9 @@ from typing import Any
 
 from experiments import draw_map
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.analysis import outcome as outcome_lib
+from swe_tf.analysis import scalars
 from swe_tf.analysis import statistics
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -168,13 +171,44 @@ Records = list[outcome_lib.Record]
 def collect(name: str, *sources: str) -> None:
   """Adds the finished runs of sweeps to a JSON file."""
   found = {_key(record): record for record in _read(name)}
-  for source in sources:
+  for source in map(pathlib.Path, sources):
+    runs = files.read_json(source / "study.json")["runs"]
+    paths = {tuple(point.values()): source / run for run, point in runs.items()}
     for record in outcome_lib.read_records(source):
-      found[_key(record)] = record
+      path = paths[_key(record)]
+      sharing = yaml_files.read(path / "params.yaml")["task"]["sharing"]
+      alike = cosines(
+        scalars.read_scalars(str(path / "train")), sharing.get("unit_size", 1)
+      )
+      found[_key(record)] = dataclasses.replace(record, cosines=alike)
   # One run per line: a diff shows which were added.
   lines = [json.dumps(as_table(found[key])) for key in sorted(found)]
   path = RESULTS / "map" / f"{name}.json"
   path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def cosines(
+  curves: Mapping[str, scalars.Curve], unit_size: int
+) -> tuple[tuple[int, float], ...]:
+  """Returns the mean cosine between the weights of two units, by step.
+
+  From each layer's distance d to the mean of the layers at the same place in
+  their B units, relative to its own norm: for layers of about equal norms, the
+  squared norm of that mean is 1 - mean(d^2) of theirs, and the mean cosine of
+  pairs follows from it.
+  """
+  by_step: dict[int, list[float]] = {}
+  for tag, curve in curves.items():
+    if tag.startswith("layers/distance/"):
+      for step, distance in curve:
+        by_step.setdefault(step, []).append(distance**2)
+  found = []
+  for step, squares in sorted(by_step.items()):
+    units = len(squares) // unit_size
+    if units > 1:
+      common = 1.0 - sum(squares) / len(squares)
+      found.append((step, (units * common - 1.0) / (units - 1.0)))
+  return tuple(found)
 
 
 def restore(name: str, output_dir: str, params_override: str = "") -> None:

@@ -145,15 +145,13 @@ def _row(
   first, counted = group.iloc[0], finished_runs(group)
   is_baseline = len(baseline) > 0 and first.arm == baseline.arm.iloc[0]
   left_out = group.status[group.status != runs_lib.FINISHED].value_counts()
-  measured_tau = interval(counted, "untie_step")
+  tau = interval(counted, "untie_step")
   row = {
     "setting": first.setting,
     "arm": first.arm,
     "method": first.label,
     "unit": first.unit,
-    "untie_step": first.variant.get(
-      "untie_step", measured_tau.mean if measured_tau else None
-    ),
+    "untie_step": first.variant.get("untie_step", tau.mean if tau else None),
     "learning_rate": first.learning_rate or None,
     "rates_tried": first.rates,
     "shown": "yes" if first.is_best else None,
@@ -166,11 +164,9 @@ def _row(
     "differences": [],
     "loss_difference": None,
     "mlm_gain": None,
-    **{
-      name: interval(counted, name)
-      for name in ("seconds", runs_lib.LOSS, runs_lib.ACCURACY)
-    },
   }
+  for name in ("seconds", runs_lib.LOSS, runs_lib.ACCURACY):
+    row[name] = interval(counted, name)
   if len(counted):
     row |= {key: first[key] for key in ("steps", "tokens", "flops")}
   if len(baseline):
@@ -180,7 +176,7 @@ def _row(
       row["differences"] = [ours[seed] - theirs[seed] for seed in common]
       row["loss_difference"] = statistics.paired(ours, theirs)
       row["mlm_gain"] = difference(counted, baseline, runs_lib.ACCURACY)
-    row |= _speed(counted, baseline, losses)
+    row |= _flops(counted, baseline, losses)
   row["verdict"] = statistics.verdict(
     row["loss_difference"], row.get("flops_ratio"), row.get("equal_loss")
   )
@@ -206,38 +202,35 @@ def difference(
   return statistics.paired(by_seed(runs, name), by_seed(baseline, name))
 
 
-def _speed(
+def _flops(
   counted: pd.DataFrame,
   baseline: pd.DataFrame,
   losses: Mapping[str, scalars.Curve],
 ) -> dict[str, Any]:
-  """Returns how soon an arm is as far as the baseline, and the reverse.
+  """Returns an arm's FLOPs, divided by the baseline's.
 
-  `flops_ratio` is the arm's FLOPs divided by the baseline's, `equal_loss` by
-  those that the baseline needs for the arm's final loss. All are read in the
-  middle of a schedule: a run that was scheduled to end there would do better.
-  None unless every seed gets there: the mean of those that do would flatter.
+  `equal_loss` divides by those that the baseline needs for the arm's final
+  loss, in the middle of its schedule: a run that was scheduled to end there
+  would do better. None unless every seed gets there: the mean of those that do
+  would flatter.
   """
   theirs = {run.seed: run for run in baseline.itertuples()}
   ours = [run for run in counted.itertuples() if run.seed in theirs]
 
-  def reached(run: Any, other: Any) -> float | None:
-    step = scalars.steps_to_reach(losses[run.run], other.validation_loss)
-    return None if step is None else step / run.steps
-
-  back = [reached(theirs[run.seed], run) for run in ours]
-  found: dict[str, Any] = {
-    "steps_ratio": statistics.mean(reached(r, theirs[r.seed]) for r in ours),
-    "reverse_ratio": statistics.mean(back),
+  if not ours or not ours[0].phases or not theirs[ours[0].seed].phases:
+    return {}
+  spent = []
+  for run in ours:
+    other = theirs[run.seed]
+    step = scalars.steps_to_reach(losses[other.run], run.validation_loss)
+    part = None if step is None else step / other.steps
+    spent.append(None if part is None else flops_until(other, part))
+  return {
+    "flops_ratio": ours[0].flops / theirs[ours[0].seed].flops,
+    "equal_loss": statistics.mean(
+      None if flops is None else ours[0].flops / flops for flops in spent
+    ),
   }
-  if ours and ours[0].phases and theirs[ours[0].seed].phases:
-    run, other = ours[0], theirs[ours[0].seed]
-    found["flops_ratio"] = run.flops / other.flops
-    found["equal_loss"] = statistics.mean(
-      None if part is None else run.flops / flops_until(other, part)
-      for part in back
-    )
-  return found
 
 
 def flops_until(run: Any, part: float | np.ndarray) -> Any:

@@ -22,14 +22,10 @@ KINDS = ("weights", "slots", "rest")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-  """The variables of one kind in a checkpoint.
+  """The variables of one of `KINDS` in two checkpoints.
 
-  Attributes:
-    kind: `weights`, `slots` or `rest`.
-    count: How many of them both checkpoints have.
-    differ: The names of those that differ, the most different first.
-    largest: The largest absolute difference of numbers.
-    only: The names that only one checkpoint has.
+  How many both have, which differ, the most different first, the largest
+  absolute difference, and which only one has.
   """
 
   kind: str
@@ -49,8 +45,7 @@ class Difference:
 
   Attributes:
     config: The fields that differ, with both values.
-    curves: The first step at which a curve differs, with both values, by name;
-      None where a run has no value.
+    curves: By name, the first step at which a curve differs, with both values.
     compared_curves: How many curves both have.
     steps: The steps at which both have a checkpoint.
     checkpoint: The parts of the last common checkpoint; empty without one.

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.analysis import runs as runs_lib
-from swe_tf.analysis import scalars
 from swe_tf.analysis import statistics
 
 TUNING_SEED = 0
@@ -71,16 +70,15 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
       f"{root} has no study.json: no sweep was run there."
     )
   found, curves = runs_lib.read([root])
+  losses = curves[curves.curve == "validation/validation_loss"]
   curves_of = {
-    run: {tag: list(zip(c.step, c.value)) for tag, c in group.groupby("curve")}
-    for run, group in curves.groupby("run")
+    run: zip(curve.step, curve.value) for run, curve in losses.groupby("run")
   }
   records = []
   for run in found.itertuples():
     is_over = run.status in (runs_lib.FINISHED, runs_lib.DIVERGED)
     if not is_over or run.seconds is None or "arm" not in run.axes:
       continue  # Without seconds it has no result: it may be tried again.
-    own = curves_of[run.run]
     records.append(
       Record(
         **{key: run.axes[key] for key in ("arm", "learning_rate", "seed")},
@@ -90,35 +88,10 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
         steps=run.steps,
         phases=run.phases,
         seconds=run.seconds,
-        curve=tuple(own["validation/validation_loss"]),
-        cosines=_cosines(own, run.config_unit_size),
+        curve=tuple(curves_of[run.run]),
       )
     )
   return records
-
-
-def _cosines(
-  curves: Mapping[str, scalars.Curve], unit_size: int
-) -> tuple[tuple[int, float], ...]:
-  """Returns the mean cosine between the weights of two units, by step.
-
-  From each layer's distance d to the mean of the layers at the same place in
-  their B units, relative to its own norm: for layers of about equal norms, the
-  squared norm of that mean is 1 - mean(d^2) of theirs, and the mean cosine of
-  pairs follows from it.
-  """
-  by_step: dict[int, list[float]] = {}
-  for tag, curve in curves.items():
-    if tag.startswith("train/layers/distance/"):
-      for step, distance in curve:
-        by_step.setdefault(step, []).append(distance**2)
-  found = []
-  for step, squares in sorted(by_step.items()):
-    units = len(squares) // unit_size
-    if units > 1:
-      common = 1.0 - sum(squares) / len(squares)
-      found.append((step, (units * common - 1.0) / (units - 1.0)))
-  return tuple(found)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -187,9 +160,7 @@ def compare(
   """
   best = at_best_rates(records, tuning_seed)
   losses = {
-    arm: {
-      seed: run.final_loss for seed, run in runs.items() if seed != tuning_seed
-    }
+    arm: {s: run.final_loss for s, run in runs.items() if s != tuning_seed}
     for arm, runs in best.items()
   }
   # A run's FLOPs follow from its config, so any seed's will do.
@@ -199,15 +170,15 @@ def compare(
     control = (controls or {}).get(arm, baseline)
     equal = None
     if {baseline, smaller} <= best.keys() and arm not in (baseline, smaller):
-      equal = statistics.cost_for_equal_loss(
-        *(
-          statistics.Budget(losses[each], flops[each])
-          for each in (arm, baseline, smaller)
-        )
-      )
+      three = (arm, baseline, smaller)
+      budgets = [statistics.Budget(losses[each], flops[each]) for each in three]
+      equal = statistics.cost_for_equal_loss(*budgets)
     first, first_base = (
       best.get(each, {}).get(tuning_seed) for each in (arm, baseline)
     )
+    on_tuning_seed = None
+    if first and first_base:
+      on_tuning_seed = first.final_loss - first_base.final_loss
     outcomes[arm] = Outcome(
       arm=arm,
       learning_rate=next(iter(runs.values())).learning_rate,
@@ -217,9 +188,7 @@ def compare(
       control=control,
       at_equal_flops=statistics.paired(losses[arm], losses.get(control, {})),
       equal_loss=equal,
-      tuning_difference=first.final_loss - first_base.final_loss
-      if first and first_base
-      else None,
+      tuning_difference=on_tuning_seed,
     )
   return outcomes
 

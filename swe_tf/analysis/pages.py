@@ -1,9 +1,8 @@
-"""Pages: what a report is made of, and the templates that show it.
+"""Pages: the sections of a report, and the templates that show them.
 
 A template in `templates/` gets data, never markup. What it shows is escaped: by
 Jinja in HTML, by the filter `md` in Markdown. `page.html.jinja` holds the one
-style sheet. A cell is None where nothing was measured; `to_csv` has all columns
-of a section at full precision.
+style sheet, `text.jinja` the titles and the words of sections.
 """
 
 import base64
@@ -39,71 +38,59 @@ def show(cell: Any, form: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
-  """A frame of a section; its title is the setting, or empty."""
-
-  title: str
-  section: str
-  frame: pd.DataFrame
-
-  @property
-  def columns(self) -> list[Any]:
-    """Those of its section: `key`, `title`, `form`, `spread`."""
-    return list(_COLUMNS[_COLUMNS.section == self.section].itertuples())
-
-  @functools.cached_property
-  def shown(self) -> pd.DataFrame:
-    """The table as text, without the columns in which nothing was measured."""
-    cells = {
-      column.title: [show(cell, column.form) for cell in self.frame[column.key]]
-      for column in self.columns
-      if column.key in self.frame
-    }
-    return pd.DataFrame({k: v for k, v in cells.items() if any(v)})
-
-
-@dataclasses.dataclass(frozen=True)
 class Section:
-  """A part of a report; `templates/text.jinja` has its title and its words."""
+  """A part of a report.
+
+  Attributes:
+    name: The name of its CSV file, without the extension.
+    frame: Its rows, with a table for each value of `setting`; None is empty.
+    figures: Figures.
+    text: What only these runs have to say.
+  """
 
   name: str
-  tables: Sequence[Table] = ()
+  frame: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
   figures: Sequence[style.Figure] = ()
   text: Sequence[str] = ()
 
+  @property
+  def columns(self) -> list[Any]:
+    return list(_COLUMNS[_COLUMNS.section == self.name].itertuples())
 
-def by_setting(frame: pd.DataFrame, section: str) -> list[Table]:
-  """Returns a table for each value of `setting`."""
-  if frame.empty:
-    return []
-  return [
-    Table(title, section, rows)
-    for title, rows in frame.groupby("setting", sort=False)
-  ]
+  @functools.cached_property
+  def tables(self) -> list[tuple[str, pd.DataFrame]]:
+    """The tables as text, without columns in which nothing was measured."""
+    found = []
+    for title, rows in (
+      self.frame.groupby("setting", sort=False) if len(self.frame) else ()
+    ):
+      cells = {
+        column.title: [show(cell, column.form) for cell in rows[column.key]]
+        for column in self.columns
+        if column.key in rows
+      }
+      shown = pd.DataFrame({k: v for k, v in cells.items() if any(v)})
+      found.append((title, shown))
+    return found
 
+  def to_csv(self) -> str:
+    """Returns all columns at full precision.
 
-def to_csv(section: Section) -> str:
-  """Returns all tables of a section as one CSV, at full precision.
-
-  An interval takes four columns: mean, low, high and n. The first column is the
-  title of the table.
-  """
-  parts = []
-  for table in section.tables:
-    part = pd.DataFrame({"setting": table.title}, index=table.frame.index)
-    for column in table.columns:
-      cells = table.frame.get(column.key, pd.Series(None, part.index, object))
+    An interval takes four: mean, low, high and n.
+    """
+    made = self.frame[["setting"]].copy()
+    for column in self.columns:
+      cells = self.frame.get(column.key, pd.Series(None, made.index, object))
       if not column.spread:
-        part[column.key] = cells
+        made[column.key] = cells
         continue
       for name in ("mean", "low", "high", "n"):
         values = [getattr(cell, name, None) for cell in cells]
         # The interval of a single seed has no ends.
         values = [v if v is None or math.isfinite(v) else None for v in values]
         # As objects: a missing number makes no floats of integers.
-        part[f"{column.key}_{name}"] = pd.Series(values, part.index, object)
-    parts.append(part)
-  return pd.concat(parts).to_csv(index=False, lineterminator="\n")
+        made[f"{column.key}_{name}"] = pd.Series(values, made.index, object)
+    return made.to_csv(index=False, lineterminator="\n")
 
 
 def render(template: str, **data: Any) -> str:

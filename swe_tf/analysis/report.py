@@ -51,17 +51,13 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
   tasks = finetuning.read_tasks(roots)
   found, notes = finetuning.attach(found, tasks, columns, site)
   # The scores of single checkpoints, in the rows of the paper.
-  column_section = Section(
-    "columns",
-    [
-      pages.Table(
-        f"{each.name}: {each.checkpoint.name}, {each.init} weights",
-        "columns",
-        finetuning.column_frame(each.scores, site.get(each.name)),
-      )
-      for each in columns.itertuples()
-    ],
-  )
+  frames = [
+    finetuning.column_frame(each.scores, site.get(each.name)).assign(
+      setting=f"{each.name}: {each.checkpoint.name}, {each.init} weights"
+    )
+    for each in columns.itertuples()
+  ]
+  column_section = Section("columns", pd.concat(frames or [pd.DataFrame()]))
   if found.empty:
     counts = "No pre-training runs."
     return Report(comparisons.say(found)[0], [], counts, [], [column_section])
@@ -110,20 +106,20 @@ def _sections(
       chosen = pd.concat([found[found.is_baseline], fixed[taus > 1]])
       name = f"untie_step_{len(sweeps) + 1}"
       sweeps.append(figures.draw_untie_steps(name, chosen))
-  listed = runs.assign(method=runs.label).sort_values("run")
+  listed = runs.assign(method=runs.label, setting="").sort_values("run")
   listed["learning_rate"] = [rate or None for rate in listed.learning_rate]
   sections = [
-    Section("methods", pages.by_setting(arms, "methods"), text=entropies),
+    Section("methods", arms, text=entropies),
     Section("losses", figures=losses),
-    Section("cost", pages.by_setting(arms[arms.seeds > 0], "cost")),
+    Section("cost", arms[arms.seeds > 0]),
     Section("untie_steps", figures=sweeps),
-    Section("learning_rates", pages.by_setting(rates, "learning_rates")),
-    Section("finetuning", pages.by_setting(tuned, "finetuning"), text=notes),
+    Section("learning_rates", rates),
+    Section("finetuning", tuned, text=notes),
     columns,
-    Section("paper", pages.by_setting(scores[scores.paper.notna()], "paper")),
-    Section("runs", [pages.Table("", "runs", listed)]),
+    Section("paper", scores[scores.paper.notna()]),
+    Section("runs", listed),
   ]
-  return [each for each in sections if each.tables or each.figures or each.text]
+  return [s for s in sections if len(s.frame) or s.figures or s.text]
 
 
 def to_files(report: Report) -> dict[str, bytes]:
@@ -134,8 +130,8 @@ def to_files(report: Report) -> dict[str, bytes]:
   }
   drawn = [*report.figures]
   for section in report.sections:
-    if section.tables:
-      contents[f"{section.name}.csv"] = pages.to_csv(section).encode()
+    if len(section.frame):
+      contents[f"{section.name}.csv"] = section.to_csv().encode()
     drawn += section.figures
   for figure in drawn:
     contents[f"{figure.name}.png"] = figure.png

@@ -185,7 +185,6 @@ def describe(
     "num_layers": num_layers,
     "width": width,
     "data": path,
-    "config_unit_size": resolved.sharing.unit_size,
     "learning_rate": float(rates[0]) if rates else None,
     "seed": "/".join(str(s) for s in dict.fromkeys(seeds) if s is not None),
     "phases": size and _phases(resolved, size, data, vocabulary or 0),

@@ -4,7 +4,7 @@ Figures are drawn in memory, without pyplot, and come out as the same bytes
 every time. Matplotlib takes a second to import, so it is imported only to draw.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 import io
 from typing import Any, NamedTuple
 
@@ -15,10 +15,7 @@ from swe_tf.analysis import statistics
 BLACK, BLUE, ORANGE = "#000000", "#0072B2", "#D55E00"
 _COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _LINES = ("-", "--", ":", "-.")
-WORD_COLOURS: Mapping[str, str] = {
-  statistics.PAYS: BLUE,
-  statistics.COSTS: ORANGE,
-}
+WORD_COLOURS = {statistics.PAYS: BLUE, statistics.COSTS: ORANGE}
 UNDECIDED = "gray"
 _DPI = 120
 
@@ -34,14 +31,12 @@ class Figure(NamedTuple):
 
 def looks(baselines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
   """Returns the colour and the line style of each arm."""
-  found: dict[str, Any] = {
-    arm: {"color": BLACK, "linestyle": _LINES[index % len(_LINES)]}
-    for index, arm in enumerate(baselines)
-  }
-  for index, arm in enumerate(others):
-    turn, place = divmod(index, len(_COLOURS))
-    line = _LINES[turn % len(_LINES)]
-    found[arm] = {"color": _COLOURS[place], "linestyle": line}
+  found: dict[str, Any] = {}
+  for arms, colours in ((baselines, (BLACK,)), (others, _COLOURS)):
+    for index, arm in enumerate(arms):
+      turn, place = divmod(index, len(colours))
+      line = _LINES[turn % len(_LINES)]
+      found[arm] = {"color": colours[place], "linestyle": line}
   return found
 
 

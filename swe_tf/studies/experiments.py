@@ -25,7 +25,10 @@ Configs = Mapping[str, cfg.ExperimentConfig]
 def make_config(
   study: study_file.Study, run: study_file.PlannedRun, params_override: str = ""
 ) -> cfg.ExperimentConfig:
-  """Returns the experiment of a run, validated."""
+  """Returns the experiment of a run, validated.
+
+  `params_override` is for every run and comes last, as for `swe train`.
+  """
   config = parsing.base_experiment(study.experiment)
   try:
     if not isinstance(config, experiment_lib.CheckedExperimentConfig):

@@ -116,12 +116,8 @@ def finetune(job: worker.Job) -> dict[str, Any]:
   config = read_config(job)
   data = prepared_data.read_prepared_data(config.task.data_dir)
   steps = config.trainer.train_steps
-  result = {
-    "status": "finished",
-    "task": data.task,
-    "train_steps": steps,
-    "scores": {},
-  }
+  result = {"status": "finished", "task": data.task, "train_steps": steps}
+  scores: dict[str, Any] = {}
   try:
     runner = make_runner(job, config, mode="train")
     with runner.strategy.scope():
@@ -129,27 +125,20 @@ def finetune(job: worker.Job) -> dict[str, Any]:
       job.report(progress.Status(step=steps, steps=steps, text="evaluating"))
       task, model = runner.trainer.task, runner.trainer.model
       if data.is_squad:
-        scores = {"eval": predictions.evaluate_squad(task, model, job.path)}
+        scores["eval"] = predictions.evaluate_squad(task, model, job.path)
       else:
-        first = task.task_config.eval_split
-        scores = {
-          split.name: predictions.evaluate_glue(
-            task,
-            model,
-            split,
-            glue_tasks.find_task(data.task),
-            job.path / f"{split.name}.tsv",
+        splits, first = data.splits_of("dev"), task.task_config.eval_split
+        for split in sorted(splits, key=lambda split: split.name != first):
+          definition = glue_tasks.find_task(data.task)
+          path = job.path / f"{split.name}.tsv"
+          scores[split.name] = predictions.evaluate_glue(
+            task, model, split, definition, path
           )
-          for split in sorted(
-            data.splits_of("dev"), key=lambda split: split.name != first
-          )
-        }
-      result["scores"] = scores
   except predictions.Diverged as error:
     result |= {"status": "diverged", "reason": str(error)}
   except recovery.Diverged as error:
     result |= {"status": "diverged", "reason": error.problem}
-  return job.finish(result)
+  return job.finish(result | {"scores": scores})
 
 
 def predict(job: worker.Job, ax_data_dir: str) -> dict[str, Any]:

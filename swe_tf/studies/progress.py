@@ -32,11 +32,9 @@ class Status:
   """What a run reports after each training loop; it is in `progress.json`.
 
   Attributes:
-    step: The number of updates made.
-    steps: The number of updates of the whole run.
+    step: The number of updates made, of `steps`.
     phase: `shared` or `unshared`; empty for a run that never shares.
     untie_step: Tau; None if it is not known yet.
-    loss: The training loss.
     tokens_per_step: How many tokens an update reads; 0 if unknown.
     text: What else is going on, such as "evaluating".
   """

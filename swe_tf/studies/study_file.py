@@ -54,15 +54,10 @@ class PlannedRun:
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-  """The content of a study's file.
+  """The content of a study's file: an experiment, and what overrides it.
 
-  Attributes:
-    experiment: The name of the base experiment.
-    config_files: Files that override it, first to last.
-    overrides: Overrides to apply after them.
-    metrics: Names of validation scalars; the first is the main one.
-    runs: The runs, in order; with `tuning`, those that are known so far.
-    tuning: How the arms are tuned; None for a study of axes.
+  Of the metrics, names of validation scalars, the first is the main one. With
+  `tuning`, the runs are those that are known so far.
   """
 
   experiment: str
@@ -106,7 +101,7 @@ class Study:
 
 
 def read_study(path: str) -> Study:
-  """Reads and checks a study's file."""
+  """Reads a study's file; raises `UsageError` if it does not describe one."""
   content = yaml_files.read(path)
   if not isinstance(content, dict):
     raise errors.UsageError(f"{path} must be a table with {', '.join(_KEYS)}.")

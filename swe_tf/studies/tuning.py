@@ -18,6 +18,7 @@ calling them again. Imports no TensorFlow.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -65,9 +66,11 @@ class Tuning:
   controls: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self):
-    names = [self.baseline, *self.probes, *self.unseeded, *self.kept]
-    names += [*self.controls, *self.controls.values()]
-    for name in names:
+    named = (self.probes, self.unseeded, self.kept, self.controls)
+    for name in (
+      self.baseline,
+      *itertools.chain(*named, self.controls.values()),
+    ):
       if name not in self.arms:
         raise errors.UsageError(
           f"tuning: {name!r} is not one of the arms ({', '.join(self.arms)})."

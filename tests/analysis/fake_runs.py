@@ -103,19 +103,7 @@ def write_run(
   tau=None,
   axes=None,
 ):
-  """Writes a run.
-
-  Args:
-    directory: Where.
-    content: The config.
-    loss: The final validation loss.
-    accuracy: The final MLM accuracy, as a fraction.
-    end: The last step, if it is not that of the config.
-    curve: Earlier validation losses.
-    seconds: The wall time.
-    tau: The untie step that was measured.
-    axes: Its place in a study.
-  """
+  """Writes a run; `end` is its last step, `tau` the one that was measured."""
   end = end or content["trainer"]["train_steps"]
   directory.mkdir(parents=True)
   # The tuple has a tag that a safe loader refuses.

@@ -120,8 +120,7 @@ def test_the_paper_stands_beside_its_rows_only(tmp_path):
   write_run(tmp_path / "base", _config(), 2.0, 0.70)
   write_run(tmp_path / "swe", _config(sharing=swe()), 2.0, 0.72)
   sections = {s.name: s for s in report.make([tmp_path]).sections}
-  (table,) = sections["paper"].tables
-  base, own = table.frame.to_dict("records")
+  base, own = sections["paper"].frame.to_dict("records")
   assert (base["method"], base["paper"], base["gain"]) == (
     "baseline",
     73.66,

@@ -172,20 +172,3 @@ def test_a_run_of_another_process_is_left_alone(tmp_path, monkeypatch):
   assert "b: failed: the process ended with SIGKILL" in output
   with directory.lock():
     pass
-
-
-@pytest.mark.parametrize(
-  "earlier, now, says",
-  [
-    ({"a": {"b": 1}}, {"a": {"b": 1}}, ""),
-    ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, "a.c 2, .* is 3"),
-    ({"a": 1}, {"a": 1, "d": 2}, "d None, .* is 2"),
-    ({"a": [1]}, {"a": (1,)}, ""),
-  ],
-)
-def test_the_first_difference_is_named(earlier, now, says):
-  if not says:
-    worker.refuse_other("here", earlier, now)
-    return
-  with pytest.raises(errors.UsageError, match=f"here: .*{says}"):
-    worker.refuse_other("here", earlier, now)

@@ -92,13 +92,8 @@ def selection(
       "std": float(values.std()) if len(values) > 1 else None,
       "runs": len(values),
     }
-  return {
-    "best": best,
-    "task": task,
-    "learning_rate": rate,
-    "metric": metric,
-    "scores": scores,
-  }
+  about = {"best": best, "task": task, "learning_rate": rate}
+  return about | {"metric": metric, "scores": scores}
 
 
 def render(

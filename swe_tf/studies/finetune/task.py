@@ -33,7 +33,7 @@ PREDICT = "swe_tf.studies.jobs:predict"
 
 
 class FineTuning:
-  """The runs of one task in their directory."""
+  """The runs of one task in their directory; `checkpoint` is fine-tuned."""
 
   def __init__(self, plan: protocol.Plan):
     """Makes and checks the runs; writes nothing."""
@@ -52,16 +52,13 @@ class FineTuning:
     init_checkpoint = ""
     if settings.init != protocol.RANDOM:
       init_checkpoint = checkpoint_files.for_model_garden(source.checkpoint)
-    config.override(
-      {
-        "task": {
-          "data_dir": str(data.directory),
-          "init_checkpoint": init_checkpoint,
-          "epochs": settings.epochs,
-          "max_train_examples": settings.max_train_examples,
-        }
-      }
-    )
+    task_fields = {
+      "data_dir": str(data.directory),
+      "init_checkpoint": init_checkpoint,
+      "epochs": settings.epochs,
+      "max_train_examples": settings.max_train_examples,
+    }
+    config.override({"task": task_fields})
     self._study = study_file.Study(
       experiment, (), config.as_dict(), (self._metric,), plan.runs
     )
@@ -82,9 +79,7 @@ class FineTuning:
     if not path.exists():
       return ""
     earlier = files.read_json(path)
-    if not isinstance(earlier, dict) or not {"settings", "checkpoint"} <= set(
-      earlier
-    ):
+    if not {"settings", "checkpoint"} <= set(earlier):
       raise errors.UsageError(
         f"{path} was not written by `swe finetune` (it lacks settings or a "
         "checkpoint); choose another output_dir."

@@ -57,18 +57,8 @@ def write_data(
 ) -> str:
   """Prepares a task whose train and dev sets are the same examples.
 
-  Args:
-    name: A GLUE task, `squad_v1.1` or `squad_v2.0`.
-    directory: Where to write.
-    count: The number of examples.
-    real: Whether the examples are real; skips the test if they are not there.
-    max_seq_length: The length of every sequence.
-    vocab_size: Fills the vocabulary up to this size.
-    max_query_length: Of SQuAD.
-    doc_stride: Of SQuAD.
-
-  Returns:
-    The data directory.
+  Skips the test if they are to be real ones and are not there. Returns the data
+  directory.
   """
   data_dir = directory / "data" / name
   if name.startswith("squad"):
@@ -274,13 +264,7 @@ def _tokenizer(directory, texts, vocab_size=0):
 
 
 def write_encoder(directory: pathlib.Path, data_dir: str, **params) -> str:
-  """Writes an untrained Pre-LN encoder for some data; returns its directory.
-
-  Args:
-    directory: The directory to write to.
-    data_dir: The data that it gets the vocabulary of.
-    **params: Other parameters than those below.
-  """
+  """Writes an untrained Pre-LN encoder for some data; returns its directory."""
   vocab_file = pathlib.Path(data_dir) / "vocab.txt"
   params = {
     "vocab_size": len(vocab_lib.Vocabulary.load(str(vocab_file))),

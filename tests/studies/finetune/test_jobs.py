@@ -13,7 +13,6 @@ from swe_tf.scoring import glue_predictions
 from swe_tf.scoring import submission
 from swe_tf.studies import jobs
 from swe_tf.studies import worker
-from swe_tf.studies.finetune import predictions
 from swe_tf.studies.finetune import protocol
 from tests.studies.finetune import runs
 from tests.studies.finetune import samples
@@ -148,17 +147,3 @@ def test_a_checkpoint_that_does_not_fit_is_one_line(tmp_path):
   with pytest.raises(errors.UsageError, match="different architecture"):
     _run(tmp_path / "out", (data_dir, encoder))
   assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-  "task, split, name",
-  [
-    ("SST-2", "test", "predictions.tsv"),
-    ("SST-2", "test_labeled", "test_labeled.tsv"),
-    ("MNLI", "test_matched", "MNLI-m.tsv"),
-    ("MNLI", "test_mismatched", "MNLI-mm.tsv"),
-    ("AX", "diagnostic", "AX.tsv"),
-  ],
-)
-def test_names_of_prediction_files(task, split, name):
-  assert predictions.prediction_file(task, split) == name

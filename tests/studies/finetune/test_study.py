@@ -186,15 +186,6 @@ def test_paper_needs_ax_and_every_fault_comes_before_any_work(
   assert not (tmp_path / "out").exists()
 
 
-def test_flags_that_do_not_go_together():
-  flags = {"checkpoint": "c", "data_dir": "d", "output_dir": "o"}
-  for wrong in ({}, {"task": "RTE", "tasks": ("paper",)}):
-    with pytest.raises(errors.UsageError, match="either --task=NAME"):
-      finetune.Options(**flags, **wrong)
-  with pytest.raises(errors.UsageError, match="looked for in --data_dir"):
-    finetune.Options(**flags, tasks=("paper",), ax_data_dir="AX")
-
-
 def test_a_column_in_the_report_beside_the_sites_scores(
   command, tmp_path, capsys
 ):
