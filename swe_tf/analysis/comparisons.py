@@ -101,7 +101,7 @@ def finished_runs(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown_runs(runs: pd.DataFrame) -> pd.DataFrame:
-  """Returns the runs that count, with the rate that their arm is shown with."""
+  """Returns the runs that count, at the rate that their arm is shown with."""
   return finished_runs(runs[runs.is_best])
 
 
@@ -133,7 +133,7 @@ def summarize(
   ]
   if not rows:
     return pd.DataFrame()
-  # As objects, so that a missing integer makes no floats of the others.
+  # As objects: a missing integer makes no floats of the others.
   return pd.DataFrame(rows, dtype=object).astype(dict.fromkeys(_FLAGS, bool))
 
 
@@ -191,14 +191,12 @@ def by_seed(runs: pd.DataFrame, name: str) -> dict[Any, float]:
 
 
 def interval(runs: pd.DataFrame, name: str) -> statistics.Interval | None:
-  """Returns the mean of a score over the runs that have it."""
   return statistics.mean(by_seed(runs, name).values())
 
 
 def difference(
   runs: pd.DataFrame, baseline: pd.DataFrame, name: str
 ) -> statistics.Interval | None:
-  """Returns the mean difference of a score from the baseline's."""
   return statistics.paired(by_seed(runs, name), by_seed(baseline, name))
 
 
@@ -219,18 +217,14 @@ def _flops(
 
   if not ours or not ours[0].phases or not theirs[ours[0].seed].phases:
     return {}
-  spent = []
+  ratios: list[float | None] = []
   for run in ours:
     other = theirs[run.seed]
     step = scalars.steps_to_reach(losses[other.run], run.validation_loss)
-    part = None if step is None else step / other.steps
-    spent.append(None if part is None else flops_until(other, part))
-  return {
-    "flops_ratio": ours[0].flops / theirs[ours[0].seed].flops,
-    "equal_loss": statistics.mean(
-      None if flops is None else ours[0].flops / flops for flops in spent
-    ),
-  }
+    spent = step and flops_until(other, step / other.steps)
+    ratios.append(run.flops / spent if spent else None)
+  ratio = ours[0].flops / theirs[ours[0].seed].flops
+  return {"flops_ratio": ratio, "equal_loss": statistics.mean(ratios)}
 
 
 def flops_until(run: Any, part: float | np.ndarray) -> Any:

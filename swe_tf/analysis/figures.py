@@ -1,24 +1,93 @@
-"""The figures of a report: differences, loss curves, untie steps."""
+"""The figures of a report, and the one style of all figures.
 
+Figures are drawn in memory, without pyplot, and come out as the same bytes
+every time. Matplotlib takes a second to import, so it is imported only to draw.
+"""
+
+from collections.abc import Iterable
+import io
 import textwrap
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from swe_tf.analysis import comparisons
 from swe_tf.analysis import runs as runs_lib
-from swe_tf.analysis import style
+from swe_tf.analysis import statistics
 from swe_tf.methods import catalog
 from swe_tf.sharing import untie_step as untie_step_lib
 
+# Okabe and Ito's palette, which colour-blind readers can tell apart. The
+# baseline is always black.
+BLACK, BLUE, ORANGE = "#000000", "#0072B2", "#D55E00"
+_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_LINES = ("-", "--", ":", "-.")
+WORD_COLOURS = {statistics.PAYS: BLUE, statistics.COSTS: ORANGE}
+UNDECIDED = "gray"
+_DPI = 120
 
-def draw_differences(arms: pd.DataFrame) -> style.Figure:
+
+class Figure(NamedTuple):
+  """A drawn figure; its files are named `name`."""
+
+  name: str
+  caption: str
+  png: bytes
+  svg: bytes
+
+
+def looks(baselines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
+  """Returns the colour and the line style of each arm."""
+  found: dict[str, Any] = {}
+  for arms, colours in ((baselines, (BLACK,)), (others, _COLOURS)):
+    for index, arm in enumerate(arms):
+      turn, place = divmod(index, len(colours))
+      line = _LINES[turn % len(_LINES)]
+      found[arm] = {"color": colours[place], "linestyle": line}
+  return found
+
+
+def panels(
+  count: int, size: tuple[float, float] = (11.0, 4.4)
+) -> tuple[Any, list[Any]]:
+  from matplotlib import figure
+
+  drawing = figure.Figure(figsize=size, dpi=_DPI, layout="constrained")
+  return drawing, list(drawing.subplots(1, count, squeeze=False)[0])
+
+
+def finish(panel: Any, x: str, y: str) -> None:
+  panel.set_xlabel(x)
+  panel.set_ylabel(y)
+  panel.grid(alpha=0.25)
+  panel.spines[["top", "right"]].set_visible(False)
+
+
+def legend(drawing: Any, panel: Any) -> None:
+  handles, labels = panel.get_legend_handles_labels()
+  columns = 1 if max(map(len, labels), default=0) > 60 else 2
+  place = "outside lower center"
+  drawing.legend(handles, labels, loc=place, ncols=columns, fontsize=8)
+
+
+def save(drawing: Any, name: str, caption: str) -> Figure:
+  import matplotlib
+
+  png, svg = io.BytesIO(), io.BytesIO()
+  drawing.savefig(png, format="png", metadata={"Software": None})
+  with matplotlib.rc_context({"svg.hashsalt": name}):
+    drawing.savefig(svg, format="svg", metadata={"Date": None})
+  return Figure(name, caption, png.getvalue(), svg.getvalue())
+
+
+def draw_differences(arms: pd.DataFrame) -> Figure:
   """Draws how far each arm ends from the baseline, seed by seed."""
   settings = arms.groupby("setting", sort=False)
   has_headings = settings.ngroups > 1
   height = 1.1 + 0.3 * (len(arms) + has_headings * settings.ngroups)
   # Narrow, so that its labels can be read on a phone.
-  drawing, (panel,) = style.panels(1, (8.0, height))
+  drawing, (panel,) = panels(1, (8.0, height))
   panel.axvline(0.0, color="black", linewidth=1.2)
   place, ticks = 0, {}
   for setting, found in settings:
@@ -37,7 +106,7 @@ def draw_differences(arms: pd.DataFrame) -> style.Figure:
       )
       place += 1
     for arm in found.itertuples():
-      colour = style.WORD_COLOURS.get(arm.verdict, style.UNDECIDED)
+      colour = WORD_COLOURS.get(arm.verdict, UNDECIDED)
       values, mean = arm.differences, arm.loss_difference
       if mean.n > 1:
         ends = mean.low, mean.high
@@ -46,10 +115,10 @@ def draw_differences(arms: pd.DataFrame) -> style.Figure:
       ticks[place] = arm.arm
       place += 1
   x = "final validation loss minus the baseline's (nats per token); "
-  style.finish(panel, x + "left is better", "")
+  finish(panel, x + "left is better", "")
   panel.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
   panel.set_ylim(place - 0.5, -0.5)
-  return style.save(
+  return save(
     drawing,
     "differences",
     "Each dot is a seed, each line the 95% interval of the mean over seeds: "
@@ -57,26 +126,24 @@ def draw_differences(arms: pd.DataFrame) -> style.Figure:
   )
 
 
-def draw_losses(
-  name: str, runs: pd.DataFrame, curves: pd.DataFrame
-) -> style.Figure:
+def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
   """Draws the mean and range over seeds of the losses in one setting.
 
   The validation loss is drawn against the step, and beside it against the FLOPs
   if the arms' costs differ; otherwise the training loss (the paper's Figure 3).
   """
   is_baseline = runs.method == catalog.BASELINE
-  looks = style.looks(
+  look_of = looks(
     runs[is_baseline].arm.unique(), runs[~is_baseline].arm.unique()
   )
   by_flops = runs.flops.notna().all() and runs.flops.nunique() > 1
-  drawing, panels = style.panels(2)
+  drawing, sides = panels(2)
   second = comparisons.VALIDATION if by_flops else "train/training_loss"
-  for panel, curve in zip(panels, (comparisons.VALIDATION, second)):
-    is_flops = by_flops and panel is panels[1]
+  for panel, curve in zip(sides, (comparisons.VALIDATION, second)):
+    is_flops = by_flops and panel is sides[1]
     is_validation = curve == comparisons.VALIDATION
     for arm, group in runs.groupby("arm", sort=False):
-      look, first = looks[arm], group.iloc[0]
+      look, first = look_of[arm], group.iloc[0]
       # At the steps that all seeds have.
       found = curves[curves.run.isin(group.run) & (curves.curve == curve)]
       values = found.pivot(index="step", columns="run", values="value").dropna()
@@ -97,11 +164,11 @@ def draw_losses(
       label = "entropy of single tokens"
       panel.axhline(entropy, color="gray", linestyle=":", label=label)
     kind = "validation" if is_validation else "training"
-    style.finish(
+    finish(
       panel, "FLOPs" if is_flops else "step", f"{kind} loss (nats per token)"
     )
-  style.legend(drawing, panels[0])
-  return style.save(
+  legend(drawing, sides[0])
+  return save(
     drawing,
     name,
     f"{runs.setting.iloc[0]}. Mean over seeds, with their range; a dashed "
@@ -109,18 +176,18 @@ def draw_losses(
   )
 
 
-def draw_untie_steps(name: str, arms: pd.DataFrame) -> style.Figure:
+def draw_untie_steps(name: str, arms: pd.DataFrame) -> Figure:
   """Draws final loss and accuracy against tau, with a line for each unit.
 
   This is the paper's Figure 4. The arms are the baseline and those that share
   with a fixed tau.
   """
-  drawing, panels = style.panels(2)
+  drawing, sides = panels(2)
   units = arms[arms.is_fixed].unit.unique()
-  looks = style.looks((), units)
+  look_of = looks((), units)
   for panel, score, title in (
-    (panels[0], runs_lib.LOSS, "final validation loss (nats per token)"),
-    (panels[1], runs_lib.ACCURACY, "final MLM accuracy (%)"),
+    (sides[0], runs_lib.LOSS, "final validation loss (nats per token)"),
+    (sides[1], runs_lib.ACCURACY, "final MLM accuracy (%)"),
   ):
     for unit in units:
       found = arms[
@@ -136,12 +203,12 @@ def draw_untie_steps(name: str, arms: pd.DataFrame) -> style.Figure:
         halves[~np.isfinite(halves)] = 0.0  # One seed has none.
         y = [each.mean for each in means]
         shape = {"marker": "o", "capsize": 3, "label": f"units {unit}"}
-        panel.errorbar(x, y, halves, **shape, **looks[unit])
+        panel.errorbar(x, y, halves, **shape, **look_of[unit])
     fraction = untie_step_lib.PAPERS_FRACTION
     label = f"the paper's choice, {fraction:.0%}"
     panel.axvline(fraction, color="gray", linestyle=":", label=label)
     x_title = "untie step / steps (0: baseline, 1: always shared)"
-    style.finish(panel, x_title, title)
-  style.legend(drawing, panels[0])
+    finish(panel, x_title, title)
+  legend(drawing, sides[0])
   caption = f"{arms.setting.iloc[0]}. Mean over seeds and its 95% interval."
-  return style.save(drawing, name, caption)
+  return save(drawing, name, caption)

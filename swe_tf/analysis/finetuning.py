@@ -23,10 +23,7 @@ Scores = Mapping[str, float]
 def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
   """Reads the fine-tunings of single tasks that selected a run.
 
-  Returns:
-    A row per fine-tuning: `name`, `task`, `checkpoint`, `protocol`, the
-    settings that scores must have in common to be compared, and `scores` on the
-    dev sets in percent, by row of the paper's tables.
+  `protocol` has the settings that scores must have in common to be compared.
   """
   found = []
   for name, directory in runs_lib.directories_with(roots, "selection.json"):
@@ -55,11 +52,7 @@ def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
 
 
 def column_frame(dev: Scores, site: Scores | None = None) -> pd.DataFrame:
-  """Returns the scores of one checkpoint in the rows of the paper's tables.
-
-  Returns:
-    `score`, the name of the row; `dev` and `test`, None where there is none.
-  """
+  """Returns the scores of one checkpoint in the rows of the paper's tables."""
   # AX and SQuAD have only one set, which is comparable with the paper's.
   same = {k: v for k, v in dev.items() if column_lib.dev_name(k) == k}
   test = column_lib.with_averages(same | dict(site or {}))
@@ -86,11 +79,9 @@ def attach(
   columns: pd.DataFrame,
   site: Mapping[str, Scores],
 ) -> tuple[pd.DataFrame, list[str]]:
-  """Adds fine-tuning scores to the runs that they belong to.
+  """Adds a column per score to the runs; says which fine-tunings are left out.
 
-  Returns:
-    The runs with a column per score, and a line for every fine-tuning that is
-    left out.
+  `site` has test set scores by the name of a run or of a column.
   """
   known = [*runs.get("run", ()), *columns.name]
   for name in site:

@@ -82,9 +82,7 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
     records.append(
       Record(
         **{key: run.axes[key] for key in ("arm", "learning_rate", "seed")},
-        final_loss=math.inf
-        if run.status == runs_lib.DIVERGED
-        else run.validation_loss,
+        final_loss=run.validation_loss or math.inf,
         steps=run.steps,
         phases=run.phases,
         seconds=run.seconds,
@@ -102,8 +100,7 @@ class Outcome:
     loss: The final loss; None if it has no fresh seed (it was dropped).
     difference: The final loss minus the baseline's, paired by seed.
     flops: Its total FLOPs, divided by the baseline's.
-    control: The arm that it is judged against: the baseline, or a baseline with
-      as few FLOPs as this arm.
+    control: The baseline, or one with as few FLOPs, that it is judged against.
     at_equal_flops: The final loss minus the control's, paired by seed.
     equal_loss: Its FLOPs, divided by those of a fully decayed baseline that
       ends with its loss; None without a baseline of a smaller budget.
@@ -151,12 +148,8 @@ def compare(
 ) -> dict[str, Outcome]:
   """Compares all arms with the baseline, each at its best rate.
 
-  Args:
-    records: The runs.
-    baseline: The arm to compare with.
-    controls: By arm, a baseline with as few FLOPs to judge it against.
-    smaller: The baseline with a smaller budget, for `Outcome.equal_loss`.
-    tuning_seed: The seed that chose the rates; it never counts.
+  `controls` has baselines with as few FLOPs by arm, and `smaller` names the one
+  with a smaller budget, for `Outcome.equal_loss`.
   """
   best = at_best_rates(records, tuning_seed)
   losses = {
@@ -217,12 +210,8 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
     many = (
       f"about {needed} seeds" if needed else "no reasonable number of seeds"
     )
-    return Verdict(
-      word,
-      f"{arm} minus {control} is {difference}; {many} would show a difference "
-      "of this size.",
-      arm,
-    )
+    why = f"{arm} minus {control} is {difference}; {many} would show that much."
+    return Verdict(word, why, arm)
   pays = word == statistics.PAYS
   low, high = sorted((abs(difference.low), abs(difference.high)))
   return Verdict(

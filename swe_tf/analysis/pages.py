@@ -17,8 +17,8 @@ from typing import Any
 import jinja2
 import pandas as pd
 
+from swe_tf.analysis import figures as figures_lib
 from swe_tf.analysis import statistics
-from swe_tf.analysis import style
 
 # The columns of each section; a `spread` one holds intervals, 4 columns in CSV.
 with (resources.files(__package__) / "report_columns.csv").open() as _file:
@@ -39,18 +39,14 @@ def show(cell: Any, form: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-  """A part of a report.
+  """A part of a report: a table for each value of `setting`, and figures.
 
-  Attributes:
-    name: The name of its CSV file, without the extension.
-    frame: Its rows, with a table for each value of `setting`; None is empty.
-    figures: Figures.
-    text: What only these runs have to say.
+  `name` is that of its CSV file; `text` is what only these runs have to say.
   """
 
   name: str
   frame: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
-  figures: Sequence[style.Figure] = ()
+  figures: Sequence[figures_lib.Figure] = ()
   text: Sequence[str] = ()
 
   @property
@@ -60,10 +56,10 @@ class Section:
   @functools.cached_property
   def tables(self) -> list[tuple[str, pd.DataFrame]]:
     """The tables as text, without columns in which nothing was measured."""
-    found = []
-    for title, rows in (
-      self.frame.groupby("setting", sort=False) if len(self.frame) else ()
-    ):
+    found: list[tuple[str, pd.DataFrame]] = []
+    if self.frame.empty:
+      return found
+    for title, rows in self.frame.groupby("setting", sort=False):
       cells = {
         column.title: [show(cell, column.form) for cell in rows[column.key]]
         for column in self.columns
@@ -74,10 +70,7 @@ class Section:
     return found
 
   def to_csv(self) -> str:
-    """Returns all columns at full precision.
-
-    An interval takes four: mean, low, high and n.
-    """
+    """Returns all columns at full precision; an interval takes four."""
     made = self.frame[["setting"]].copy()
     for column in self.columns:
       cells = self.frame.get(column.key, pd.Series(None, made.index, object))

@@ -52,10 +52,7 @@ def row_of(run: Any) -> tuple[Any, ...] | None:
 def scores(runs: pd.DataFrame) -> pd.DataFrame:
   """Returns every score of every arm, beside the paper's if it has that run.
 
-  Returns:
-    A row per arm and score: `measured` and `gain` over the baseline are
-    `statistics.Interval`s; `paper`, `minus`, which is measured minus the
-    paper's, and `paper_gain` over the paper's own baseline may be None.
+  `minus` is measured minus the paper's, `paper_gain` over its own baseline.
   """
   rows: list[dict[str, Any]] = []
   shown = comparisons.shown_runs(runs)

@@ -14,12 +14,11 @@ import pandas as pd
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.analysis import comparisons
-from swe_tf.analysis import figures
+from swe_tf.analysis import figures as figures_lib
 from swe_tf.analysis import finetuning
 from swe_tf.analysis import pages
 from swe_tf.analysis import paper
 from swe_tf.analysis import runs as runs_lib
-from swe_tf.analysis import style
 from swe_tf.analysis.pages import Section
 from swe_tf.scoring import column
 
@@ -34,7 +33,7 @@ class Report(NamedTuple):
   verdict: str
   settings: Sequence[str]
   counts: str
-  figures: Sequence[style.Figure]
+  figures: Sequence[figures_lib.Figure]
   sections: Sequence[Section]
 
 
@@ -71,7 +70,7 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
     settings,
     f"{len(runs)} runs, {len(comparisons.finished_runs(runs))} of them "
     f"finished, in {count} {'setting' if count == 1 else 'settings'}.",
-    [figures.draw_differences(compared)] if len(compared) else [],
+    [figures_lib.draw_differences(compared)] if len(compared) else [],
     _sections(runs, arms, curves, column_section, notes),
   )
 
@@ -91,21 +90,21 @@ def _sections(
   ]
   shown = comparisons.shown_runs(runs).groupby("setting", sort=False)
   losses = [
-    figures.draw_losses(f"loss_{number}", found, curves)
+    figures_lib.draw_losses(f"loss_{number}", found, curves)
     for number, (_, found) in enumerate(shown, start=1)
   ]
   by = ("setting", "arm", "learning_rate")
   rates = comparisons.summarize(runs[runs.rates > 1], curves, by)
   scores = paper.scores(runs)
   tuned = scores[scores.score != "MLM"]
-  sweeps: list[style.Figure] = []
+  sweeps: list[figures_lib.Figure] = []
   for _, found in arms[arms.seeds > 0].groupby("setting", sort=False):
     fixed = found[found.is_fixed]
     taus = fixed.groupby("unit").untie_step.transform("nunique")
     if (taus > 1).any():
       chosen = pd.concat([found[found.is_baseline], fixed[taus > 1]])
       name = f"untie_step_{len(sweeps) + 1}"
-      sweeps.append(figures.draw_untie_steps(name, chosen))
+      sweeps.append(figures_lib.draw_untie_steps(name, chosen))
   listed = runs.assign(method=runs.label, setting="").sort_values("run")
   listed["learning_rate"] = [rate or None for rate in listed.learning_rate]
   sections = [

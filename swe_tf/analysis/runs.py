@@ -49,10 +49,7 @@ _RATE = re.compile(
 def directories_with(
   roots: Sequence[files.PathLike], name: str
 ) -> Iterator[tuple[str, files.Path]]:
-  """Yields the name for readers and the path of each directory with a file.
-
-  Every directory comes once, even if several roots contain it.
-  """
+  """Yields the name for readers and the path of directories, each once."""
   seen = set()
   for root in map(files.as_path, roots):
     for path in files.directories_with(root, name):
@@ -99,10 +96,7 @@ def read(roots: Sequence[files.PathLike]) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _outcome(
   path: files.Path, row: dict[str, Any], curves: dict[str, scalars.Curve]
 ) -> dict[str, Any]:
-  """Returns how far a run came, and what it measured.
-
-  Only the status `FINISHED` counts. `entropy` is that of single tokens.
-  """
+  """Returns how far a run came, and what it measured."""
   result, study = _json(path / "result.json"), _json(path.parent / "study.json")
   steps, phases, tau = row["steps"], row["phases"], row["untie_step"]
   step = max((curve[-1][0] for curve in curves.values() if curve), default=0)
@@ -182,8 +176,6 @@ def describe(
     "seq_length": length,
     "vocab_size": vocabulary,
     "model_size": size,
-    "num_layers": num_layers,
-    "width": width,
     "data": path,
     "learning_rate": float(rates[0]) if rates else None,
     "seed": "/".join(str(s) for s in dict.fromkeys(seeds) if s is not None),
@@ -274,10 +266,11 @@ def _phases(
 ) -> tuple[tuple[int, int], ...] | None:
   """Returns the steps and the FLOPs per step of each phase, if known."""
   batch, length = data.get("global_batch_size"), data.get("seq_length")
-  rate = data.get("masking_rate")
-  predictions = data.get("max_predictions_per_seq") or (
-    rate and length and budget.max_predictions(length, rate)
+  predictions, rate = (
+    data.get(name) for name in ("max_predictions_per_seq", "masking_rate")
   )
+  if not predictions and rate and length:
+    predictions = budget.max_predictions(length, rate)
   if not (batch and length and predictions):
     return None
   if resolved.untie_step is None and resolved.sharing.mode == catalog.SWE:

@@ -25,14 +25,7 @@ SAME_COST = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-  """An estimate with its 95% interval.
-
-  Attributes:
-    mean: The estimate.
-    low: The lower end; minus infinity for a single seed.
-    high: The upper end; infinity for a single seed.
-    n: The number of seeds.
-  """
+  """An estimate over `n` seeds with its 95% interval, infinite for one seed."""
 
   mean: float
   low: float
@@ -52,9 +45,7 @@ class Interval:
     >>> Interval(0.9, 0.7, 1.1, 3).word(neutral=1.0)
     'cannot tell'
 
-    Args:
-      neutral: The value that is neither a gain nor a loss: 0 for a difference,
-        1 for a ratio.
+    `neutral` is neither a gain nor a loss: 0 for a difference, 1 for a ratio.
     """
     if self.high < neutral:
       return PAYS
@@ -97,11 +88,9 @@ def verdict(
 ) -> str | None:
   """Returns the verdict on an arm; None if it cannot be compared.
 
-  Args:
-    difference: Its final validation loss minus the baseline's.
-    flops_ratio: Its FLOPs divided by the baseline's, if known.
-    equal_loss: Its FLOPs divided by those that the baseline spends until it has
-      the arm's final loss, in the middle of its schedule.
+  `difference` is its final loss minus the baseline's, `flops_ratio` its FLOPs
+  divided by the baseline's, `equal_loss` divided by those that the baseline
+  spends until it has the arm's final loss, in the middle of its schedule.
   """
   if difference is None:
     return None

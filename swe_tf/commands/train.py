@@ -51,7 +51,7 @@ def run(options: Options) -> None:
   if isinstance(config, experiment.CheckedExperimentConfig):
     for warning in checks.warnings(config, options.model_dir):
       print(f"WARNING: {warning}", flush=True)
-  shown = progress_lib.Progress(rich_console.Console(), {_NAME: 1.0}, str)
+  shown = progress_lib.Progress(rich_console.Console(), {_NAME: 1.0})
 
   def start(trainer):
     step = int(trainer.global_step.numpy())

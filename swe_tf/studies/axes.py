@@ -61,13 +61,10 @@ def _parse_units(value: Any) -> tuple[int, int | None]:
 def overrides_of(
   axis: str, value: Any, encoder: registry.Encoder
 ) -> Mapping[str, Any]:
-  """Returns the overrides for a value of a known axis.
+  """Returns the overrides for a checked value of a known axis.
 
-  Args:
-    axis: The axis.
-    value: The value, already checked.
-    encoder: The encoder before the change. As in section 5.3.1, a wider one
-      has as many heads, and the same ratio to the feed-forward layer.
+  As in section 5.3.1, an encoder that becomes wider has as many heads, and the
+  same ratio to the feed-forward layer.
   """
   if axis == "method":
     return {"task": catalog.methods()[value].task}

@@ -149,16 +149,10 @@ class Ray:
       for task in running:
         ray.cancel(task, force=True)
 
-  def _resources(
-    self, call: worker.Call, machines: Sequence[Mapping[str, float]]
-  ) -> dict[str, Any]:
+  def _resources(self, call: worker.Call, machines: Sequence) -> dict[str, Any]:
     """Returns what a run takes of a machine; raises if no machine has it."""
-    able = [
-      each
-      for each in machines
-      if each.get("GPU", 0.0) >= call.num_gpus
-      and (each.get("TPU") or not call.uses_tpu)
-    ]
+    able = [each for each in machines if each.get("GPU", 0.0) >= call.num_gpus]
+    able = [each for each in able if each.get("TPU") or not call.uses_tpu]
     if not able:  # Ray would wait for ever.
       raise errors.UsageError(
         f"no machine of the cluster has what a run needs: {call.num_gpus} GPUs "
@@ -227,9 +221,9 @@ def execute(
   for run in waiting.values():
     run.begin()
   costs = {run.name: run.cost for run in runs}
-  with progress_lib.Progress(console, costs, summarize) as shown:
+  with progress_lib.Progress(console, costs) as shown:
     for name, result in finished.items():
-      shown.skip(name, result)
+      shown.end(name, f"{summarize(result)} (finished before)", counts=False)
     seen = {n: run.directory.read_progress() for n, run in waiting.items()}
 
     def tick() -> None:
@@ -247,9 +241,11 @@ def execute(
           run = waiting.pop(name)
           if error:
             failures[name] = error
-            shown.fail(name, f"{error}; see {run.directory.log_file}")
+            why = f"failed: {error}; see {run.directory.log_file}"
+            shown.end(name, why, counts=False)
           else:
-            shown.finish(name, run.directory.read_result() or {})
+            result = run.directory.read_result() or {}
+            shown.end(name, f"{summarize(result)} ({result['seconds']:.0f} s)")
     except KeyboardInterrupt:
       shown.say("interrupted; run the same command again to resume")
       raise

@@ -39,12 +39,7 @@ def make_config(
     base = [yaml_files.read(path) for path in study.config_files]
     for overrides in (*base, study.overrides, *run.own):
       config.override(overrides, is_strict=True)
-    encoder = encoders.encoder_of(config.task.as_dict())
-    if encoder is None:
-      raise errors.UsageError(
-        f"the encoder of {study.experiment} is not known; register its family "
-        "in swe_tf.modeling.registry."
-      )
+    encoder = encoders.require_encoder(config.task.as_dict())
     for axis, value in run.point.items():
       if axis in axes.KNOWN:
         config.override(axes.overrides_of(axis, value, encoder), is_strict=True)

@@ -36,8 +36,7 @@ from swe_tf.studies import study_file
 from swe_tf.training import runner as runner_lib
 
 BASELINE, SWE, PLANNED = catalog.BASELINE, catalog.SWE, "planned"
-EQUAL_INIT = "equal_init"
-RECIPE = "one_loop"
+EQUAL_INIT, RECIPE = "equal_init", "one_loop"
 _RATE_FACTORS = (0.5, 1.0, 2.0)
 # How many times the validation loss is measured, at equal intervals.
 _VALIDATIONS = 20
@@ -48,11 +47,7 @@ _DROP_ABOVE = 0.05
 def make_study(
   experiment: str, config: cfg.ExperimentConfig, steps: int, seeds: int
 ) -> study_file.Study:
-  """Returns the pilot of a planned run, as a study.
-
-  Each run has `steps` steps. The best rates get `seeds` fresh seeds, besides
-  the one that chose them.
-  """
+  """Returns the pilot of a planned run: `steps` each, `seeds` fresh seeds."""
   rate = config.trainer.optimizer_config.learning_rate
   if rate.type != "polynomial":
     raise errors.UsageError(
@@ -60,8 +55,8 @@ def make_study(
       "can only shorten polynomial schedules."
     )
   peak = float(rate.polynomial.initial_learning_rate)
-  arms, controls = _arms(config, steps), {}
-  overrides = _cut_down(config, steps)
+  arms, overrides = _arms(config, steps), _cut_down(config, steps)
+  controls = {}
   # A baseline with as few FLOPs for each arm whose steps cost less.
   flops = {}
   for arm, own in arms.items():
@@ -116,7 +111,7 @@ def shallow_arm(config: cfg.ExperimentConfig) -> str | None:
   loses by being too deep for its budget.
   """
   encoder = encoders.encoder_of(config.task.as_dict())
-  layers = (encoder.num_layers if encoder else None) or 0
+  layers = (encoder and encoder.num_layers) or 0
   return f"layers{layers // 4}" if layers >= 4 else None
 
 
@@ -245,7 +240,7 @@ def time_step(
 def fit(
   timing: dict[str, float], seconds: float, runs: int, jobs: int, planned: int
 ) -> int:
-  """Returns how many steps of each run fit into a time budget."""
+  """Returns how many steps of each run fit into a time; see `time_step`."""
   # A run that starts shared compiles twice, and validation takes time too.
   each = seconds * jobs / runs - 2.0 * timing["start"]
   steps = int(each / (1.4 * timing["step"]))

@@ -17,7 +17,6 @@ from rich import progress as rich_progress
 from rich import table as rich_table
 
 _SHARED = "shared"
-Result = Mapping[str, Any]  # A `result.json`.
 # The speed is measured over this window: longer than a compile, but short
 # enough to follow a change of phase.
 _WINDOW_SECONDS = 60.0
@@ -112,17 +111,12 @@ def show_time(seconds: float | None) -> str:
 class Progress(contextlib.AbstractContextManager["Progress"]):
   """The display of some runs; `bars` is what a terminal shows."""
 
-  def __init__(
-    self,
-    console: rich_console.Console,
-    costs: Mapping[str, float],
-    summarize: Callable[[Result], str],
-  ):
+  def __init__(self, console: rich_console.Console, costs: Mapping[str, float]):
     """Initializes the display.
 
     `costs` are those of the runs by name: FLOPs, or 1 if all are alike.
     """
-    self._console, self._costs, self._summarize = console, costs, summarize
+    self._console, self._costs = console, costs
     self._began = time.monotonic()
     # The fraction of a run that is done, and that was done when it started.
     self._part = dict.fromkeys(costs, 0.0)
@@ -161,11 +155,6 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
   def say(self, text: str) -> None:
     self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
-  def skip(self, name: str, result: Result) -> None:
-    self._part_before[name] = self._part[name] = 1.0
-    self._refresh()
-    self.say(f"{name}: {self._summarize(result)} (finished before)")
-
   def start(self, name: str, step: int = 0, steps: int = 0) -> None:
     """Notes that a run starts, or resumes after a step."""
     self._part_before[name] = self._part[name] = step / steps if steps else 0.0
@@ -197,13 +186,6 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
       self.say(f"{name}: {text}")
     self._refresh()
 
-  def finish(self, name: str, result: Result) -> None:
-    self._end(name, f"{self._summarize(result)} ({result['seconds']:.0f} s)")
-
-  def fail(self, name: str, reason: object) -> None:
-    self._part_before[name] = 1.0  # It says nothing about the speed.
-    self._end(name, f"failed: {reason}")
-
   def _time_left(self) -> float | None:
     """Returns the seconds that the rest will take at the speed so far."""
     done = sum(
@@ -213,8 +195,11 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     left = sum((1 - self._part[name]) * c for name, c in self._costs.items())
     return left * (time.monotonic() - self._began) / done if done else None
 
-  def _end(self, name: str, text: str) -> None:
+  def end(self, name: str, text: str, counts: bool = True) -> None:
+    """Notes that a run is over; `counts` if it says something of the speed."""
     self._part[name] = 1.0
+    if not counts:
+      self._part_before[name] = 1.0
     if name in self._bar_of:
       self.bars.remove_task(self._bar_of.pop(name))
     self._refresh()

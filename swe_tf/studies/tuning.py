@@ -18,7 +18,6 @@ calling them again. Imports no TensorFlow.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import itertools
 import math
 from typing import Any
 
@@ -66,11 +65,9 @@ class Tuning:
   controls: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self):
-    named = (self.probes, self.unseeded, self.kept, self.controls)
-    for name in (
-      self.baseline,
-      *itertools.chain(*named, self.controls.values()),
-    ):
+    controls = (*self.controls, *self.controls.values())
+    others = (*self.probes, *self.unseeded, *self.kept, *controls)
+    for name in (self.baseline, *others):
       if name not in self.arms:
         raise errors.UsageError(
           f"tuning: {name!r} is not one of the arms ({', '.join(self.arms)})."

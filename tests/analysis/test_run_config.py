@@ -20,29 +20,18 @@ def fixture_plug_in():
   """Two methods, until the test has ended."""
   with mock.patch.dict(catalog._METHODS):
     for name, ignores in (("frozen", {"tau", "units"}), ("drifting", ())):
-      catalog.register(
-        catalog.Method(
-          name=name,
-          mode=f"{name}_mode",
-          build=print,
-          ignores=frozenset(ignores),
-        )
-      )
+      fields = {"build": print, "ignores": frozenset(ignores)}
+      method = catalog.Method(name=name, mode=f"{name}_mode", **fields)
+      catalog.register(method)
     yield
 
 
 @pytest.mark.parametrize(
   "task, method, unit, tau",
   [
-    (
-      dict(sharing={"mode": "none", "untie_fraction": 0.3}),
-      "baseline",
-      "24x1",
-      0,
-    ),
+    (dict(sharing={"untie_fraction": 0.3}), "baseline", "24x1", 0),
     (dict(sharing=swe(0.0)), "baseline", "24x1", 0),
     (dict(sharing=swe(unit_size=24)), "baseline", "24x1", 0),
-    (dict(sharing={}), "baseline", "24x1", 0),
     (dict(sharing=swe()), "swe", "1x24", 10),
     (dict(sharing=swe(untie_step=7)), "swe", "1x24", 7),
     (dict(sharing=swe(unit_size=4)), "swe", "4x6", 10),
@@ -118,15 +107,7 @@ def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
 
 
 def test_what_departs_from_algorithm_1_is_named():
-  off = {
-    "share": "all",
-    "own_layers": 0,
-    "shared_learning_rate_scale": 1.0,
-    "untie_warmup_steps": 0,
-    "second_moments": "copy",
-    "second_moment_passes": 50,
-    "recipe": "",
-  }
+  off = catalog.KNOBS | {"second_moment_passes": 50, "recipe": ""}
   plain = runs_lib.describe(config(sharing=swe()))
   same = runs_lib.describe(config(sharing=swe(**off)))
   assert same["label"] == "swe" and same["variant"] == plain["variant"]
@@ -169,7 +150,7 @@ def test_an_encoder_that_nobody_knows():
   content = config(sharing=swe())
   content["task"]["model"] = {"encoder": {"type": "other", "other": {"a": 1}}}
   found = runs_lib.describe(content)
-  for key in ("num_layers", "width", "unit", "phases"):
+  for key in ("model_size", "unit", "phases"):
     assert found[key] is None
 
 

@@ -41,13 +41,8 @@ def _execute(runs, jobs=1):
   """Returns why runs failed, and what a person sees."""
   seen = io.StringIO()
   console = rich_console.Console(file=seen, width=200)
-  failures = executors.execute(
-    runs,
-    executors.Local(jobs),
-    console,
-    lambda result: f"loss {result['loss']}",
-  )
-  return failures, seen.getvalue()
+  local, show = executors.Local(jobs), lambda result: f"loss {result['loss']}"
+  return executors.execute(runs, local, console, show), seen.getvalue()
 
 
 def _calls(directory):

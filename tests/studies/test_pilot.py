@@ -29,14 +29,8 @@ def _config(tmp_path_factory):
 
 def test_a_plan_is_cut_down_and_decays_to_zero(config):
   study = pilot.make_study("swe/bert_pretraining", config, 105, 3)
-  assert list(study.tuning.arms) == [
-    "baseline",
-    "equal_init",
-    "swe",
-    "one_loop",
-    "layers1",
-    "baseline65",
-  ]
+  arms = ["baseline", "equal_init", "swe", "one_loop", "layers1", "baseline65"]
+  assert list(study.tuning.arms) == arms
   assert study.tuning.seeds == (0, 1, 2, 3)
   assert study.tuning.kept == ("layers1",)
   assert study.tuning.controls == {"one_loop": "baseline65"}
@@ -105,17 +99,9 @@ def test_steps_follow_from_the_time():
 @pytest.mark.slow
 def test_where_sharing_must_win_it_says_so(tmp_path):
   """Theorem 1's case, resumed after its first call; see `deep_linear.py`."""
-  command = [
-    sys.executable,
-    "-m",
-    "swe_tf.cli",
-    "pilot",
-    "--plugins=tests.studies.deep_linear",
-    "--experiment=test/deep_linear",
-    f"--output_dir={tmp_path}",
-    "--steps=100",
-    "--jobs=2",
-  ]
+  command = [sys.executable, "-m", "swe_tf.cli", "pilot", "--jobs=2"]
+  command += ["--plugins=tests.studies.deep_linear", "--steps=100"]
+  command += ["--experiment=test/deep_linear", f"--output_dir={tmp_path}"]
   # A budget in hours is timed in a process of its own, and nothing is run.
   timed = [w for w in command if not w.startswith("--steps")]
   timed = subprocess.run(
@@ -125,13 +111,9 @@ def test_where_sharing_must_win_it_says_so(tmp_path):
   assert "s to start" in timed.stdout and not any(tmp_path.iterdir())
   outputs = []
   for _ in range(2):
-    result = subprocess.run(
-      command,
-      capture_output=True,
-      text=True,
-      timeout=900,
-      env=dict(os.environ, COLUMNS="160"),
-    )
+    shown = {"capture_output": True, "text": True}
+    wide = dict(os.environ, COLUMNS="160")
+    result = subprocess.run(command, timeout=900, env=wide, **shown)
     assert result.returncode == 0, result.stderr
     outputs.append(result.stdout)
   assert "verdict: share" in outputs[0]

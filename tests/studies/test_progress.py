@@ -33,7 +33,7 @@ def fixture_clock(monkeypatch):
 
 def _show(clock, console, seconds, runs=("model",)):
   """Shows two loops of 10 steps in `seconds` each; returns the display."""
-  shown = progress_lib.Progress(console, dict.fromkeys(runs, 1.0), str)
+  shown = progress_lib.Progress(console, dict.fromkeys(runs, 1.0))
   shown.start("model")
   for step in (10, 20):
     clock.now += seconds
@@ -80,7 +80,7 @@ def test_a_log_has_plain_lines_not_too_many(clock):
     for step in range(30, 700, 10):
       clock.now += 10
       shown.step("model", _status(step))
-    shown.finish("model", {"seconds": 700.0})
+    shown.end("model", "done")
   assert "\x1b" not in seen.getvalue() and "\r" not in seen.getvalue()
   lines = seen.getvalue().splitlines()
   steps = [int(line.split()[1]) for line in lines[:-1]]

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from swe_tf.analysis import figures
 from swe_tf.analysis import pages
 from swe_tf.analysis import scalars
 from swe_tf.analysis import statistics
-from swe_tf.analysis import style
 from swe_tf.studies import executors
 from swe_tf.studies.demo import sentences
 
@@ -128,7 +128,7 @@ def make(
 
 def _figures(
   arms: Mapping[str, DemoArm], model: DemoArm, entropy: float
-) -> list[style.Figure]:
+) -> list[figures.Figure]:
   """Draws the losses and the layers, each narrow enough for a phone."""
   found, tau, size = [], model.untie_step, (5.6, 3.7)
   cosines = model.curves.get("train/sharing/gradient_cosine")
@@ -156,13 +156,14 @@ def _figures(
   ):
     if curve is not None and not curve:
       continue
-    drawing, (panel,) = style.panels(1, size)
+    drawing, (panel,) = figures.panels(1, size)
     if curve:
-      panel.plot(*zip(*curve), color=style.BLUE, linewidth=2)
+      panel.plot(*zip(*curve), color=figures.BLUE, linewidth=2)
     else:
       label = "entropy of single characters"
       panel.axhline(entropy, color="gray", linestyle=":", label=label)
-      for (name, arm), colour in zip(arms.items(), (style.BLUE, style.ORANGE)):
+      colours = (figures.BLUE, figures.ORANGE)
+      for (name, arm), colour in zip(arms.items(), colours):
         losses = arm.curves["validation/validation_loss"]
         panel.plot(*zip(*losses), label=name, linewidth=2, color=colour)
         losses = arm.curves["train/training_loss"]
@@ -172,10 +173,10 @@ def _figures(
       panel.axvline(tau, color="black", linestyle="--", lw=1, label=label)
     panel.legend(fontsize=10)
     panel.set_xlim(left=0)
-    style.finish(panel, "training step", y)
-    found.append(style.save(drawing, y, caption))
+    figures.finish(panel, "training step", y)
+    found.append(figures.save(drawing, y, caption))
   for name, arm in arms.items():
-    drawing, (panel,) = style.panels(1, size)
+    drawing, (panel,) = figures.panels(1, size)
     rows = arm.result["layer_cosines"]
     edges = (0.5, len(rows) + 0.5, len(rows) + 0.5, 0.5)
     image = panel.imshow(rows, vmin=0, vmax=1, cmap="cividis", extent=edges)
@@ -185,5 +186,5 @@ def _figures(
       f"{name}: the cosine between the kernels of each two layers at the end; "
       f"their mean is {arm.mean_layer_cosine:.2f}."
     )
-    found.append(style.save(drawing, name, caption))
+    found.append(figures.save(drawing, name, caption))
   return found

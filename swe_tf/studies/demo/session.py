@@ -32,9 +32,7 @@ def make_study(
 ) -> study_file.Study:
   """Returns the demo as a study of two arms, or of one if it shares nothing.
 
-  Args:
-    corpus: The text; None before there is any, to check `params_override`.
-    params_override: As for `swe train`; may be empty.
+  There is no corpus yet when only `params_override` is checked.
   """
   study = study_file.read_study(str(_STUDY))
   config = exp_factory.get_exp_config(study.experiment)
@@ -56,12 +54,7 @@ def make_study(
 
 
 def run(output_dir: str, params_override: str | None = None) -> None:
-  """Runs the demo, resumes it, or shows a finished one again.
-
-  Args:
-    output_dir: Directory for the corpus, the runs and the page.
-    params_override: As for `swe train`; applies to all runs.
-  """
+  """Runs the demo, resumes it, or shows a finished one again."""
   sweep.leave_gpus_to_runs()
   without_data = make_study(None, params_override)
   experiments.make_configs(without_data, has_data=False)

@@ -99,14 +99,11 @@ def evaluate_squad(task, model, directory: files.Path) -> Scores:
 
 def prediction_file(task: str, split: str) -> str:
   """Returns the name under which `swe submission` looks for predictions."""
-  named = {
-    ("MNLI", "test_matched"): "MNLI-m.tsv",
-    ("MNLI", "test_mismatched"): "MNLI-mm.tsv",
-    ("AX", "diagnostic"): "AX.tsv",
-    ("AX", "test"): "AX.tsv",
-  }
-  default = "predictions.tsv" if split == "test" else f"{split}.tsv"
-  return named.get((task, split), default)
+  if task == "AX":
+    return "AX.tsv"
+  names = {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm"}
+  names["test"] = "predictions"
+  return f"{names.get(split, split)}.tsv"
 
 
 def _run(task, step, params, aggregate: Any):

@@ -22,13 +22,8 @@ CHECKPOINT, RANDOM = INITS = ("checkpoint", "random")
 class Settings:
   """What the runs of a task have in common; it is in `study.json`.
 
-  Attributes:
-    data_dir: The output directory of `swe prepare`.
-    checkpoint: Where the encoder, or at least its architecture, comes from.
-    init: `checkpoint`, or `random` for the same architecture untrained.
-    epochs: The number of passes over the training data.
-    max_train_examples: How many records to train on, from the first; 0 for all.
-    params_override: As for Model Garden's drivers.
+  With `init` random, only the architecture comes from the checkpoint. 0
+  `max_train_examples` stands for all.
   """
 
   data_dir: str

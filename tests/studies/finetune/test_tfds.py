@@ -79,9 +79,13 @@ def test_labels(offer, tmp_path, name, tfds_name, texts, label):
   tfds_files.write_glue_files(tfds_name, task, tmp_path)
   (dev,) = glue_examples.read_glue_directory(tmp_path, task)
   assert dev.examples[0].label == label
+
+
+def test_another_task_is_told(offer, tmp_path):
+  offer({"train": [{"sentence": "fine", "label": 1, "idx": 0}]})
+  task = glue_tasks.find_task("MNLI")
   with pytest.raises(errors.UsageError, match="has no .*premise.* MNLI needs"):
-    mnli = glue_tasks.find_task("MNLI")
-    tfds_files.write_glue_files(tfds_name, mnli, tmp_path)
+    tfds_files.write_glue_files("glue/sst2", task, tmp_path)
 
 
 def test_squad_is_squad(monkeypatch, tmp_path):
