@@ -155,8 +155,8 @@ def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
       label = f"{arm} ({len(group)} {'seed' if len(group) == 1 else 'seeds'})"
       mean = values.mean(axis=1)
       panel.plot(x, mean, label=label, linewidth=1.2, **shape, **look)
-      shape = {"alpha": 0.15, "linewidth": 0, "color": look["color"]}
-      panel.fill_between(x, values.min(axis=1), values.max(axis=1), **shape)
+      area = {"alpha": 0.15, "linewidth": 0, "color": look["color"]}
+      panel.fill_between(x, values.min(axis=1), values.max(axis=1), **area)
       if first.method == catalog.SWE and not is_flops:
         for tau in sorted({tau for tau in group.untie_step if tau}):
           panel.axvline(tau, color=look["color"], linestyle="--", linewidth=0.8)
@@ -198,10 +198,9 @@ def draw_untie_steps(name: str, arms: pd.DataFrame) -> Figure:
         for arm in found.itertuples()
       }
       if means:
-        x, means = zip(*sorted(means.items(), key=lambda item: item[0]))
-        halves = np.array([each.high - each.mean for each in means])
+        x, y = sorted(means), [means[tau].mean for tau in sorted(means)]
+        halves = np.array([means[tau].high - means[tau].mean for tau in x])
         halves[~np.isfinite(halves)] = 0.0  # One seed has none.
-        y = [each.mean for each in means]
         shape = {"marker": "o", "capsize": 3, "label": f"units {unit}"}
         panel.errorbar(x, y, halves, **shape, **look_of[unit])
     fraction = untie_step_lib.PAPERS_FRACTION

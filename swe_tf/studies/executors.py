@@ -149,7 +149,7 @@ class Ray:
       for task in running:
         ray.cancel(task, force=True)
 
-  def _resources(self, call: worker.Call, machines: Sequence) -> dict[str, Any]:
+  def _resources(self, call: worker.Call, machines: Any) -> dict[str, Any]:
     """Returns what a run takes of a machine; raises if no machine has it."""
     able = [each for each in machines if each.get("GPU", 0.0) >= call.num_gpus]
     able = [each for each in able if each.get("TPU") or not call.uses_tpu]

@@ -90,8 +90,8 @@ def write_study(
 ) -> None:
   """Writes `study.json`, and its axes for TensorBoard's dashboard HParams."""
   points = {run.name: dict(run.point) for run in study.runs}
-  content = {"experiment": study.experiment, "metrics": list(study.metrics)}
-  content |= {"runs": points, **more}
+  content: dict[str, Any] = {"experiment": study.experiment, "runs": points}
+  content |= {"metrics": list(study.metrics), **more}
   files.write_json(files.as_path(output_dir) / "study.json", content)
   axes = dict.fromkeys(axis for point in points.values() for axis in point)
   columns = hparams.hparams_config_pb(

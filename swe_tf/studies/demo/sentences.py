@@ -50,7 +50,7 @@ def all_sentences(seq_length: int) -> list[Sentence]:
   """
   found = []
   for sentence in SENTENCES:
-    text, masked, length = "", [], seq_length - 2  # [CLS] and [SEP].
+    text, masked, length = "", list[int](), seq_length - 2  # [CLS] and [SEP].
     for inside, outside in re.findall(r"\[(\w+)\]|([^\[\]])", sentence):
       masked += range(len(text), len(text) + len(inside))
       text += inside or outside
