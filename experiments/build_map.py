@@ -13,6 +13,7 @@ Intervals and words are those of `swe_tf.analysis`; seed 0 chose the rates and
 never counts.
 """
 
+from collections.abc import Mapping
 import dataclasses
 import json
 import math
@@ -23,7 +24,9 @@ from typing import Any
 
 from experiments import draw_map
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.analysis import outcome as outcome_lib
+from swe_tf.analysis import scalars
 from swe_tf.analysis import statistics
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -54,10 +57,7 @@ class Regime:
 
 REGIMES = {
   "long_300": Regime(
-    "long runs, second horizon",
-    "map/long_300",
-    ("long_300",),
-    smaller="half",
+    "long runs, second horizon", "map/long_300", ("long_300",), smaller="half"
   ),
   "long": Regime(
     "long runs, first horizon",
@@ -170,16 +170,45 @@ Records = list[outcome_lib.Record]
 
 def collect(name: str, *sources: str) -> None:
   """Adds the finished runs of sweeps to a JSON file."""
-  from swe_tf.studies import records as records_lib
-
   found = {_key(record): record for record in _read(name)}
-  for source in sources:
-    for record in records_lib.read_records(source):
-      found[_key(record)] = record
+  for source in map(pathlib.Path, sources):
+    runs = files.read_json(source / "study.json")["runs"]
+    paths = {tuple(point.values()): source / run for run, point in runs.items()}
+    for record in outcome_lib.read_records(source):
+      path = paths[_key(record)]
+      sharing = yaml_files.read(path / "params.yaml")["task"]["sharing"]
+      alike = cosines(
+        scalars.read_scalars(str(path / "train")), sharing.get("unit_size", 1)
+      )
+      found[_key(record)] = dataclasses.replace(record, cosines=alike)
   # One run per line: a diff shows which were added.
-  lines = [json.dumps(_rounded(found[key].as_table())) for key in sorted(found)]
+  lines = [json.dumps(as_table(found[key])) for key in sorted(found)]
   path = RESULTS / "map" / f"{name}.json"
   path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def cosines(
+  curves: Mapping[str, scalars.Curve], unit_size: int
+) -> tuple[tuple[int, float], ...]:
+  """Returns the mean cosine between the weights of two units, by step.
+
+  From each layer's distance d to the mean of the layers at the same place in
+  their B units, relative to its own norm: for layers of about equal norms, the
+  squared norm of that mean is 1 - mean(d^2) of theirs, and the mean cosine of
+  pairs follows from it.
+  """
+  by_step: dict[int, list[float]] = {}
+  for tag, curve in curves.items():
+    if tag.startswith("layers/distance/"):
+      for step, distance in curve:
+        by_step.setdefault(step, []).append(distance**2)
+  found = []
+  for step, squares in sorted(by_step.items()):
+    units = len(squares) // unit_size
+    if units > 1:
+      common = 1.0 - sum(squares) / len(squares)
+      found.append((step, (units * common - 1.0) / (units - 1.0)))
+  return tuple(found)
 
 
 def restore(name: str, output_dir: str, params_override: str = "") -> None:
@@ -215,16 +244,32 @@ def _key(record: outcome_lib.Record) -> tuple[str, float, int]:
   return record.arm, record.learning_rate, record.seed
 
 
-def _rounded(table: dict[str, Any]) -> dict[str, Any]:
+def as_table(record: outcome_lib.Record) -> dict[str, Any]:
+  """Returns a record for JSON; a loss that is not finite becomes None."""
+  table = dataclasses.asdict(record)
   for name in ("curve", "cosines"):
     table[name] = [(step, round(value, 5)) for step, value in table[name]]
+  if not math.isfinite(record.final_loss):
+    table["final_loss"] = None
   return table
+
+
+def from_table(table: dict[str, Any]) -> outcome_lib.Record:
+  """Returns the record that `as_table` wrote."""
+  loss = table["final_loss"]
+  pairs = {
+    name: tuple((int(step), float(value)) for step, value in table[name])
+    for name in ("phases", "curve", "cosines")
+    if name in table
+  }
+  loss = {"final_loss": math.inf if loss is None else loss}
+  return outcome_lib.Record(**{**table, **pairs, **loss})
 
 
 def _read(name: str) -> Records:
   path = RESULTS / "map" / f"{name}.json"
   tables = files.read_json(path) if path.exists() else []
-  return [outcome_lib.from_table(table) for table in tables]
+  return [from_table(table) for table in tables]
 
 
 def read_regimes() -> dict[str, Records]:

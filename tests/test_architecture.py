@@ -22,11 +22,8 @@ _HEAVY_MODULES = {
   "swe_tf.studies.experiments",  # Builds experiments.
   "swe_tf.studies.sweep",
   "swe_tf.studies.finetune.task",
-  "swe_tf.studies.demo.experiment",
   "swe_tf.studies.demo.session",
   "swe_tf.studies.jobs",  # Trains them.
-  "swe_tf.studies.demo.jobs",
-  "swe_tf.studies.finetune.jobs",
   "swe_tf.studies.finetune.predictions",
   "swe_tf.studies.pilot",  # Cuts them down.
 }

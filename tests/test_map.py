@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
 from experiments import build_map
@@ -28,7 +29,7 @@ def _regimes(rows):
   regimes: dict = {}
   for row in rows:
     regimes.setdefault(row["regime"], []).append(
-      outcome_lib.from_table(
+      build_map.from_table(
         {
           **{name: row[name] for name in ("arm", "learning_rate", "seed")},
           **{name: row[name] for name in ("final_loss", "steps", "seconds")},
@@ -46,6 +47,9 @@ def test_every_run_that_was_written_down_is_a_row(rows):
     for row in build_map.rows_of(name, runs)
   ]
   assert rows == json.loads(json.dumps(rebuilt))
+  for run in build_map.read_regimes()["long"]:
+    table = build_map.as_table(run)
+    assert build_map.as_table(build_map.from_table(table)) == table
   keys = ("regime", "arm", "learning_rate", "seed")
   assert len({tuple(row[key] for key in keys) for row in rows}) == len(rows)
 
@@ -115,3 +119,23 @@ def test_the_cards_have_the_results_of_their_arms(regimes):
   for card, arms in build_map.CARDS.items():
     page = (build_map.ROOT / "docs" / "cards" / f"{card}.md").read_text()
     assert build_map.gain_table(regimes, arms) in page
+
+
+def test_cosines_follow_from_distances():
+  """Against the cosines of the weights themselves."""
+  rng = np.random.default_rng(0)
+  weights = rng.normal(size=(6, 50)) + rng.normal(size=50)
+  weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+  apart = weights - np.stack([weights[i % 2 :: 2].mean(0) for i in range(6)])
+  curves = {
+    f"layers/distance/{i:02d}": [(7, float(np.linalg.norm(row)))]
+    for i, row in enumerate(apart)
+  }
+  pairs = [
+    weights[i] @ weights[j]
+    for i in range(6)
+    for j in range(i)
+    if (i - j) % 2 == 0
+  ]
+  ((step, cosine),) = build_map.cosines(curves, 2)
+  assert step == 7 and cosine == pytest.approx(np.mean(pairs))

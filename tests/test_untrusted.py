@@ -6,7 +6,6 @@ import pytest
 
 from swe_tf import errors
 from swe_tf import yaml_files
-from swe_tf.analysis import output
 from swe_tf.analysis import report as report_lib
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
@@ -66,6 +65,6 @@ def test_a_report_removes_only_its_own_files(tmp_path):
   report = tmp_path / "report"
   report.mkdir()
   listed = {"made_by": "swe report", "files": ["../precious"]}
-  (report / output.MANIFEST).write_text(json.dumps(listed))
-  output.write(report, {"report.md": b""})
+  (report / report_lib.MANIFEST).write_text(json.dumps(listed))
+  report_lib.write(report, {"report.md": b""})
   assert precious.exists()

@@ -2,9 +2,11 @@
 
 Runs are compared within their setting only. An arm is a method in a setting:
 runs that differ in nothing but the seed and the peak learning rate. It is shown
-with its best rate. Differences from the baseline are taken seed by seed.
+with its best rate. Differences from the baseline are taken seed by seed; the
+words of a verdict are those of `statistics`.
 """
 
+import collections
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,27 +16,19 @@ import pandas as pd
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import scalars
 from swe_tf.analysis import statistics
-from swe_tf.analysis import verdict
 from swe_tf.methods import catalog
 
 VALIDATION = "validation/validation_loss"
-# The validation curves by run.
-Losses = Mapping[str, scalars.Curve]
 _FLAGS = ("is_fixed", "is_papers", "is_swe", "is_baseline")
 _FIRST = (catalog.BASELINE, catalog.SWE, catalog.ALBERT)
 
 
 def arrange(found: pd.DataFrame) -> pd.DataFrame:
-  """Sorts runs by setting and arm.
+  """Sorts runs by setting and arm, the baseline first in each setting.
 
-  Args:
-    found: What `runs.read` returns.
-
-  Returns:
-    The same runs, the largest setting first, and the baseline first in each.
-    `setting` and `arm` are in words; `is_best` says whether the run has the
-    peak rate that its arm is shown with, `rates` how many rates the arm has. A
-    second run with the same config and seed has the status `REPEATED`.
+  `setting` and `arm` are then in words; `is_best` says whether the run has the
+  peak rate that its arm is shown with, `rates` how many rates the arm has. A
+  second run with the same config and seed has the status `REPEATED`.
   """
   if found.empty:
     return found
@@ -43,7 +37,7 @@ def arrange(found: pd.DataFrame) -> pd.DataFrame:
   for _, group in runs.groupby("setting"):
     runs.loc[group.index, "arm"] = _titles(group.title, group.variant)
   key = ["setting", "arm", "learning_rate", "seed"]
-  finished = runs[runs.status == runs_lib.FINISHED]
+  finished = finished_runs(runs)
   repeated = finished.index[finished.duplicated(key)]
   runs.loc[repeated, "status"] = runs_lib.REPEATED
   runs["learning_rate"] = runs.learning_rate.fillna(0.0)
@@ -84,32 +78,30 @@ def _titles(
 
   Where others would be the same, the fields that differ are added.
   """
-  kinds: list[Mapping[str, Any]] = []
-  names, places = [], []
-  for title, own in zip(titles, fields):
-    if own not in kinds:
-      kinds.append(own)
-      names.append(title)
-    places.append(kinds.index(own))
+  rows = list(zip(titles, fields))
+  kinds: list[tuple[str, Mapping[str, Any]]] = []
+  for title, own in rows:
+    if all(own != known for _, known in kinds):
+      kinds.append((title, own))
   unique = []
-  for name, own in zip(names, kinds):
-    same = [kind for kind, other in zip(kinds, names) if other == name]
+  for name, own in kinds:
+    same = [kind for other, kind in kinds if other == name]
     differing = [
       f"{field}={own.get(field, 'unset')}"
       for field in sorted({field for kind in same for field in kind})
       if any(kind.get(field) != own.get(field) for kind in same)
     ]
     unique.append("; ".join([name, *differing]))
-  return [unique[place] for place in places]
+  known = [own for _, own in kinds]
+  return [unique[known.index(own)] for _, own in rows]
 
 
 def finished_runs(runs: pd.DataFrame) -> pd.DataFrame:
-  """Returns the runs that count."""
   return runs[runs.status == runs_lib.FINISHED]
 
 
 def shown_runs(runs: pd.DataFrame) -> pd.DataFrame:
-  """Returns the runs that count, with the rate that their arm is shown with."""
+  """Returns the runs that count, at the rate that their arm is shown with."""
   return finished_runs(runs[runs.is_best])
 
 
@@ -125,44 +117,41 @@ def summarize(
   curves: pd.DataFrame,
   by: Sequence[str] = ("setting", "arm"),
 ) -> pd.DataFrame:
-  """Returns a row per arm, or per arm and rate: its means over seeds.
+  """Returns a row per arm, or per arm and rate, of arranged runs.
 
-  Args:
-    runs: Arranged runs, of all rates.
-    curves: Their curves.
-    by: The columns that keep rows apart.
-
-  Returns:
-    A frame with the keys of `tables.Column`s that sections show; means and
-    differences are `statistics.Interval`s, None where nothing was measured.
+  Means over seeds and differences are `statistics.Interval`s, None where
+  nothing was measured.
   """
-  rows = []
   losses = {
     run: list(zip(curve.step, curve.value))
     for run, curve in curves[curves.curve == VALIDATION].groupby("run")
   }
   chosen = runs if "learning_rate" in by else runs[runs.is_best]
-  for _, group in chosen.groupby(list(by), sort=False):
-    baseline = baseline_of(runs, group.setting.iloc[0])
-    rows.append(_row(group, baseline, losses))
+  rows = [
+    _row(group, baseline_of(runs, group.setting.iloc[0]), losses)
+    for _, group in chosen.groupby(list(by), sort=False)
+  ]
   if not rows:
     return pd.DataFrame()
-  # As objects, so that a missing integer makes no floats of the others.
+  # As objects: a missing integer makes no floats of the others.
   return pd.DataFrame(rows, dtype=object).astype(dict.fromkeys(_FLAGS, bool))
 
 
 def _row(
-  group: pd.DataFrame, baseline: pd.DataFrame, losses: Losses
+  group: pd.DataFrame,
+  baseline: pd.DataFrame,
+  losses: Mapping[str, scalars.Curve],
 ) -> dict[str, Any]:
   first, counted = group.iloc[0], finished_runs(group)
   is_baseline = len(baseline) > 0 and first.arm == baseline.arm.iloc[0]
   left_out = group.status[group.status != runs_lib.FINISHED].value_counts()
+  tau = interval(counted, "untie_step")
   row = {
     "setting": first.setting,
     "arm": first.arm,
     "method": first.label,
     "unit": first.unit,
-    "untie_step": first.variant.get("untie_step", _mean(counted, "untie_step")),
+    "untie_step": first.variant.get("untie_step", tau.mean if tau else None),
     "learning_rate": first.learning_rate or None,
     "rates_tried": first.rates,
     "shown": "yes" if first.is_best else None,
@@ -172,33 +161,29 @@ def _row(
     "is_papers": first.is_papers,
     "is_swe": first.method == catalog.SWE,
     "is_baseline": is_baseline,
+    "differences": [],
     "loss_difference": None,
     "mlm_gain": None,
-    "seconds": interval(counted, "seconds"),
   }
-  for name in (runs_lib.LOSS, runs_lib.ACCURACY):
+  for name in ("seconds", runs_lib.LOSS, runs_lib.ACCURACY):
     row[name] = interval(counted, name)
   if len(counted):
     row |= {key: first[key] for key in ("steps", "tokens", "flops")}
-  row["differences"] = []
   if len(baseline):
     if not is_baseline:
-      ours = by_seed(counted, runs_lib.LOSS)
-      theirs = by_seed(baseline, runs_lib.LOSS)
-      row["differences"] = [
-        ours[seed] - theirs[seed] for seed in ours if seed in theirs
-      ]
+      ours, theirs = (by_seed(r, runs_lib.LOSS) for r in (counted, baseline))
+      common = [seed for seed in ours if seed in theirs]
+      row["differences"] = [ours[seed] - theirs[seed] for seed in common]
       row["loss_difference"] = statistics.paired(ours, theirs)
       row["mlm_gain"] = difference(counted, baseline, runs_lib.ACCURACY)
-    row |= _speed(counted, baseline, losses)
-  row["verdict"] = verdict.word(
+    row |= _flops(counted, baseline, losses)
+  row["verdict"] = statistics.verdict(
     row["loss_difference"], row.get("flops_ratio"), row.get("equal_loss")
   )
   return row
 
 
 def by_seed(runs: pd.DataFrame, name: str) -> dict[Any, float]:
-  """Returns a score of the runs that have it, by seed."""
   if name not in runs:
     return {}
   found = runs[["seed", name]].dropna()
@@ -206,61 +191,40 @@ def by_seed(runs: pd.DataFrame, name: str) -> dict[Any, float]:
 
 
 def interval(runs: pd.DataFrame, name: str) -> statistics.Interval | None:
-  """Returns the mean of a score over the runs that have it."""
   return statistics.mean(by_seed(runs, name).values())
 
 
 def difference(
   runs: pd.DataFrame, baseline: pd.DataFrame, name: str
 ) -> statistics.Interval | None:
-  """Returns the mean difference of a score from the baseline's."""
   return statistics.paired(by_seed(runs, name), by_seed(baseline, name))
 
 
-def _mean(runs: pd.DataFrame, name: str) -> float | None:
-  found = interval(runs, name)
-  return found.mean if found else None
-
-
-def _speed(
-  counted: pd.DataFrame, baseline: pd.DataFrame, losses: Losses
+def _flops(
+  counted: pd.DataFrame,
+  baseline: pd.DataFrame,
+  losses: Mapping[str, scalars.Curve],
 ) -> dict[str, Any]:
-  """Returns how soon an arm is as far as the baseline, and the reverse.
+  """Returns an arm's FLOPs, divided by the baseline's.
 
-  `steps_ratio` is the fraction of its steps after which the arm reaches the
-  baseline's final loss, `reverse_ratio` the fraction after which the baseline
-  reaches the arm's. `flops_ratio` is the arm's FLOPs divided by the baseline's,
-  `equal_loss` by those that the baseline needs for the arm's final loss. All
-  are read in the middle of a schedule: a run that was scheduled to end there
+  `equal_loss` divides by those that the baseline needs for the arm's final
+  loss, in the middle of its schedule: a run that was scheduled to end there
   would do better. None unless every seed gets there: the mean of those that do
   would flatter.
   """
-  ours, theirs = (
-    {run.seed: run for run in each.itertuples()} for each in (counted, baseline)
-  )
-  pairs = [(run, theirs[seed]) for seed, run in ours.items() if seed in theirs]
+  theirs = {run.seed: run for run in baseline.itertuples()}
+  ours = [run for run in counted.itertuples() if run.seed in theirs]
 
-  def reached(run: Any, other: Any) -> float | None:
-    """Returns the fraction of `run`'s steps that reach `other`'s loss."""
-    step = scalars.steps_to_reach(losses[run.run], other.validation_loss)
-    return None if step is None else step / run.steps
-
-  forward = [reached(run, other) for run, other in pairs]
-  back = [reached(other, run) for run, other in pairs]
-  found = {
-    "steps_ratio": statistics.mean(forward),
-    "reverse_ratio": statistics.mean(back),
-    "reached": len(forward) - forward.count(None) if pairs else None,
-    "pairs": len(pairs) or None,
-  }
-  if pairs and pairs[0][0].phases and pairs[0][1].phases:
-    run, other = pairs[0]
-    found["flops_ratio"] = run.flops / other.flops
-    found["equal_loss"] = statistics.mean(
-      None if part is None else run.flops / flops_until(other, part)
-      for part in back
-    )
-  return found
+  if not ours or not ours[0].phases or not theirs[ours[0].seed].phases:
+    return {}
+  ratios: list[float | None] = []
+  for run in ours:
+    other = theirs[run.seed]
+    step = scalars.steps_to_reach(losses[other.run], run.validation_loss)
+    spent = step and flops_until(other, step / other.steps)
+    ratios.append(run.flops / spent if spent else None)
+  ratio = ours[0].flops / theirs[ours[0].seed].flops
+  return {"flops_ratio": ratio, "equal_loss": statistics.mean(ratios)}
 
 
 def flops_until(run: Any, part: float | np.ndarray) -> Any:
@@ -269,3 +233,94 @@ def flops_until(run: Any, part: float | np.ndarray) -> Any:
   ends = np.cumsum([0, *steps])
   spent = np.cumsum([0.0, *(s * float(r) for s, r in zip(steps, rates))])
   return np.interp(np.asarray(part) * run.steps, ends, spent)
+
+
+def say(arms: pd.DataFrame) -> list[str]:
+  """Returns the verdict, then a line for each setting if there are several."""
+  lines, words = {}, []
+  for setting, found in (
+    arms.groupby("setting", sort=False) if len(arms) else ()
+  ):
+    compared = found[found.loss_difference.notna()]
+    if len(compared):
+      judged = _judged(compared)
+      lines[setting] = _sentences(judged, compared, found)
+      words.append(judged.verdict)
+  if len(lines) == 1:
+    return list(lines.values())
+  if lines:
+    counts = collections.Counter(words).items()
+    shown = ", ".join(f"{word} in {count}" for word, count in counts)
+    return [
+      f"Against the baseline, in {len(lines)} settings: {shown}.",
+      *(f"{setting}: {line}" for setting, line in lines.items()),
+    ]
+  why = "no method has finished with the same seed as the baseline"
+  if not len(arms) or not any(arms.seeds):
+    why = "no pre-training run has finished"
+  elif not arms[arms.seeds > 0].is_baseline.any():
+    why = "no baseline has finished"
+  return [f"There is nothing to compare: {why}."]
+
+
+def _judged(compared: pd.DataFrame) -> Any:
+  """Returns the arm that the verdict is about.
+
+  That is Algorithm 1 with full sharing and the paper's tau, if it was run;
+  otherwise Algorithm 1; otherwise a variant of it; otherwise any method. Of
+  several, it is the one that ended lowest.
+  """
+  swe = compared[compared.is_swe]
+  fixed = swe[swe.is_fixed]
+  papers = fixed[fixed.is_papers & fixed.unit.str.startswith("1x")]
+  kinds = (papers, fixed, swe, compared)
+  return _lowest(next(each for each in kinds if len(each)))
+
+
+def _lowest(arms: pd.DataFrame) -> Any:
+  return min(arms.itertuples(), key=lambda arm: arm.loss_difference.mean)
+
+
+def _sentences(judged: Any, compared: pd.DataFrame, found: pd.DataFrame) -> str:
+  """Returns the verdict on one setting, with its caveats."""
+
+  def in_words(arm: str) -> str:  # "swe 1x24 (untied after 150)"
+    name, _, rest = arm.partition(", ")
+    return f"{name} ({rest})" if rest else name
+
+  def minus(arm: Any) -> str:
+    each = arm.loss_difference
+    text = f"{each.mean:+.4f} nats per token"
+    if each.n > 1:
+      text += (
+        f" (95% interval {each.low:+.4f} to {each.high:+.4f}, {each.n} seeds)"
+      )
+    return text
+
+  name = in_words(judged.arm)
+  start = f"{judged.verdict.capitalize()} whether {name} pays"
+  if judged.verdict in (statistics.PAYS, statistics.COSTS):
+    start = f"{name} {judged.verdict}"
+  start += (
+    f": its final validation loss minus the baseline's is {minus(judged)}"
+  )
+  ratio = getattr(judged, "flops_ratio", None)
+  if ratio is not None and abs(ratio - 1) >= statistics.SAME_COST:
+    start += f", with {ratio:.2f} of its FLOPs"
+  sentences = [f"{start}."]
+  if judged.verdict == statistics.UNEQUAL:
+    sentences.append("A baseline scheduled for as many FLOPs would tell.")
+  lowest = _lowest(compared)
+  if lowest.loss_difference.mean < judged.loss_difference.mean:
+    sentences.append(
+      f"The lowest of {len(compared)} methods is {in_words(lowest.arm)}: "
+      f"{minus(lowest)}."
+    )
+  baseline = next(arm for arm in found.itertuples() if arm.is_baseline)
+  if judged.rates_tried != baseline.rates_tried:
+    rates = "rate" if judged.rates_tried == 1 else "rates"
+    sentences.append(
+      f"It was tried with {judged.rates_tried} learning {rates}, the baseline "
+      f"with {baseline.rates_tried}: not a fair comparison."
+    )
+  return " ".join(sentences)

@@ -4,7 +4,7 @@ Values are compared bit for bit. A checkpoint has weights, optimizer slots, and
 the rest: steps, the state of dropout and of the data.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import dataclasses
 import re
 from typing import Any
@@ -22,14 +22,10 @@ KINDS = ("weights", "slots", "rest")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-  """The variables of one kind in a checkpoint.
+  """The variables of one of `KINDS` in two checkpoints.
 
-  Attributes:
-    kind: `weights`, `slots` or `rest`.
-    count: How many of them both checkpoints have.
-    differ: The names of those that differ, the most different first.
-    largest: The largest absolute difference of numbers.
-    only: The names that only one checkpoint has.
+  How many both have, which differ, the most different first, the largest
+  absolute difference, and which only one has.
   """
 
   kind: str
@@ -49,8 +45,7 @@ class Difference:
 
   Attributes:
     config: The fields that differ, with both values.
-    curves: The first step at which a curve differs, with both values, by name;
-      None where a run has no value.
+    curves: By name, the first step at which a curve differs, with both values.
     compared_curves: How many curves both have.
     steps: The steps at which both have a checkpoint.
     checkpoint: The parts of the last common checkpoint; empty without one.
@@ -80,20 +75,12 @@ class Difference:
   @property
   def is_equal(self) -> bool:
     """Whether there are results, and nothing differs."""
-    return (
-      self.has_results
-      and not self.config
-      and not self.curves
-      and all(part.is_equal for part in self.checkpoint)
-    )
+    parts = all(part.is_equal for part in self.checkpoint)
+    return self.has_results and not self.config and not self.curves and parts
 
 
 def compare(one: files.PathLike, other: files.PathLike) -> Difference:
-  """Compares the directories of two runs.
-
-  Raises:
-    UsageError: If one of them is not the directory of a run.
-  """
+  """Compares the directories of two runs."""
   configs, curves, checkpoints = [], [], []
   for directory in map(files.as_path, (one, other)):
     if not (directory / "params.yaml").exists():
@@ -116,6 +103,14 @@ def compare(one: files.PathLike, other: files.PathLike) -> Difference:
     # How fast a run is depends on the machine.
     if not re.search("per_second|steps_per|seconds", name)
   ]
+  parted = {}
+  for name in both:
+    mine, yours = (dict(each[name]) for each in curves)
+    for step in sorted({*mine, *yours}):
+      # As text, NaN equals NaN.
+      if repr(mine.get(step)) != repr(yours.get(step)):
+        parted[name] = step, mine.get(step), yours.get(step)
+        break
   steps = tuple(sorted(checkpoints[0].keys() & checkpoints[1].keys()))
   parts: tuple[Part, ...] = ()
   first = None
@@ -123,29 +118,8 @@ def compare(one: files.PathLike, other: files.PathLike) -> Difference:
     parts = compare_checkpoints(*(found[step] for found in checkpoints))
     if first is None and not all(p.is_equal for p in parts if p.kind != "rest"):
       first = step
-  parted = {
-    name: _first_apart(*(each[name] for each in curves)) for name in both
-  }
-  return Difference(
-    config=sameness.difference(configs[0], configs[1]),
-    curves={name: found for name, found in parted.items() if found},
-    compared_curves=len(both),
-    steps=steps,
-    checkpoint=parts,
-    first_checkpoint=first,
-  )
-
-
-def _first_apart(
-  one: scalars.Curve, other: scalars.Curve
-) -> tuple[int, float | None, float | None] | None:
-  """Returns the first step at which curves differ, and both values there."""
-  mine, yours = dict(one), dict(other)
-  for step in sorted({*mine, *yours}):
-    # As text, NaN equals NaN.
-    if repr(mine.get(step)) != repr(yours.get(step)):
-      return step, mine.get(step), yours.get(step)
-  return None
+  config = sameness.difference(configs[0], configs[1])
+  return Difference(config, parted, len(both), steps, parts, first)
 
 
 def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
@@ -178,20 +152,19 @@ def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
     slot = r".*\.OPTIMIZER_SLOT.*|optimizer/.*_variables/\d+"
     return "slots" if re.fullmatch(slot, key.removesuffix(_SUFFIX)) else "rest"
 
-  def part(kind: str) -> Part:
-    def names(keys: Iterable[str]) -> tuple[str, ...]:
-      return tuple(
-        key.removesuffix(_SUFFIX) for key in keys if kind_of(key) == kind
+  most = sorted(distances, key=lambda key: (-distances[key], key))
+  parts = []
+  for kind in KINDS:
+    keys = {key for key in ours | theirs if kind_of(key) == kind}
+    differ = [key for key in most if key in keys]
+    only = sorted(keys & (ours ^ theirs))
+    parts.append(
+      Part(
+        kind=kind,
+        count=len(keys & ours & theirs),
+        differ=tuple(key.removesuffix(_SUFFIX) for key in differ),
+        largest=max((distances[key] for key in differ), default=0.0),
+        only=tuple(key.removesuffix(_SUFFIX) for key in only),
       )
-
-    apart = [d for key, d in distances.items() if kind_of(key) == kind]
-    most = sorted(distances, key=lambda key: (-distances[key], key))
-    return Part(
-      kind=kind,
-      count=len(names(ours & theirs)),
-      differ=names(most),
-      largest=max(apart, default=0.0),
-      only=names(sorted(ours ^ theirs)),
     )
-
-  return tuple(map(part, KINDS))
+  return tuple(parts)

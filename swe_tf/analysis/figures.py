@@ -1,30 +1,93 @@
-"""The figures of a report: differences, loss curves, untie steps."""
+"""The figures of a report, and the one style of all figures.
 
+Figures are drawn in memory, without pyplot, and come out as the same bytes
+every time. Matplotlib takes a second to import, so it is imported only to draw.
+"""
+
+from collections.abc import Iterable
+import io
 import textwrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from swe_tf.analysis import comparisons
 from swe_tf.analysis import runs as runs_lib
-from swe_tf.analysis import style
-from swe_tf.analysis import tables
+from swe_tf.analysis import statistics
 from swe_tf.methods import catalog
 from swe_tf.sharing import untie_step as untie_step_lib
 
+# Okabe and Ito's palette, which colour-blind readers can tell apart. The
+# baseline is always black.
+BLACK, BLUE, ORANGE = "#000000", "#0072B2", "#D55E00"
+_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_LINES = ("-", "--", ":", "-.")
+WORD_COLOURS = {statistics.PAYS: BLUE, statistics.COSTS: ORANGE}
+UNDECIDED = "gray"
+_DPI = 120
 
-def draw_differences(arms: pd.DataFrame) -> tables.Figure:
-  """Draws how far each arm ends from the baseline, seed by seed.
 
-  Args:
-    arms: The arms that can be compared with the baseline.
-  """
+class Figure(NamedTuple):
+  """A drawn figure; its files are named `name`."""
+
+  name: str
+  caption: str
+  png: bytes
+  svg: bytes
+
+
+def looks(baselines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
+  """Returns the colour and the line style of each arm."""
+  found: dict[str, Any] = {}
+  for arms, colours in ((baselines, (BLACK,)), (others, _COLOURS)):
+    for index, arm in enumerate(arms):
+      turn, place = divmod(index, len(colours))
+      line = _LINES[turn % len(_LINES)]
+      found[arm] = {"color": colours[place], "linestyle": line}
+  return found
+
+
+def panels(
+  count: int, size: tuple[float, float] = (11.0, 4.4)
+) -> tuple[Any, list[Any]]:
+  from matplotlib import figure
+
+  drawing = figure.Figure(figsize=size, dpi=_DPI, layout="constrained")
+  return drawing, list(drawing.subplots(1, count, squeeze=False)[0])
+
+
+def finish(panel: Any, x: str, y: str) -> None:
+  panel.set_xlabel(x)
+  panel.set_ylabel(y)
+  panel.grid(alpha=0.25)
+  panel.spines[["top", "right"]].set_visible(False)
+
+
+def legend(drawing: Any, panel: Any) -> None:
+  handles, labels = panel.get_legend_handles_labels()
+  columns = 1 if max(map(len, labels), default=0) > 60 else 2
+  place = "outside lower center"
+  drawing.legend(handles, labels, loc=place, ncols=columns, fontsize=8)
+
+
+def save(drawing: Any, name: str, caption: str) -> Figure:
+  import matplotlib
+
+  png, svg = io.BytesIO(), io.BytesIO()
+  drawing.savefig(png, format="png", metadata={"Software": None})
+  with matplotlib.rc_context({"svg.hashsalt": name}):
+    drawing.savefig(svg, format="svg", metadata={"Date": None})
+  return Figure(name, caption, png.getvalue(), svg.getvalue())
+
+
+def draw_differences(arms: pd.DataFrame) -> Figure:
+  """Draws how far each arm ends from the baseline, seed by seed."""
   settings = arms.groupby("setting", sort=False)
   has_headings = settings.ngroups > 1
   height = 1.1 + 0.3 * (len(arms) + has_headings * settings.ngroups)
   # Narrow, so that its labels can be read on a phone.
-  drawing, (panel,) = style.panels(1, (8.0, height))
+  drawing, (panel,) = panels(1, (8.0, height))
   panel.axvline(0.0, color="black", linewidth=1.2)
   place, ticks = 0, {}
   for setting, found in settings:
@@ -43,7 +106,7 @@ def draw_differences(arms: pd.DataFrame) -> tables.Figure:
       )
       place += 1
     for arm in found.itertuples():
-      colour = style.WORD_COLOURS.get(arm.verdict, style.UNDECIDED)
+      colour = WORD_COLOURS.get(arm.verdict, UNDECIDED)
       values, mean = arm.differences, arm.loss_difference
       if mean.n > 1:
         ends = mean.low, mean.high
@@ -51,15 +114,11 @@ def draw_differences(arms: pd.DataFrame) -> tables.Figure:
       panel.plot(values, [place] * len(values), "o", color=colour)
       ticks[place] = arm.arm
       place += 1
-  style.finish(
-    panel,
-    "final validation loss minus the baseline's (nats per token); "
-    "left is better",
-    "",
-  )
+  x = "final validation loss minus the baseline's (nats per token); "
+  finish(panel, x + "left is better", "")
   panel.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
   panel.set_ylim(place - 0.5, -0.5)
-  return style.save(
+  return save(
     drawing,
     "differences",
     "Each dot is a seed, each line the 95% interval of the mean over seeds: "
@@ -67,61 +126,49 @@ def draw_differences(arms: pd.DataFrame) -> tables.Figure:
   )
 
 
-def draw_losses(
-  name: str, runs: pd.DataFrame, curves: pd.DataFrame
-) -> tables.Figure:
+def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
   """Draws the mean and range over seeds of the losses in one setting.
 
   The validation loss is drawn against the step, and beside it against the FLOPs
   if the arms' costs differ; otherwise the training loss (the paper's Figure 3).
-
-  Args:
-    name: The name of the figure.
-    runs: The runs of the setting that count.
-    curves: All curves.
   """
   is_baseline = runs.method == catalog.BASELINE
-  looks = style.looks(
+  look_of = looks(
     runs[is_baseline].arm.unique(), runs[~is_baseline].arm.unique()
   )
   by_flops = runs.flops.notna().all() and runs.flops.nunique() > 1
-  drawing, panels = style.panels(2)
+  drawing, sides = panels(2)
   second = comparisons.VALIDATION if by_flops else "train/training_loss"
-  for panel, curve in zip(panels, (comparisons.VALIDATION, second)):
-    is_flops = by_flops and panel is panels[1]
+  for panel, curve in zip(sides, (comparisons.VALIDATION, second)):
+    is_flops = by_flops and panel is sides[1]
+    is_validation = curve == comparisons.VALIDATION
     for arm, group in runs.groupby("arm", sort=False):
-      look = looks[arm]
+      look, first = look_of[arm], group.iloc[0]
       # At the steps that all seeds have.
       found = curves[curves.run.isin(group.run) & (curves.curve == curve)]
       values = found.pivot(index="step", columns="run", values="value").dropna()
       if values.empty:
         continue
-      first = group.iloc[0]
       x = values.index.to_numpy(float)
       x = comparisons.flops_until(first, x / first.steps) if is_flops else x
-      marker = "o" if curve == comparisons.VALIDATION else ""
+      shape = {"marker": "o" if is_validation else "", "markersize": 3}
       label = f"{arm} ({len(group)} {'seed' if len(group) == 1 else 'seeds'})"
-      shape = {"marker": marker, "markersize": 3, "linewidth": 1.2}
-      panel.plot(x, values.mean(axis=1), label=label, **shape, **look)
-      shape = {"alpha": 0.15, "linewidth": 0, "color": look["color"]}
-      panel.fill_between(x, values.min(axis=1), values.max(axis=1), **shape)
+      mean = values.mean(axis=1)
+      panel.plot(x, mean, label=label, linewidth=1.2, **shape, **look)
+      area = {"alpha": 0.15, "linewidth": 0, "color": look["color"]}
+      panel.fill_between(x, values.min(axis=1), values.max(axis=1), **area)
       if first.method == catalog.SWE and not is_flops:
         for tau in sorted({tau for tau in group.untie_step if tau}):
           panel.axvline(tau, color=look["color"], linestyle="--", linewidth=0.8)
     for entropy in sorted(set(runs.entropy.dropna())):
-      panel.axhline(
-        entropy,
-        color="gray",
-        linestyle=":",
-        linewidth=1.2,
-        label="entropy of single tokens",
-      )
-    kind = "validation" if curve == comparisons.VALIDATION else "training"
-    style.finish(
+      label = "entropy of single tokens"
+      panel.axhline(entropy, color="gray", linestyle=":", label=label)
+    kind = "validation" if is_validation else "training"
+    finish(
       panel, "FLOPs" if is_flops else "step", f"{kind} loss (nats per token)"
     )
-  style.legend(drawing, panels[0])
-  return style.save(
+  legend(drawing, sides[0])
+  return save(
     drawing,
     name,
     f"{runs.setting.iloc[0]}. Mean over seeds, with their range; a dashed "
@@ -129,50 +176,38 @@ def draw_losses(
   )
 
 
-def draw_untie_steps(name: str, arms: pd.DataFrame) -> tables.Figure:
+def draw_untie_steps(name: str, arms: pd.DataFrame) -> Figure:
   """Draws final loss and accuracy against tau, with a line for each unit.
 
-  This is the paper's Figure 4.
-
-  Args:
-    name: The name of the figure.
-    arms: The baseline and the arms that share with a fixed tau.
+  This is the paper's Figure 4. The arms are the baseline and those that share
+  with a fixed tau.
   """
-  drawing, panels = style.panels(2)
-  baseline = arms[arms.is_baseline]
+  drawing, sides = panels(2)
   units = arms[arms.is_fixed].unit.unique()
-  looks = style.looks((), units)
+  look_of = looks((), units)
   for panel, score, title in (
-    (panels[0], runs_lib.LOSS, style.LOSS),
-    (panels[1], runs_lib.ACCURACY, "final MLM accuracy (%)"),
+    (sides[0], runs_lib.LOSS, "final validation loss (nats per token)"),
+    (sides[1], runs_lib.ACCURACY, "final MLM accuracy (%)"),
   ):
     for unit in units:
-      points = pd.concat([baseline, arms[arms.unit == unit]])
-      points = points[points[score].notna()].drop_duplicates("arm")
-      if len(points):
-        _draw_means(panel, points, score, f"units {unit}", looks[unit])
+      found = arms[
+        (arms.is_baseline | (arms.unit == unit)) & arms[score].notna()
+      ]
+      means = {
+        (arm.untie_step or 0) / arm.steps: getattr(arm, score)
+        for arm in found.itertuples()
+      }
+      if means:
+        x, y = sorted(means), [means[tau].mean for tau in sorted(means)]
+        halves = np.array([means[tau].high - means[tau].mean for tau in x])
+        halves[~np.isfinite(halves)] = 0.0  # One seed has none.
+        shape = {"marker": "o", "capsize": 3, "label": f"units {unit}"}
+        panel.errorbar(x, y, halves, **shape, **look_of[unit])
     fraction = untie_step_lib.PAPERS_FRACTION
     label = f"the paper's choice, {fraction:.0%}"
     panel.axvline(fraction, color="gray", linestyle=":", label=label)
-    style.finish(
-      panel, "untie step / steps (0: baseline, 1: always shared)", title
-    )
-  style.legend(drawing, panels[0])
+    x_title = "untie step / steps (0: baseline, 1: always shared)"
+    finish(panel, x_title, title)
+  legend(drawing, sides[0])
   caption = f"{arms.setting.iloc[0]}. Mean over seeds and its 95% interval."
-  return style.save(drawing, name, caption)
-
-
-def _draw_means(
-  panel: Any, arms: pd.DataFrame, score: str, label: str, look: Any
-) -> None:
-  points = sorted(
-    (
-      (arm.untie_step or 0) / arm.steps,
-      getattr(arm, score).mean,
-      getattr(arm, score).high - getattr(arm, score).mean,
-    )
-    for arm in arms.itertuples()
-  )
-  x, means, halves = np.transpose(points)
-  halves = np.where(np.isfinite(halves), halves, 0.0)  # One seed has none.
-  panel.errorbar(x, means, halves, marker="o", capsize=3, label=label, **look)
+  return save(drawing, name, caption)

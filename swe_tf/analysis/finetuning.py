@@ -6,7 +6,6 @@ the paper's row is reserved for scores from the benchmark's site.
 """
 
 from collections.abc import Mapping, Sequence
-import difflib
 import json
 import re
 from typing import Any
@@ -24,40 +23,25 @@ Scores = Mapping[str, float]
 def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
   """Reads the fine-tunings of single tasks that selected a run.
 
-  Returns:
-    A row per fine-tuning: `name`, `task`, `checkpoint`, `protocol`, the
-    settings that scores must have in common to be compared, and `scores` on the
-    dev sets in percent, by row of the paper's tables.
+  `protocol` has the settings that scores must have in common to be compared.
   """
   found = []
-  for name, directory in runs_lib.directories_with(roots, "study.json"):
+  for name, directory in runs_lib.directories_with(roots, "selection.json"):
     study = files.read_json(directory / "study.json")
-    is_done = (directory / "selection.json").exists()
-    if not is_done or not {"settings", "checkpoint"} <= set(study):
-      continue  # It is not one of fine-tuning, or selected nothing yet.
+    selection = files.read_json(directory / "selection.json")
     settings = dict(study["settings"])
     settings.pop("checkpoint", None)
     if settings.get("init") != "random":  # Says nothing about the checkpoint.
-      found.append(
-        {
-          "name": name,
-          "task": files.read_json(directory / "selection.json")["task"],
-          "checkpoint": files.as_path(study["checkpoint"]),
-          "protocol": json.dumps(settings, sort_keys=True),
-          "scores": column_lib.read_dev(directory),
-        }
-      )
+      protocol = json.dumps(settings, sort_keys=True)
+      path = files.as_path(study["checkpoint"])
+      scores = column_lib.read_dev(directory)
+      found.append((name, selection["task"], path, protocol, scores))
   names = ["name", "task", "checkpoint", "protocol", "scores"]
   return pd.DataFrame(found, columns=names, dtype=object)
 
 
 def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
-  """Reads the columns of `swe finetune --tasks` that finished.
-
-  Returns:
-    A row per column: `name`, `checkpoint`, `init`, which is `checkpoint` if its
-    weights were used, or `random`, and `scores` on the dev sets with averages.
-  """
+  """Reads the finished columns of `swe finetune --tasks`: a row per column."""
   found = []
   for name, directory in runs_lib.directories_with(roots, column_lib.FILE_NAME):
     content = files.read_json(directory / column_lib.FILE_NAME)
@@ -68,15 +52,7 @@ def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
 
 
 def column_frame(dev: Scores, site: Scores | None = None) -> pd.DataFrame:
-  """Returns the scores of one checkpoint in the rows of the paper's tables.
-
-  Args:
-    dev: The scores on the dev sets by row, in percent.
-    site: Those of the test sets from the benchmark's site.
-
-  Returns:
-    `score`, the name of the row; `dev` and `test`, None where there is none.
-  """
+  """Returns the scores of one checkpoint in the rows of the paper's tables."""
   # AX and SQuAD have only one set, which is comparable with the paper's.
   same = {k: v for k, v in dev.items() if column_lib.dev_name(k) == k}
   test = column_lib.with_averages(same | dict(site or {}))
@@ -93,10 +69,8 @@ def column_frame(dev: Scores, site: Scores | None = None) -> pd.DataFrame:
 
 def score_names() -> list[str]:
   """Returns the rows of the paper, each after that of its dev set, if any."""
-  names: list[str] = []
-  for row in column_lib.ROWS:
-    names += dict.fromkeys((column_lib.dev_name(row), row))
-  return names
+  pairs = ((column_lib.dev_name(row), row) for row in column_lib.ROWS)
+  return list(dict.fromkeys(name for pair in pairs for name in pair))
 
 
 def attach(
@@ -105,28 +79,16 @@ def attach(
   columns: pd.DataFrame,
   site: Mapping[str, Scores],
 ) -> tuple[pd.DataFrame, list[str]]:
-  """Adds fine-tuning scores to the runs that they belong to.
+  """Adds a column per score to the runs; says which fine-tunings are left out.
 
-  Args:
-    runs: The pre-training runs.
-    tasks: What `read_tasks` returns.
-    columns: What `read_columns` returns.
-    site: Test set scores by the name of a run or of a column.
-
-  Returns:
-    The runs with a column per score, and a line for every fine-tuning that is
-    left out.
-
-  Raises:
-    UsageError: If a name in `site` is neither a run nor a column.
+  `site` has test set scores by the name of a run or of a column.
   """
   known = [*runs.get("run", ()), *columns.name]
   for name in site:
     if name not in known:
-      near = difflib.get_close_matches(name, known, n=1)
-      hint = f"did you mean {near[0]}" if near else f"there are {known}"
+      hint = errors.nearest(name, known, f"there are {known}.")
       raise errors.UsageError(
-        f"site scores: {name} is neither a run nor a column; {hint}?"
+        f"site scores: {name} is neither a run nor a column; {hint}"
       )
   if runs.empty:
     return runs, []
@@ -153,15 +115,13 @@ def attach(
     else:
       dev[run.run] |= each.scores
       continue
-    notes.append(f"{each.name}: {why}")
+    notes.append(f"Left out: {each.name}: {why}")
   for each in columns.itertuples():
     run = run_of(each.checkpoint)
     if run is not None:
       test[run.run] |= site.get(each.name, {})
   rows = {}
-  for run in runs.itertuples():
-    if run.status != runs_lib.FINISHED:
-      continue
+  for run in runs[runs.status == runs_lib.FINISHED].itertuples():
     scores = {
       column_lib.dev_name(row): value
       for row, value in column_lib.with_averages(dev[run.run]).items()

@@ -1,4 +1,4 @@
-"""What a comparison came to: each arm at its best rate, on fresh seeds.
+"""What a tuned study came to: each arm at its best rate, on fresh seeds.
 
 Every arm is compared at the learning rate that was best on the tuning seed.
 That seed then never counts: means, differences and verdicts are those of the
@@ -9,8 +9,11 @@ other seeds, paired with the baseline's run of the same seed
 from collections.abc import Mapping, Sequence
 import dataclasses
 import math
-from typing import Any
+from typing import NamedTuple
 
+from swe_tf import errors
+from swe_tf import files
+from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import statistics
 
 TUNING_SEED = 0
@@ -22,13 +25,8 @@ class Record:
   """What a comparison needs to know of a run.
 
   Attributes:
-    arm: Its arm.
-    learning_rate: The peak.
-    seed: The seed.
     final_loss: The validation loss after the last step; infinity if it failed.
-    steps: The number of its steps.
     phases: Pairs of a number of steps and the FLOPs per step, first to last.
-    seconds: How long it took.
     curve: Pairs of step and validation loss; empty if they were not kept.
     cosines: Pairs of step and the mean cosine between the weights of two
       layers; empty if they were not kept.
@@ -63,25 +61,35 @@ class Record:
       left = max(0.0, left - steps)
     return flops
 
-  def as_table(self) -> dict[str, Any]:
-    """Returns the record for JSON; a loss that is not finite becomes None."""
-    table = dataclasses.asdict(self)
-    if not math.isfinite(self.final_loss):
-      table["final_loss"] = None
-    return table
 
-
-def from_table(table: Mapping[str, Any]) -> Record:
-  """Returns the record that `Record.as_table` wrote."""
-  loss = table["final_loss"]
-  pairs = {
-    name: tuple((int(step), float(value)) for step, value in table[name])
-    for name in ("phases", "curve", "cosines")
-    if name in table
+def read_records(output_dir: files.PathLike) -> list[Record]:
+  """Reads the finished runs of a tuned study's sweep, even while it runs."""
+  root = files.as_path(output_dir)
+  if not (root / "study.json").exists():
+    raise errors.UsageError(
+      f"{root} has no study.json: no sweep was run there."
+    )
+  found, curves = runs_lib.read([root])
+  losses = curves[curves.curve == "validation/validation_loss"]
+  curves_of = {
+    run: zip(curve.step, curve.value) for run, curve in losses.groupby("run")
   }
-  return Record(
-    **{**table, **pairs, "final_loss": math.inf if loss is None else loss}
-  )
+  records = []
+  for run in found.itertuples():
+    is_over = run.status in (runs_lib.FINISHED, runs_lib.DIVERGED)
+    if not is_over or run.seconds is None or "arm" not in run.axes:
+      continue  # Without seconds it has no result: it may be tried again.
+    records.append(
+      Record(
+        **{key: run.axes[key] for key in ("arm", "learning_rate", "seed")},
+        final_loss=run.validation_loss or math.inf,
+        steps=run.steps,
+        phases=run.phases,
+        seconds=run.seconds,
+        curve=tuple(curves_of[run.run]),
+      )
+    )
+  return records
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,13 +97,10 @@ class Outcome:
   """The outcome of an arm at its best learning rate, on fresh seeds.
 
   Attributes:
-    arm: The arm.
-    learning_rate: Its best rate on the tuning seed.
     loss: The final loss; None if it has no fresh seed (it was dropped).
     difference: The final loss minus the baseline's, paired by seed.
     flops: Its total FLOPs, divided by the baseline's.
-    control: The arm that it is judged against: the baseline, or a baseline with
-      as few FLOPs as this arm.
+    control: The baseline, or one with as few FLOPs, that it is judged against.
     at_equal_flops: The final loss minus the control's, paired by seed.
     equal_loss: Its FLOPs, divided by those of a fully decayed baseline that
       ends with its loss; None without a baseline of a smaller budget.
@@ -114,34 +119,22 @@ class Outcome:
   tuning_difference: float | None
 
 
-def best_rate(
-  records: Sequence[Record], arm: str, tuning_seed: int = TUNING_SEED
-) -> float | None:
-  """Returns the rate with an arm's lowest final loss on the tuning seed.
+def at_best_rates(
+  records: Sequence[Record], tuning_seed: int = TUNING_SEED
+) -> dict[str, dict[int, Record]]:
+  """Returns the runs of each arm at its best rate on the tuning seed, by seed.
 
   An arm without runs of that seed took its rate from another study, so it has
   only one.
   """
-  runs = [
-    run for run in records if run.arm == arm and math.isfinite(run.final_loss)
-  ]
-  tuned = [run for run in runs if run.seed == tuning_seed] or runs
-  if not tuned:
-    return None
-  return min(tuned, key=lambda run: run.final_loss).learning_rate
-
-
-def at_best_rates(
-  records: Sequence[Record], tuning_seed: int = TUNING_SEED
-) -> dict[str, dict[int, Record]]:
-  """Returns the runs of each arm at its best rate, by seed."""
   found: dict[str, dict[int, Record]] = {}
   for arm in dict.fromkeys(record.arm for record in records):
-    rate = best_rate(records, arm, tuning_seed)
-    if rate is not None:
-      found[arm] = {
-        r.seed: r for r in records if (r.arm, r.learning_rate) == (arm, rate)
-      }
+    runs = [run for run in records if run.arm == arm]
+    finite = [run for run in runs if math.isfinite(run.final_loss)]
+    tuned = [run for run in finite if run.seed == tuning_seed] or finite
+    if tuned:
+      rate = min(tuned, key=lambda run: run.final_loss).learning_rate
+      found[arm] = {run.seed: run for run in runs if run.learning_rate == rate}
   return found
 
 
@@ -155,65 +148,46 @@ def compare(
 ) -> dict[str, Outcome]:
   """Compares all arms with the baseline, each at its best rate.
 
-  Args:
-    records: The runs.
-    baseline: The baseline.
-    controls: By arm, a baseline with as few FLOPs to judge it against.
-    smaller: The baseline with a smaller budget, for `Outcome.equal_loss`.
-    tuning_seed: The seed that chose the rates.
-
-  Returns:
-    The outcomes by arm.
+  `controls` has baselines with as few FLOPs by arm, and `smaller` names the one
+  with a smaller budget, for `Outcome.equal_loss`.
   """
   best = at_best_rates(records, tuning_seed)
   losses = {
-    arm: {
-      seed: run.final_loss for seed, run in runs.items() if seed != tuning_seed
-    }
+    arm: {s: run.final_loss for s, run in runs.items() if s != tuning_seed}
     for arm, runs in best.items()
   }
   # A run's FLOPs follow from its config, so any seed's will do.
   flops = {arm: next(iter(runs.values())).flops for arm, runs in best.items()}
-  base = losses.get(baseline, {})
   outcomes = {}
   for arm, runs in best.items():
     control = (controls or {}).get(arm, baseline)
     equal = None
     if {baseline, smaller} <= best.keys() and arm not in (baseline, smaller):
-      equal = statistics.cost_for_equal_loss(
-        *(
-          statistics.Budget(losses[each], flops[each])
-          for each in (arm, baseline, smaller)
-        )
-      )
+      three = (arm, baseline, smaller)
+      budgets = [statistics.Budget(losses[each], flops[each]) for each in three]
+      equal = statistics.cost_for_equal_loss(*budgets)
     first, first_base = (
       best.get(each, {}).get(tuning_seed) for each in (arm, baseline)
     )
+    on_tuning_seed = None
+    if first and first_base:
+      on_tuning_seed = first.final_loss - first_base.final_loss
     outcomes[arm] = Outcome(
       arm=arm,
       learning_rate=next(iter(runs.values())).learning_rate,
       loss=statistics.mean(losses[arm].values()),
-      difference=statistics.paired(losses[arm], base),
+      difference=statistics.paired(losses[arm], losses.get(baseline, {})),
       flops=flops[arm] / flops[baseline] if baseline in flops else math.nan,
       control=control,
       at_equal_flops=statistics.paired(losses[arm], losses.get(control, {})),
       equal_loss=equal,
-      tuning_difference=first.final_loss - first_base.final_loss
-      if first and first_base
-      else None,
+      tuning_difference=on_tuning_seed,
     )
   return outcomes
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-  """Whether to share.
-
-  Attributes:
-    word: `share`, `do not share` or `cannot tell`.
-    reason: A sentence.
-    arm: The arm that it is about.
-  """
+class Verdict(NamedTuple):
+  """`share`, `do not share` or `cannot tell`; why; which arm it is about."""
 
   word: str
   reason: str
@@ -221,49 +195,29 @@ class Verdict:
 
 
 def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
-  """Judges whether the best of `arms` is significantly below its control.
-
-  Args:
-    outcomes: The outcomes by arm.
-    arms: The arms that share weights. The one that is lowest relative to its
-      control is judged.
-  """
-  found = [
-    (outcomes[arm].at_equal_flops, outcomes[arm])
-    for arm in arms
-    if arm in outcomes
-  ]
-  pairs = [(each, outcome) for each, outcome in found if each is not None]
+  """Judges whether the best of the arms that share is below its control."""
+  found = [outcomes[arm] for arm in arms if arm in outcomes]
+  pairs = [(o.at_equal_flops, o) for o in found if o.at_equal_flops is not None]
   if not pairs:
-    return Verdict(
-      statistics.CANNOT_TELL,
-      "no run that shares weights has finished with a seed that did not choose "
-      "its rate.",
-      "",
-    )
+    why = "no run that shares has finished with a seed that chose no rate."
+    return Verdict(statistics.CANNOT_TELL, why, "")
   difference, best = min(pairs, key=lambda pair: pair[0].mean)
-  control = "the baseline"
+  word, arm, control = difference.word(), best.arm, "the baseline"
   if best.control != "baseline":
     control = f"{best.control}, a baseline with as few FLOPs"
-  word = difference.word()
   if word == statistics.CANNOT_TELL:
     needed = statistics.seeds_needed(difference)
-    about = (
-      f"about {needed} seeds would show a difference of this size"
-      if needed
-      else "no reasonable number of seeds would show a difference of this size"
+    many = (
+      f"about {needed} seeds" if needed else "no reasonable number of seeds"
     )
-    return Verdict(
-      word, f"{best.arm} minus {control} is {difference}; {about}.", best.arm
-    )
-  start = (
-    f"{best.arm} ends" if word == statistics.PAYS else f"even {best.arm} ends"
-  )
-  side = "below" if word == statistics.PAYS else "above"
+    why = f"{arm} minus {control} is {difference}; {many} would show that much."
+    return Verdict(word, why, arm)
+  pays = word == statistics.PAYS
   low, high = sorted((abs(difference.low), abs(difference.high)))
   return Verdict(
-    SHARE if word == statistics.PAYS else DO_NOT_SHARE,
-    f"{start} {abs(difference.mean):.3f} {side} {control}; 95% interval "
-    f"{low:.3f} to {high:.3f}.",
-    best.arm,
+    SHARE if pays else DO_NOT_SHARE,
+    f"{'' if pays else 'even '}{arm} ends {abs(difference.mean):.3f} "
+    f"{'below' if pays else 'above'} {control}; 95% interval {low:.3f} to "
+    f"{high:.3f}.",
+    arm,
   )

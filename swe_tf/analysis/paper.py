@@ -28,33 +28,21 @@ _COLUMNS = (
   *("setting", "method", "unit", "untie_step", "score"),
   *("measured", "gain", "paper", "minus", "paper_gain"),
 )
-_BATCH, _LENGTH, _VOCAB = 512, 512, 30522
+_VOCAB, _BATCH, _LENGTH = 30522, 512, 512
 
 
 def row_of(run: Any) -> tuple[Any, ...] | None:
-  """Returns the run of the paper that a run repeats; None if there is none.
-
-  Args:
-    run: A row of the frame of runs.
-
-  Returns:
-    The values of `RUN`. The data counts as the paper's if its path contains the
-    name.
-  """
+  """Returns the values of `RUN` if a run repeats one of the paper."""
   models = [
     name for name, size in sizes.SIZES.items() if size == run.model_size
   ]
   data = [each for each in ("wikibooks", "xlnet") if each in run.data.lower()]
-  is_same = (run.vocab_size, run.batch_size, run.seq_length) == (
-    _VOCAB,
-    _BATCH,
-    _LENGTH,
-  )
+  same = (run.vocab_size, run.batch_size, run.seq_length)
   # Of SWE, the paper has numbers only for its own choice of tau.
   is_printed = run.rule == catalog.FIXED and (
     run.method != catalog.SWE or run.is_papers
   )
-  if not (models and data and is_same and is_printed):
+  if not (models and data and is_printed) or same != (_VOCAB, _BATCH, _LENGTH):
     return None
   unit_size = run.unit_size if run.method == catalog.SWE else 1
   key = (models[0], data[0], run.steps, run.method, unit_size)
@@ -64,18 +52,11 @@ def row_of(run: Any) -> tuple[Any, ...] | None:
 def scores(runs: pd.DataFrame) -> pd.DataFrame:
   """Returns every score of every arm, beside the paper's if it has that run.
 
-  Args:
-    runs: Arranged runs with their fine-tuning scores.
-
-  Returns:
-    A row per arm and score: `measured` and `gain` over the baseline are
-    `statistics.Interval`s; `paper`, `minus`, which is measured minus the
-    paper's, and `paper_gain` over the paper's own baseline may be None.
+  `minus` is measured minus the paper's, `paper_gain` over its own baseline.
   """
   rows: list[dict[str, Any]] = []
-  for _, group in comparisons.shown_runs(runs).groupby(
-    ["setting", "arm"], sort=False
-  ):
+  shown = comparisons.shown_runs(runs)
+  for _, group in shown.groupby(["setting", "arm"], sort=False):
     first, key = group.iloc[0], row_of(group.iloc[0])
     baseline = comparisons.baseline_of(runs, first.setting)
     is_baseline = first.arm in set(baseline.arm)
@@ -83,6 +64,7 @@ def scores(runs: pd.DataFrame) -> pd.DataFrame:
       measured = comparisons.interval(group, name)
       if measured is None:
         continue
+      gain = comparisons.difference(group, baseline, name)
       row = {
         "setting": first.setting,
         "method": first.label,
@@ -90,9 +72,7 @@ def scores(runs: pd.DataFrame) -> pd.DataFrame:
         "untie_step": first.untie_step,
         "score": "MLM" if name == runs_lib.ACCURACY else name,
         "measured": measured,
-        "gain": None
-        if is_baseline
-        else comparisons.difference(group, baseline, name),
+        "gain": None if is_baseline else gain,
       }
       if key and row["score"] in METRICS:
         column = _SCORES[row["score"]]

@@ -1,79 +1,44 @@
-"""A report: its data from run directories, and its files.
+"""A report: its sections from the frames of runs and arms, and its files.
 
-`templates/report.html.jinja` and `templates/report.md.jinja` show the same
-data.
+The user's own runs come first. The paper's numbers stand in one section, for
+runs that are rows of its tables. `templates/report.html.jinja` and
+`templates/report.md.jinja` show the same data, with the words of
+`templates/text.jinja`.
 """
 
-from collections.abc import Sequence
-import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import pandas as pd
 
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.analysis import comparisons
-from swe_tf.analysis import figures
+from swe_tf.analysis import figures as figures_lib
 from swe_tf.analysis import finetuning
 from swe_tf.analysis import pages
 from swe_tf.analysis import paper
 from swe_tf.analysis import runs as runs_lib
-from swe_tf.analysis import sections as sections_lib
-from swe_tf.analysis import tables
-from swe_tf.analysis import verdict
+from swe_tf.analysis.pages import Section
 from swe_tf.scoring import column
 
 TITLE = "Sharing weights, then unsharing: what your runs show"
-
-READING = (
-  "Every number is from a finished run. An empty cell was not measured; a "
-  "column with only empty cells is left to the CSV file.",
-  "A method pays, or costs, if the 95% interval (Student's t) of its "
-  "difference from the baseline excludes 0; otherwise the runs cannot tell, "
-  "and one seed never can. Where the FLOPs differ, a lower loss for fewer "
-  "FLOPs pays, and a method costs if even a baseline stopped in the middle of "
-  "its schedule has the same loss for fewer.",
-  "± is half of the 95% interval of the mean over seeds; runs are averaged "
-  "only if they differ in nothing but the seed. Losses are in nats per token.",
-  "Differences from the baseline are taken seed by seed, over the seeds that "
-  "both have.",
-  "FLOPs are those of the matrix products, from the config. The wall time is "
-  "what the runs recorded, on their machine.",
-)
+# Lists the files of the report, so that the next one may replace them.
+MANIFEST = "report.json"
 
 
-@dataclasses.dataclass(frozen=True)
-class Report:
-  """A report.
+class Report(NamedTuple):
+  """A report: its verdict, in all and by setting, and what supports it."""
 
-  Attributes:
-    runs: The frame of runs, arranged.
-    arms: The frame of arms.
-    verdict: What the runs show, in a sentence or two.
-    settings: The same for each setting, if there are several.
-    counts: A sentence that counts the runs and the settings.
-    figures: The figures of the verdict.
-    sections: The sections that have something to show.
-  """
-
-  runs: pd.DataFrame
-  arms: pd.DataFrame
   verdict: str
   settings: Sequence[str]
   counts: str
-  figures: Sequence[tables.Figure]
-  sections: Sequence[tables.Section]
+  figures: Sequence[figures_lib.Figure]
+  sections: Sequence[Section]
 
 
 def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
-  """Reads runs and makes a report.
-
-  Args:
-    roots: The directories to look in.
-    site_scores: A file of scores from the benchmark's site; may be empty.
-
-  Raises:
-    UsageError: If there are no runs.
-  """
+  """Reads runs and makes a report."""
   site = column.read_site_scores(site_scores) if site_scores else {}
   columns = finetuning.read_columns(roots)
   found, curves = runs_lib.read(roots)
@@ -84,59 +49,128 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
     )
   tasks = finetuning.read_tasks(roots)
   found, notes = finetuning.attach(found, tasks, columns, site)
-  column_section = sections_lib.columns(columns, site)
+  # The scores of single checkpoints, in the rows of the paper.
+  frames = [
+    finetuning.column_frame(each.scores, site.get(each.name)).assign(
+      setting=f"{each.name}: {each.checkpoint.name}, {each.init} weights"
+    )
+    for each in columns.itertuples()
+  ]
+  column_section = Section("columns", pd.concat(frames or [pd.DataFrame()]))
   if found.empty:
-    nothing = verdict.say(found)[0]
     counts = "No pre-training runs."
-    return Report(found, found, nothing, [], counts, [], [column_section])
+    return Report(comparisons.say(found)[0], [], counts, [], [column_section])
   runs = comparisons.arrange(found)
   arms = comparisons.summarize(runs, curves)
-  scores = paper.scores(runs)
-  first, *settings = verdict.say(arms)
+  first, *settings = comparisons.say(arms)
   compared = arms[arms.loss_difference.notna()]
   count = runs.setting.nunique()
-  made = (
-    sections_lib.methods(arms, runs),
-    sections_lib.losses(runs, curves),
-    sections_lib.cost(arms),
-    sections_lib.untie_steps(arms),
-    sections_lib.learning_rates(runs, curves),
-    sections_lib.finetuning(scores, notes),
-    column_section,
-    sections_lib.paper(scores),
-    sections_lib.all_runs(runs),
-  )
   return Report(
-    runs,
-    arms,
     first,
     settings,
     f"{len(runs)} runs, {len(comparisons.finished_runs(runs))} of them "
     f"finished, in {count} {'setting' if count == 1 else 'settings'}.",
-    [figures.draw_differences(compared)] if len(compared) else [],
-    [
-      section
-      for section in made
-      if section.tables
-      or section.figures
-      or (section.name == "finetuning" and notes)
-    ],
+    [figures_lib.draw_differences(compared)] if len(compared) else [],
+    _sections(runs, arms, curves, column_section, notes),
   )
+
+
+def _sections(
+  runs: pd.DataFrame,
+  arms: pd.DataFrame,
+  curves: pd.DataFrame,
+  columns: Section,
+  notes: Sequence[str],
+) -> list[Section]:
+  """Returns the sections that have something to show."""
+  entropies = [
+    f"Entropy of single tokens: {entropy:.4f} nats. A model that ignores the "
+    "context cannot have a lower loss."
+    for entropy in sorted(runs.entropy.dropna().unique())
+  ]
+  shown = comparisons.shown_runs(runs).groupby("setting", sort=False)
+  losses = [
+    figures_lib.draw_losses(f"loss_{number}", found, curves)
+    for number, (_, found) in enumerate(shown, start=1)
+  ]
+  by = ("setting", "arm", "learning_rate")
+  rates = comparisons.summarize(runs[runs.rates > 1], curves, by)
+  scores = paper.scores(runs)
+  tuned = scores[scores.score != "MLM"]
+  sweeps: list[figures_lib.Figure] = []
+  for _, found in arms[arms.seeds > 0].groupby("setting", sort=False):
+    fixed = found[found.is_fixed]
+    taus = fixed.groupby("unit").untie_step.transform("nunique")
+    if (taus > 1).any():
+      chosen = pd.concat([found[found.is_baseline], fixed[taus > 1]])
+      name = f"untie_step_{len(sweeps) + 1}"
+      sweeps.append(figures_lib.draw_untie_steps(name, chosen))
+  listed = runs.assign(method=runs.label, setting="").sort_values("run")
+  listed["learning_rate"] = [rate or None for rate in listed.learning_rate]
+  sections = [
+    Section("methods", arms, text=entropies),
+    Section("losses", figures=losses),
+    Section("cost", arms[arms.seeds > 0]),
+    Section("untie_steps", figures=sweeps),
+    Section("learning_rates", rates),
+    Section("finetuning", tuned, text=notes),
+    columns,
+    Section("paper", scores[scores.paper.notna()]),
+    Section("runs", listed),
+  ]
+  return [s for s in sections if len(s.frame) or s.figures or s.text]
 
 
 def to_files(report: Report) -> dict[str, bytes]:
   """Returns the files of a report by name."""
-  data = {"title": TITLE, "report": report, "reading": READING}
   contents = {
-    name: pages.render(f"{name}.jinja", **data).encode()
+    name: pages.render(f"{name}.jinja", title=TITLE, report=report).encode()
     for name in ("report.html", "report.md")
   }
   drawn = [*report.figures]
   for section in report.sections:
-    if section.tables:
-      contents[f"{section.name}.csv"] = tables.to_csv(section).encode()
+    if len(section.frame):
+      contents[f"{section.name}.csv"] = section.to_csv().encode()
     drawn += section.figures
   for figure in drawn:
     contents[f"{figure.name}.png"] = figure.png
     contents[f"{figure.name}.svg"] = figure.svg
   return contents
+
+
+def check_output(output_dir: files.PathLike) -> list[str]:
+  """Checks that a report may be written; returns the files of an earlier one.
+
+  The directory may be absent, empty, or hold a report; nothing is written.
+  """
+  path = files.as_path(output_dir)
+  if path.exists() and not path.is_dir():
+    raise errors.UsageError(
+      f"output_dir {path} is a file; name a directory for the report."
+    )
+  held = sorted(each.name for each in path.iterdir()) if path.exists() else []
+  ours = []
+  if MANIFEST in held:
+    content = files.read_json(path / MANIFEST)
+    if isinstance(content, dict) and content.get("made_by") == "swe report":
+      ours = [MANIFEST, *content["files"]]
+  foreign = [name for name in held if name not in ours]
+  if foreign:
+    raise errors.UsageError(
+      f"output_dir {path} has files that no report wrote ({foreign[0]}"
+      f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a new "
+      "directory, or one with an earlier report."
+    )
+  return [name for name in ours if name in held and name != MANIFEST]
+
+
+def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
+  """Writes the files of a report, in place of an earlier one."""
+  path, earlier = files.as_path(output_dir), check_output(output_dir)
+  listed = {"made_by": "swe report", "files": sorted({*contents, *earlier})}
+  # Written first, so that an interrupted report can still be replaced.
+  files.write_json(path / MANIFEST, listed)
+  for name in set(earlier) - set(contents):
+    (path / name).unlink()
+  for name, content in contents.items():
+    files.write_bytes(path / name, content)

@@ -8,16 +8,10 @@ Curve = list[tuple[int, float]]
 
 
 def read_scalars(log_dir: str) -> dict[str, Curve]:
-  """Returns every scalar of the event files in `log_dir`, sorted by step.
+  """Returns every scalar of the event files in `log_dir` by tag.
 
-  Where a run was interrupted and resumed, a step may have been logged twice;
-  the later value is the one that the run continued with.
-
-  Args:
-    log_dir: A folder with event files, for example `model_dir/train`.
-
-  Returns:
-    Curves by tag; empty if there are no event files.
+  Sorted by step. Where a run was interrupted and resumed, a step may have been
+  logged twice; the later value is the one that the run continued with.
   """
   from tensorboard.backend.event_processing import event_accumulator
   from tensorboard.util import tensor_util
@@ -47,20 +41,13 @@ def read_run(directory: files.Path) -> dict[str, Curve]:
 
 
 def steps_to_reach(curve: Curve, target: float) -> float | None:
-  """Returns the first step at which a curve is down to `target`.
+  """Returns the first step at which a curve is down to `target`, or None.
 
   Between two points the curve is a straight line; before its first point it
   is unknown, so the answer is never earlier than that.
 
   >>> steps_to_reach([(10, 3.0), (20, 1.0)], 1.5)
   17.5
-
-  Args:
-    curve: The loss by step.
-    target: The loss to reach.
-
-  Returns:
-    The step; None if the curve never gets there.
   """
   before = None
   for step, value in curve:

@@ -17,18 +17,15 @@ import numpy as np
 
 _LEVEL = 0.95
 PAYS, COSTS, CANNOT_TELL = "pays", "costs", "cannot tell"
+ONE_SEED = f"{CANNOT_TELL} (one seed)"
+UNEQUAL = f"{CANNOT_TELL} (unequal FLOPs)"
+# Closer than this, two arms cost the same.
+SAME_COST = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-  """An estimate with its 95% interval.
-
-  Attributes:
-    mean: The estimate.
-    low: The lower end; minus infinity for a single seed.
-    high: The upper end; infinity for a single seed.
-    n: The number of seeds.
-  """
+  """An estimate over `n` seeds with its 95% interval, infinite for one seed."""
 
   mean: float
   low: float
@@ -48,9 +45,7 @@ class Interval:
     >>> Interval(0.9, 0.7, 1.1, 3).word(neutral=1.0)
     'cannot tell'
 
-    Args:
-      neutral: The value that is neither a gain nor a loss: 0 for a difference,
-        1 for a ratio.
+    `neutral` is neither a gain nor a loss: 0 for a difference, 1 for a ratio.
     """
     if self.high < neutral:
       return PAYS
@@ -68,11 +63,11 @@ def mean(values: Iterable[float | None]) -> Interval | None:
   if not found or len(numbers) < len(found):
     return None
   center = statistics.fmean(numbers)
-  if len(numbers) < 2 or not math.isfinite(center):
-    return Interval(center, -math.inf, math.inf, len(numbers))
-  half = quantile(len(numbers)) * statistics.stdev(numbers)
-  half /= math.sqrt(len(numbers))
-  return Interval(center, center - half, center + half, len(numbers))
+  n, half = len(numbers), math.inf
+  if n > 1 and math.isfinite(center):
+    half = quantile(n) * statistics.stdev(numbers)
+    half /= math.sqrt(n)
+  return Interval(center, center - half, center + half, n)
 
 
 def paired(
@@ -86,29 +81,54 @@ def paired(
   return mean(values[s] - others[s] for s in sorted(values) if s in others)
 
 
+def verdict(
+  difference: Interval | None,
+  flops_ratio: float | None = None,
+  equal_loss: Interval | None = None,
+) -> str | None:
+  """Returns the verdict on an arm; None if it cannot be compared.
+
+  `difference` is its final loss minus the baseline's, `flops_ratio` its FLOPs
+  divided by the baseline's, `equal_loss` divided by those that the baseline
+  spends until it has the arm's final loss, in the middle of its schedule.
+  """
+  if difference is None:
+    return None
+  if difference.n < 2:
+    return ONE_SEED
+  found = difference.word()
+  if flops_ratio is None or abs(flops_ratio - 1) < SAME_COST:
+    return found
+  if found == (PAYS if flops_ratio < 1 else COSTS):
+    return found
+  # In the middle of its schedule the baseline needs more FLOPs for a loss than
+  # if it were scheduled to end there. That flatters the arm, so it can show
+  # that an arm costs, but not that it pays.
+  if equal_loss is not None and equal_loss.word(1.0) == COSTS:
+    return COSTS
+  return UNEQUAL
+
+
 def ratio(
   numerators: Iterable[float], denominators: Iterable[float]
 ) -> Interval:
-  """Returns the ratio of two paired means, with Fieller's interval.
+  """Returns the ratio of two means, paired by seed, with Fieller's interval.
 
   It is unbounded unless the denominators' mean is significantly not 0.
-
-  Args:
-    numerators: A value for each seed.
-    denominators: A value for each seed, in the same order.
   """
   a, d = np.array(list(numerators)), np.array(list(denominators))
   n = len(a)
   estimate = float(a.mean() / d.mean())
+  unbounded = Interval(estimate, -math.inf, math.inf, n)
   if n < 2:
-    return Interval(estimate, -math.inf, math.inf, n)
+    return unbounded
   (var_a, cov), (_, var_d) = np.cov(a, d) * quantile(n) ** 2 / n
   # All r with |mean(a - r d)| within its own Student's interval of 0.
   square = d.mean() ** 2 - var_d
   linear = a.mean() * d.mean() - cov
   constant = a.mean() ** 2 - var_a
   if square <= 0:
-    return Interval(estimate, -math.inf, math.inf, n)
+    return unbounded
   root = math.sqrt(max(0.0, linear**2 - square * constant))
   return Interval(
     estimate, (linear - root) / square, (linear + root) / square, n
@@ -117,12 +137,7 @@ def ratio(
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-  """An arm at one budget.
-
-  Attributes:
-    losses: The final losses by seed.
-    cost: What a run costs, in FLOPs or steps.
-  """
+  """An arm at one budget: final losses by seed, and what a run costs."""
 
   losses: Mapping[int, float]
   cost: float
@@ -134,15 +149,8 @@ def cost_for_equal_loss(
   """Returns an arm's cost, divided by a baseline's that ends with its loss.
 
   That baseline is fully decayed: its loss is a straight line in the logarithm
-  of its cost, through two budgets that were run.
-
-  Args:
-    arm: The arm.
-    baseline: The baseline.
-    smaller: The baseline with a smaller budget and its own schedule.
-
-  Returns:
-    The ratio; None without a seed that all three have.
+  of its cost, through two budgets that were run, the smaller one with its own
+  schedule. None without a seed that all three have.
   """
   seeds = sorted(
     arm.losses.keys() & baseline.losses.keys() & smaller.losses.keys()
@@ -171,8 +179,7 @@ def quantile(n: int) -> float:
 def seeds_needed(difference: Interval) -> int | None:
   """Returns how many seeds would tell, if mean and deviation stay the same.
 
-  Returns:
-    The number; None if not even 100 would, or there is only one so far.
+  None if not even 100 would, or there is only one so far.
   """
   if difference.n < 2:
     return None

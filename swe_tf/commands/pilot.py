@@ -28,7 +28,6 @@ from swe_tf import plugins
 from swe_tf.analysis import outcome as outcome_lib
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
-from swe_tf.studies import budget
 from swe_tf.studies import executors
 
 _Outcomes = Mapping[str, outcome_lib.Outcome]
@@ -90,12 +89,10 @@ def run(options: Options) -> int:
   config = stock_options.read_config(options)
   from swe_tf.studies import experiments
   from swe_tf.studies import pilot
-  from swe_tf.studies import records as records_lib
   from swe_tf.studies import sweep as sweep_lib
   from swe_tf.studies import tuning as tuning_lib
 
   if options.steps is not None:
-    budget.check_steps(options.steps, config.trainer.train_steps)
     steps = options.steps
   elif begun:  # A resumed pilot keeps its steps.
     steps = int(begun["steps"])
@@ -117,7 +114,7 @@ def run(options: Options) -> int:
   _, failures = sweep_lib.run_study(
     study, configs, options.output_dir, executors.Local(options.jobs), console
   )
-  records = records_lib.read_records(options.output_dir)
+  records = outcome_lib.read_records(options.output_dir)
   losses = {
     tuning_lib.Point(run.arm, run.learning_rate, run.seed): run.final_loss
     for run in records

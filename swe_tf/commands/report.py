@@ -13,7 +13,6 @@ import dataclasses
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.analysis import output
 from swe_tf.analysis import report as report_lib
 from swe_tf.commands import options as opt
 
@@ -37,9 +36,9 @@ def run(options: Options) -> None:
       raise errors.UsageError(
         f"--runs={root} is not a directory; name one with runs in it."
       )
-  output.check(options.output_dir)
+  report_lib.check_output(options.output_dir)
   report = report_lib.make(options.runs, options.site_scores)
-  output.write(options.output_dir, report_lib.to_files(report))
+  report_lib.write(options.output_dir, report_lib.to_files(report))
   print(report.counts)
   print(report.verdict)
   for line in report.settings:

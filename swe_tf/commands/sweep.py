@@ -23,7 +23,6 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
 from swe_tf.commands import options as opt
-from swe_tf.studies import execution
 from swe_tf.studies import executors
 from swe_tf.studies import study_file
 
@@ -43,7 +42,7 @@ class Options(opt.ManyRuns):
       )
 
 
-def _print_plan(runs: Sequence[execution.Run], console) -> None:
+def _print_plan(runs: Sequence[executors.SweepRun], console) -> None:
   """Prints every run, its state, and the cost of what is left."""
   from swe_tf.configs import cost
 
@@ -51,7 +50,7 @@ def _print_plan(runs: Sequence[execution.Run], console) -> None:
   for column in ("steps", "tokens", "FLOPs"):
     table.add_column(column, justify="right")
   left = 0.0
-  results = execution.results_of(runs)
+  results = executors.results_of(runs)
   for run in runs:
     steps = run.config.trainer.train_steps
     step = run.directory.read_progress()["step"]
@@ -115,7 +114,7 @@ def run(options: Options) -> int:
     options.params_override,
   )
   table = rich_table.Table("run", *study.metrics, "seconds")
-  for name, result in execution.results_of(runs).items():
+  for name, result in executors.results_of(runs).items():
     values = [
       f"{result['metrics'].get(metric, math.nan):.4f}"
       for metric in study.metrics

@@ -18,7 +18,6 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
-from swe_tf.studies import actions
 from swe_tf.studies import progress as progress_lib
 
 _NAME = "train"  # Of the only run in the progress display.
@@ -55,7 +54,7 @@ def run(options: Options) -> None:
   if is_ours:
     for warning in checks.warnings(config, options.model_dir):
       print(f"WARNING: {warning}", flush=True)
-  shown = progress_lib.Progress(rich_console.Console(), {_NAME: 1.0}, str)
+  shown = progress_lib.Progress(rich_console.Console(), {_NAME: 1.0})
 
   def start(trainer):
     step = int(trainer.global_step.numpy())
@@ -70,7 +69,7 @@ def run(options: Options) -> None:
       options.model_dir,
       options.mode,
       on_start=start,
-      actions=lambda trainer: [actions.ReportLoss(trainer, report)],
+      actions=lambda trainer: [progress_lib.report_loss(trainer, report)],
       enable_async_checkpointing=options.enable_async_checkpointing,
       pretrain_steps=options.pretrain_steps,
     )

@@ -13,87 +13,71 @@ from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry
 
-Overrides = Mapping[str, Any]
-
 KNOWN = ("method", "units", "tau", "width", "steps", "learning_rate", "seed")
+_LOWEST = {"width": 1, "steps": 1, "learning_rate": 0, "seed": 0, "tau": 0}
 
 
-def _number(axis: str, value: Any, low: float, high: float = float("inf")):
-  is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-  if not is_number or not low <= value <= high:
-    raise errors.UsageError(
-      f"axes.{axis}: {value!r} is not a number between {low:g} and {high:g}."
-    )
+def check_value(axis: str, value: Any) -> None:
+  """Raises `UsageError` unless `value` is valid on the axis."""
+  if axis == "method":
+    if value not in catalog.methods():
+      other = (
+        "register another one in a plug-in, or give the axis another "
+        "name, and overrides for each value."
+      )
+      raise errors.UsageError(
+        f"axes.method: {value!r} is not one of {', '.join(catalog.methods())}; "
+        + errors.nearest(value, catalog.methods(), other)
+      )
+  elif axis == "units":
+    _parse_units(value)
+  else:
+    number = _fraction(value) if axis == "tau" else value
+    is_number = isinstance(number, (int, float)) and not isinstance(value, bool)
+    low, high = _LOWEST[axis], 1 if axis == "tau" else float("inf")
+    if not is_number or not low <= number <= high:
+      raise errors.UsageError(
+        f"axes.{axis}: {number!r} is not a number between {low:g} and {high:g}."
+      )
+
+
+def _fraction(value: Any) -> Any:
+  """Returns tau as a fraction of the steps, from 0.25 or '25%'."""
+  if isinstance(value, str) and re.fullmatch(r"[\d.]+ *%", value):
+    return float(value.rstrip(" %")) / 100
   return value
 
 
-def parse_tau(value: Any) -> float:
-  """Returns tau as a fraction of the steps, from 0.25 or '25%'."""
-  if isinstance(value, str) and re.fullmatch(r"[\d.]+ *%", value):
-    value = float(value.rstrip(" %")) / 100
-  return float(_number("tau", value, 0.0, 1.0))
-
-
-def parse_units(value: Any) -> tuple[int, int | None]:
+def _parse_units(value: Any) -> tuple[int, int | None]:
   """Returns the layers per unit and the number of units, from '2x12' or 2."""
-  if isinstance(value, int):
-    return int(_number("units", value, 1)), None
-  match = re.fullmatch(r"(\d+)x(\d+)", str(value))
+  match = re.fullmatch(r"([1-9]\d*)(?:x(\d+))?", str(value))
   if not match:
     raise errors.UsageError(
       f"axes.units: {value!r} is neither like 2x12 nor a number of layers."
     )
-  return int(match[1]), int(match[2])
+  return int(match[1]), int(match[2]) if match[2] else None
 
 
-def check_units(value: Any, num_layers: int | None) -> None:
-  """Raises unless these units make up a model of `num_layers` layers."""
-  size, count = parse_units(value)
-  if count is not None and size * count != num_layers:
-    raise errors.UsageError(
-      f"units {value} are {size * count} layers, but the model has "
-      f"{num_layers}."
-    )
+def overrides_of(
+  axis: str, value: Any, encoder: registry.Encoder
+) -> Mapping[str, Any]:
+  """Returns the overrides for a checked value of a known axis.
 
-
-def check_value(axis: str, value: Any) -> None:
-  """Raises unless `value` is valid on the axis."""
-  if axis == "method" and value not in catalog.methods():
-    other = (
-      "register another one in a plug-in, or give the axis another "
-      "name, and overrides for each value."
-    )
-    raise errors.UsageError(
-      f"axes.method: {value!r} is not one of {', '.join(catalog.methods())}; "
-      + errors.nearest(value, catalog.methods(), other)
-    )
-  if axis == "units":
-    parse_units(value)
-  elif axis == "tau":
-    parse_tau(value)
-  elif axis in ("width", "steps"):
-    _number(axis, value, 1)
-  elif axis == "learning_rate":
-    _number(axis, value, 0.0)
-  elif axis == "seed":
-    _number(axis, value, 0)
-
-
-def overrides_of(axis: str, value: Any, encoder: registry.Encoder) -> Overrides:
-  """Returns the overrides for a value of a known axis.
-
-  Args:
-    axis: The axis.
-    value: The value, already checked.
-    encoder: The encoder before the change. As in section 5.3.1, a wider one
-      has as many heads, and the same ratio to the feed-forward layer.
+  As in section 5.3.1, an encoder that becomes wider has as many heads, and the
+  same ratio to the feed-forward layer.
   """
   if axis == "method":
     return {"task": catalog.methods()[value].task}
   if axis == "units":
-    return {"task": {"sharing": {"unit_size": parse_units(value)[0]}}}
+    unit_size, count = _parse_units(value)
+    if count is not None and unit_size * count != encoder.num_layers:
+      raise errors.UsageError(
+        f"units {value} are {unit_size * count} layers, but the model has "
+        f"{encoder.num_layers}."
+      )
+    return {"task": {"sharing": {"unit_size": unit_size}}}
   if axis == "tau":
-    tau = {"untie_fraction": parse_tau(value), "untie_step": None}
+    tau = {"untie_fraction": float(_fraction(value)), "untie_step": None}
     return {"task": {"sharing": tau}}
   if axis == "seed":
     return {"task": {"seed": value, "train_data": {"seed": value}}}
@@ -108,12 +92,9 @@ def overrides_of(axis: str, value: Any, encoder: registry.Encoder) -> Overrides:
       f"axes.width: {value} is not a multiple of the number of heads "
       f"({size.num_attention_heads})."
     )
-  ratio = size.intermediate_size / size.hidden_size
-  return {
-    "task": encoder.overrides(
-      hidden_size=value, intermediate_size=round(value * ratio)
-    )
-  }
+  inner = round(value * size.intermediate_size / size.hidden_size)
+  wider = encoder.overrides(hidden_size=value, intermediate_size=inner)
+  return {"task": wider}
 
 
 def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +105,7 @@ def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
   """
   point = dict(point)
   if "tau" in point:
-    tau = point["tau"] = parse_tau(point["tau"])
+    tau = point["tau"] = float(_fraction(point["tau"]))
     if point.get("method") == catalog.SWE:
       named = {0.0: catalog.BASELINE, 1.0: catalog.ALBERT}
       point["method"] = named.get(tau, catalog.SWE)
@@ -136,18 +117,14 @@ def without_ignored(point: Mapping[str, Any]) -> dict[str, Any]:
 def label(axis: str, value: Any) -> str:
   """Returns a value as it appears in the name of a run.
 
-  >>> label("seed", 20240101), label("learning_rate", 3e-5)
-  ('seed20240101', 'lr3e-05')
+  >>> label("seed", 20240101), label("learning_rate", 3e-5), label("tau", 0.25)
+  ('seed20240101', 'lr3e-05', 'tau25')
   """
-  if axis == "tau":
-    return f"tau{_short(round(100 * parse_tau(value), 9))}"
   if not isinstance(value, (int, float)):
     return str(value)
+  number = round(100 * value, 9) if axis == "tau" else value
+  short = f"{number:g}"
+  if float(short) != number:  # With all its digits, so that names differ.
+    short = repr(number)
   name = {"learning_rate": "lr"}.get(axis, axis if axis in KNOWN else "")
-  return f"{name}{_short(value)}"
-
-
-def _short(value: float) -> str:
-  """Returns a number with as many digits as it has, so that names differ."""
-  short = f"{value:g}"
-  return short if float(short) == value else repr(value)
+  return f"{name}{short}"

@@ -1,20 +1,26 @@
-"""Executors of runs: processes on this machine, or tasks on a Ray cluster.
+"""Executes runs in their directories: in processes here, or on a Ray cluster.
 
-Both have `run(calls, tick)`, which does the calls and yields the name of each
-that ends, and why it failed. Whatever happens to a process, its run resumes
-from its last checkpoint when it is called again. Imports no TensorFlow.
+`Local` and `Ray` have `run(calls, tick)`, which does the calls, calls `tick`
+about every second, and yields the name of each call that ends and why it
+failed. Whatever happens to a process, its run resumes from its last checkpoint
+when it is called again. Imports no TensorFlow.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+import contextlib
+import dataclasses
 import multiprocessing
 from multiprocessing import connection
 import os
 import signal
 import threading
-from typing import Any, Protocol
+from typing import Any
+
+from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import plugins
+from swe_tf.studies import progress as progress_lib
 from swe_tf.studies import worker
 
 _TICK_SECONDS = 1.0
@@ -26,27 +32,14 @@ Calls = Mapping[str, worker.Call]
 Ended = Generator[tuple[str, str], None, None]
 
 
-class Executor(Protocol):
-  """Does calls, each in a process of its own."""
-
-  def run(self, calls: Calls, tick: Callable[[], Any]) -> Ended:
-    """Does the calls; `tick` is called about every second."""
-    ...
-
-
 class Local:
-  """Processes on this machine, which divide its cores."""
+  """Processes on this machine, `jobs` at a time, which divide its cores."""
 
   def __init__(self, jobs: int = 1):
-    """Initializes the executor.
-
-    Args:
-      jobs: How many processes there are at a time.
-    """
     self._shares = [share_of_cores(index, jobs) for index in range(jobs)]
 
   def run(self, calls: Calls, tick: Callable[[], Any]) -> Ended:
-    """See `Executor`. If it is interrupted, the processes end at once."""
+    """Does the calls. If it is interrupted, the processes end at once."""
     # A fork would inherit TensorFlow's threads half alive.
     context = multiprocessing.get_context("spawn")
     waiting, free = list(calls), list(self._shares)
@@ -109,15 +102,10 @@ class Ray:
   """Tasks on a Ray cluster whose machines all see the runs' directories."""
 
   def __init__(self, address: str, jobs: int = 1):
-    """Connects to the cluster.
+    """Connects to a cluster; `jobs` runs divide the cores of a machine.
 
-    Args:
-      address: `HOST:PORT` of the head, from one of its machines, or
-        `ray://HOST:PORT` from elsewhere.
-      jobs: How many runs divide the cores of a machine.
-
-    Raises:
-      UsageError: If Ray is not installed, or there is no such cluster.
+    The address is `HOST:PORT` of the head, from one of its machines, or
+    `ray://HOST:PORT` from elsewhere.
     """
     try:
       import ray
@@ -125,14 +113,10 @@ class Ray:
       raise errors.UsageError(
         "Ray is not installed: pip install 'swe-tf[ray]'."
       ) from error
-    passed_on = ("PYTHONPATH", plugins.VARIABLE)
-    variables = {name: os.environ.get(name, "") for name in passed_on}
+    names = ("PYTHONPATH", plugins.VARIABLE)
+    passed_on = {"env_vars": {n: os.environ.get(n, "") for n in names}}
     try:
-      ray.init(
-        address=address,
-        log_to_driver=False,
-        runtime_env={"env_vars": variables},
-      )
+      ray.init(address=address, log_to_driver=False, runtime_env=passed_on)
     except (ConnectionError, RuntimeError, ValueError) as error:
       raise errors.UsageError(
         f"no Ray cluster at {address} ({errors.first_line(error)}); start one "
@@ -141,7 +125,7 @@ class Ray:
     self._ray, self._jobs = ray, jobs
 
   def run(self, calls: Calls, tick: Callable[[], Any]) -> Ended:
-    """See `Executor`. A run whose machine dies continues on another."""
+    """Does the calls. A run whose machine dies continues on another."""
     ray = self._ray
     # A process for each run, as on this machine: max_calls.
     work = ray.remote(max_calls=1, max_retries=_RETRIES)(_work_on_cluster)
@@ -165,21 +149,11 @@ class Ray:
       for task in running:
         ray.cancel(task, force=True)
 
-  def _resources(
-    self, call: worker.Call, machines: Sequence[Mapping[str, float]]
-  ) -> dict[str, Any]:
-    """Returns what a run takes of a machine, for Ray.
-
-    Raises:
-      UsageError: If no machine has it: Ray would wait for ever.
-    """
-    able = [
-      each
-      for each in machines
-      if each.get("GPU", 0.0) >= call.num_gpus
-      and (each.get("TPU") or not call.uses_tpu)
-    ]
-    if not able:
+  def _resources(self, call: worker.Call, machines: Any) -> dict[str, Any]:
+    """Returns what a run takes of a machine; raises if no machine has it."""
+    able = [each for each in machines if each.get("GPU", 0.0) >= call.num_gpus]
+    able = [each for each in able if each.get("TPU") or not call.uses_tpu]
+    if not able:  # Ray would wait for ever.
       raise errors.UsageError(
         f"no machine of the cluster has what a run needs: {call.num_gpus} GPUs "
         f"(runtime.num_gpus){' and a TPU' if call.uses_tpu else ''}."
@@ -200,6 +174,79 @@ def _work_on_cluster(call: worker.Call, cores: int) -> str:
   return worker.work(call)
 
 
+Executor = Local | Ray
+
+
 def make(jobs: int = 1, ray_address: str = "") -> Executor:
   """Returns an executor: on the cluster at an address, or else here."""
   return Ray(ray_address, jobs) if ray_address else Local(jobs)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SweepRun:
+  """A run of a study, in its directory, and what trains it.
+
+  `about` is the content of `run.json`, `cost` in any unit, for the time left.
+  """
+
+  name: str
+  directory: worker.RunDirectory
+  config: Any
+  about: Mapping[str, Any]
+  call: worker.Call
+  cost: float = 1.0
+
+  def begin(self) -> None:
+    self.directory.begin(self.about, self.config.as_dict())
+
+
+def results_of(runs: Sequence[SweepRun]) -> dict[str, dict[str, Any]]:
+  """Returns the results of the finished runs by name."""
+  found = ((run.name, run.directory.read_result()) for run in runs)
+  return {name: result for name, result in found if result is not None}
+
+
+def execute(
+  runs: Sequence[SweepRun],
+  executor: Executor,
+  console: rich_console.Console,
+  summarize: Callable[[Mapping[str, Any]], str],
+) -> dict[str, str]:
+  """Executes the runs that are not finished; returns why some failed.
+
+  Their progress is shown; `summarize` sums up a `result.json` in a few words.
+  """
+  finished, failures = results_of(runs), {}
+  waiting = {run.name: run for run in runs if run.name not in finished}
+  for run in waiting.values():
+    run.begin()
+  costs = {run.name: run.cost for run in runs}
+  with progress_lib.Progress(console, costs) as shown:
+    for name, result in finished.items():
+      shown.end(name, f"{summarize(result)} (finished before)", counts=False)
+    seen = {n: run.directory.read_progress() for n, run in waiting.items()}
+
+    def tick() -> None:
+      for name in waiting:
+        now = waiting[name].directory.read_progress()
+        if now != seen[name]:
+          seen[name] = now
+          shown.step(name, progress_lib.status_of(now))
+
+    calls = {name: run.call for name, run in waiting.items()}
+    try:
+      # Closed at once if it is interrupted: that ends the processes.
+      with contextlib.closing(executor.run(calls, tick)) as ended:
+        for name, error in ended:
+          run = waiting.pop(name)
+          if error:
+            failures[name] = error
+            why = f"failed: {error}; see {run.directory.log_file}"
+            shown.end(name, why, counts=False)
+          else:
+            result = run.directory.read_result() or {}
+            shown.end(name, f"{summarize(result)} ({result['seconds']:.0f} s)")
+    except KeyboardInterrupt:
+      shown.say("interrupted; run the same command again to resume")
+      raise
+  return failures

@@ -14,7 +14,6 @@ from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf import yaml_files
 from swe_tf.configs import experiment as experiment_lib
 from swe_tf.configs import parsing
-from swe_tf.methods import catalog
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry as encoders
 from swe_tf.studies import axes
@@ -24,17 +23,11 @@ Configs = Mapping[str, cfg.ExperimentConfig]
 
 
 def make_config(
-  study: study_file.Study, run: study_file.Run, params_override: str = ""
+  study: study_file.Study, run: study_file.PlannedRun, params_override: str = ""
 ) -> cfg.ExperimentConfig:
   """Returns the experiment of a run, validated.
 
-  Args:
-    study: The study.
-    run: The run.
-    params_override: Overrides for every run, applied last; as for `swe train`.
-
-  Raises:
-    UsageError: If the experiment is not valid.
+  `params_override` is for every run and comes last, as for `swe train`.
   """
   config = parsing.base_experiment(study.experiment)
   try:
@@ -46,18 +39,11 @@ def make_config(
     base = [yaml_files.read(path) for path in study.config_files]
     for overrides in (*base, study.overrides, *run.own):
       config.override(overrides, is_strict=True)
-    encoder = encoders.encoder_of(config.task.as_dict())
-    if encoder is None:
-      raise errors.UsageError(
-        f"the encoder of {study.experiment} is not known; register its family "
-        "in swe_tf.modeling.registry."
-      )
+    encoder = encoders.require_encoder(config.task.as_dict())
     for axis, value in run.point.items():
       if axis in axes.KNOWN:
         config.override(axes.overrides_of(axis, value, encoder), is_strict=True)
     config = parsing.apply_overrides(config, params_override)
-    if "units" in run.point:
-      axes.check_units(run.point["units"], encoder.num_layers)
     config.validate()
   except (LookupError, AttributeError, ValueError) as error:
     raise errors.UsageError(f"run {run.name}: {error}") from error
@@ -67,16 +53,7 @@ def make_config(
 def make_configs(
   study: study_file.Study, params_override: str = "", has_data: bool = True
 ) -> Configs:
-  """Returns the experiments of all runs by name; checks their data too.
-
-  Args:
-    study: The study.
-    params_override: See `make_config`.
-    has_data: Whether the data must be there already.
-
-  Raises:
-    UsageError: If an experiment is not valid, or its data not sound.
-  """
+  """Returns the experiments of all runs by name; checks their data too."""
   configs, checked = {}, set()
   for run in study.runs:
     config = make_config(study, run, params_override)
@@ -107,21 +84,8 @@ def _check_data(config: cfg.ExperimentConfig, has_data: bool) -> None:
     checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
 
 
-def method_of(config: cfg.ExperimentConfig) -> str:
-  """Returns the name of a run's method; '' for a task that never shares."""
-  if not isinstance(config, experiment_lib.SharingExperimentConfig):
-    return ""
-  return catalog.find(catalog.resolve(config)).name
-
-
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
-  """Returns the experiment of a run from its saved config, validated.
-
-  Args:
-    experiment: The name of the base experiment. It supplies the parameters that
-      did not exist when the file was written.
-    path: The file, which has all parameters.
-  """
+  """Returns the experiment of a run from its saved config, validated."""
   config = exp_factory.get_exp_config(experiment)
   config.override(yaml_files.read(path), is_strict=False)
   config.validate()
@@ -131,10 +95,9 @@ def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
 def unigram_entropy(config: cfg.ExperimentConfig) -> float | None:
   """Returns the entropy in nats of the tokens to predict in validation.
 
-  None for a task that does not predict tokens.
-
-  It is the loss of the best model that ignores the context: a model that is not
-  below it has learned how frequent tokens are, and nothing else.
+  None for a task that does not predict tokens. It is the loss of the best model
+  that ignores the context: a model that is not below it has learned how
+  frequent tokens are, and nothing else.
   """
   dataset = task_factory.get_task(config.task).build_inputs(
     config.task.validation_data

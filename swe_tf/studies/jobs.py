@@ -1,58 +1,36 @@
-"""The function of a run: trains and evaluates it, or resumes it.
+"""The functions of runs: each trains and evaluates a run, or resumes it.
 
-`train` is for pre-training. Fine-tuning and the demo train in the same way and
-measure other things at the end: `fit` is what all have in common.
+`train` is for pre-training, `demo` for the demo's runs, `finetune` and
+`predict` for fine-tuning. They differ in what is measured at the end.
 """
 
-from collections.abc import Mapping
-import os
 from typing import Any
+
+from tensorboard.plugins.hparams import api as hparams
 
 from official.core import config_definitions as cfg
 from official.core import train_lib
 from swe_tf import errors
+from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.analysis import scalars
-from swe_tf.studies import actions
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import prepared_data
+from swe_tf.sharing import optimizer
 from swe_tf.studies import experiments
-from swe_tf.studies import hparams
+from swe_tf.studies import progress
 from swe_tf.studies import worker
+from swe_tf.studies.demo import sentences
+from swe_tf.studies.finetune import predictions
+from swe_tf.training import dashboards
+from swe_tf.training import recovery
 from swe_tf.training import runner as runner_lib
-
-
-def train(job: worker.Job) -> dict[str, Any]:
-  """Trains and evaluates the run described in the job's directory."""
-  point = job.directory.read_about()["axes"]
-  hparams.write_run(job.path, point)
-  _, curves = fit(job, read_config(job))
-  result = last_metrics(job, curves)
-  hparams.write_run(job.path, point, is_finished=True)
-  return job.finish(result)
-
-
-def last_metrics(
-  job: worker.Job, curves: Mapping[str, scalars.Curve]
-) -> dict[str, Any]:
-  """Returns the `result.json` of a run with these validation curves."""
-  metrics = job.directory.read_about()["metrics"]
-  absent = [name for name in metrics if name not in curves]
-  if absent:
-    raise errors.Failed(
-      f"validation has no {absent[0]!r}, only {', '.join(sorted(curves))}"
-    )
-  return {
-    "status": "finished",
-    "steps": curves[metrics[0]][-1][0],
-    "metrics": {name: curves[name][-1][1] for name in metrics},
-  }
 
 
 def read_config(job: worker.Job) -> cfg.ExperimentConfig:
   """Returns the experiment in the job's directory, locked."""
-  directory = job.directory
-  config = experiments.read_config(
-    directory.read_about()["experiment"], directory.config_file
-  )
+  experiment = job.read_about()["experiment"]
+  config = experiments.read_config(experiment, job.config_file)
   config.lock()
   return config
 
@@ -61,30 +39,26 @@ def make_runner(
   job: worker.Job, config: cfg.ExperimentConfig, **arguments
 ) -> train_lib.OrbitExperimentRunner:
   """Returns a runner that reports to the job; see `training.runner`."""
+  point = {  # Its row in TensorBoard's dashboard HParams.
+    axis: value if isinstance(value, (bool, int, float, str)) else str(value)
+    for axis, value in job.read_about()["axes"].items()
+  }
+  dashboards.write_events(job.path, "hparams", hparams.hparams_pb(point))
   return runner_lib.make_runner(
     config,
-    job.path,
-    actions=lambda trainer: [actions.ReportLoss(trainer, job.report)],
+    str(job.path),
+    actions=lambda trainer: [progress.report_loss(trainer, job.report)],
     **arguments,
   )
 
 
-def fit(
+def _fit(
   job: worker.Job, config: cfg.ExperimentConfig, **trainer_arguments
-) -> tuple[Any, Mapping[str, scalars.Curve]]:
-  """Trains and evaluates, or resumes.
-
-  Args:
-    job: The job.
-    config: The experiment.
-    **trainer_arguments: Arguments for the trainer.
-
-  Returns:
-    The trainer after the last step, and the validation curves.
-  """
+) -> tuple[Any, dict[str, Any]]:
+  """Trains and evaluates; returns the trainer and the content of the result."""
   runner = make_runner(job, config, **trainer_arguments)
   runner.run()
-  log_dir = os.path.join(job.path, "validation")
+  log_dir = str(job.path / "validation")
   curves = scalars.read_scalars(log_dir)
   steps = config.trainer.train_steps
   if max((curve[-1][0] for curve in curves.values()), default=0) < steps:
@@ -92,4 +66,107 @@ def fit(
     with runner.strategy.scope():
       runner.controller.evaluate(config.trainer.validation_steps)
     curves = scalars.read_scalars(log_dir)
-  return runner.trainer, curves
+  metrics = job.read_about()["metrics"]
+  for name in metrics:
+    if name not in curves:
+      raise errors.Failed(
+        f"validation has no {name!r}, only {', '.join(sorted(curves))}"
+      )
+  return runner.trainer, {
+    "status": "finished",
+    "steps": curves[metrics[0]][-1][0],
+    "metrics": {name: curves[name][-1][1] for name in metrics},
+  }
+
+
+def train(job: worker.Job) -> dict[str, Any]:
+  """Trains and evaluates the run described in the job's directory."""
+  return job.finish(_fit(job, read_config(job))[1])
+
+
+def demo(job: worker.Job) -> dict[str, Any]:
+  """Trains as `train`, and looks into the model at untying and at the end."""
+  config = read_config(job)
+  data = config.task.train_data
+  # Written at once, since the run may be interrupted later.
+  at_untying = job.path / "filled_at_untying.json"
+
+  def fill(trainer):
+    return sentences.fill(trainer.model, data.vocab_file_path, data.seq_length)
+
+  def fill_if_untied(trainer, step):
+    if trainer.phase == optimizer.UNSHARED and not at_untying.exists():
+      files.write_json(at_untying, {"step": step, "filled": fill(trainer)})
+
+  trainer, result = _fit(job, config, on_new_phase=fill_if_untied)
+  result |= {
+    "filled": fill(trainer),
+    "layer_cosines": sentences.layer_cosines(trainer.model),
+  }
+  if at_untying.exists():
+    result["filled_at_untying"] = files.read_json(at_untying)["filled"]
+  return job.finish(result)
+
+
+def finetune(job: worker.Job) -> dict[str, Any]:
+  """Trains, predicts the dev sets, and scores them.
+
+  The split that selects comes first in the scores.
+  """
+  config = read_config(job)
+  data = prepared_data.read_prepared_data(config.task.data_dir)
+  steps = config.trainer.train_steps
+  result = {"status": "finished", "task": data.task, "train_steps": steps}
+  scores: dict[str, Any] = {}
+  try:
+    runner = make_runner(job, config, mode="train")
+    with runner.strategy.scope():
+      runner.controller.train(steps)
+      job.report(progress.Status(step=steps, steps=steps, text="evaluating"))
+      task, model = runner.trainer.task, runner.trainer.model
+      if data.is_squad:
+        scores["eval"] = predictions.evaluate_squad(task, model, job.path)
+      else:
+        splits, first = data.splits_of("dev"), task.task_config.eval_split
+        for split in sorted(splits, key=lambda split: split.name != first):
+          definition = glue_tasks.find_task(data.task)
+          path = job.path / f"{split.name}.tsv"
+          scores[split.name] = predictions.evaluate_glue(
+            task, model, split, definition, path
+          )
+  except predictions.Diverged as error:
+    result |= {"status": "diverged", "reason": str(error)}
+  except recovery.Diverged as error:
+    result |= {"status": "diverged", "reason": error.problem}
+  return job.finish(result | {"scores": scores})
+
+
+def predict(job: worker.Job, ax_data_dir: str) -> dict[str, Any]:
+  """Predicts the test sets of a finished GLUE run, for `swe submission`.
+
+  Writes `test_result.json`, with the scores of the test sets that have labels.
+  """
+  config = read_config(job)
+  runner = make_runner(job, config, mode="train")
+  data = prepared_data.read_prepared_data(config.task.data_dir)
+  splits = [(data.task, split) for split in data.splits_of("test")]
+  if ax_data_dir:
+    ax_data = prepared_data.read_prepared_data(ax_data_dir)
+    found = ax_data.splits_of("test", "diagnostic")
+    splits += [(ax_data.task, split) for split in found]
+  scores = {}
+  with runner.strategy.scope():
+    for task, split in splits:
+      scores[split.name] = predictions.evaluate_glue(
+        runner.trainer.task,
+        runner.trainer.model,
+        split,
+        glue_tasks.find_task(task),
+        job.path / predictions.prediction_file(task, split.name),
+      )
+  content = {
+    "ax_data_dir": ax_data_dir,
+    "scores": {name: found for name, found in scores.items() if found},
+  }
+  files.write_json(job.path / "test_result.json", content)
+  return content

@@ -16,8 +16,11 @@ from collections.abc import Mapping, Sequence
 import contextlib
 import math
 import os
+import tempfile
 import time
 from typing import Any
+
+import tensorflow as tf
 
 from official.core import config_definitions as cfg
 from official.core import exp_factory
@@ -27,57 +30,56 @@ from swe_tf.configs import cost
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry as encoders
-from swe_tf.studies import budget
 from swe_tf.studies import study_file
 from swe_tf.training import runner as runner_lib
 
 BASELINE, SWE, PLANNED = catalog.BASELINE, catalog.SWE, "planned"
-EQUAL_INIT = "equal_init"
-RECIPE = "one_loop"
+EQUAL_INIT, RECIPE = "equal_init", "one_loop"
 _RATE_FACTORS = (0.5, 1.0, 2.0)
-_VALIDATIONS = budget.VALIDATIONS
+# How many times the validation loss is measured, at equal intervals.
+_VALIDATIONS = 20
 # An arm that is further behind gets no more seeds.
 _DROP_ABOVE = 0.05
-_TIMED_STEPS = 5
-# Fields of `task.sharing`, besides tau and stages.
-_COUNTS_OF_STEPS = ("check_interval",)
 
 
 def make_study(
   experiment: str, config: cfg.ExperimentConfig, steps: int, seeds: int
 ) -> study_file.Study:
-  """Returns the pilot of a planned run, as a study.
-
-  Args:
-    experiment: The name of the experiment.
-    config: The planned experiment, validated.
-    steps: The number of steps of each run.
-    seeds: How many fresh seeds the best rates get, besides the one that chose
-      them.
-
-  Raises:
-    UsageError: If the plan cannot be cut down.
-  """
-  arms, controls = _arms(config, steps), {}
-  overrides = _cut_down(config, steps)
-  study = study_file.Study(
-    experiment=experiment,
-    config_files=(),
-    overrides=overrides,
-    metrics=("validation_loss",),
-    runs=(),
-  )
-  for arm, validations in _cheaper(study, arms).items():
+  """Returns the pilot of a planned run: `steps` each, `seeds` fresh seeds."""
+  rate = config.trainer.optimizer_config.learning_rate
+  if rate.type != "polynomial":
+    raise errors.UsageError(
+      f"trainer.optimizer_config.learning_rate.type is {rate.type!r}; a pilot "
+      "can only shorten polynomial schedules."
+    )
+  peak = float(rate.polynomial.initial_learning_rate)
+  arms, overrides = _arms(config, steps), _cut_down(config, steps)
+  controls = {}
+  # A baseline with as few FLOPs for each arm whose steps cost less.
+  flops = {}
+  for arm, own in arms.items():
+    if arm == BASELINE or own["task"]["sharing"].get("loops"):
+      made = exp_factory.get_exp_config(experiment)
+      for each in (overrides, own):
+        made.override(each, is_strict=False)
+      made.validate()
+      # Only BERT has a cost model; other models go without such a control.
+      with contextlib.suppress(errors.UsageError):
+        flops[arm] = cost.training_flops(made)
+  for arm in [each for each in flops if each != BASELINE]:
+    # Rounded up, in favour of the baseline.
+    validations = math.ceil(_VALIDATIONS * flops[arm] / flops[BASELINE])
     controls[arm] = f"{BASELINE}{100 * validations // _VALIDATIONS}"
     few = validations * overrides["trainer"]["validation_interval"]
     arms[controls[arm]] = arms[BASELINE] | {"trainer": {"train_steps": few}}
   shallow = shallow_arm(config)
+  study = study_file.Study(experiment, (), overrides, ("validation_loss",), ())
   tuning = {
     "arms": arms,
     "kept": [shallow] if shallow else [],
     "controls": controls,
     "baseline": BASELINE,
-    "learning_rates": [_peak(config) * factor for factor in _RATE_FACTORS],
+    "learning_rates": [peak * factor for factor in _RATE_FACTORS],
     "seeds": list(range(seeds + 1)),
     "most_rates": len(_RATE_FACTORS),
     "drop_above": _DROP_ABOVE,
@@ -96,8 +98,8 @@ def sharing_arms(study: study_file.Study) -> list[str]:
   """Returns the arms that share weights."""
   assert study.tuning is not None
   tuning = study.tuning
-  controls = (BASELINE, EQUAL_INIT, *tuning.controls.values(), *tuning.kept)
-  return [arm for arm in tuning.arms if arm not in controls]
+  others = {BASELINE, EQUAL_INIT, *tuning.controls.values(), *tuning.kept}
+  return [arm for arm in tuning.arms if arm not in others]
 
 
 def shallow_arm(config: cfg.ExperimentConfig) -> str | None:
@@ -107,45 +109,8 @@ def shallow_arm(config: cfg.ExperimentConfig) -> str | None:
   loses by being too deep for its budget.
   """
   encoder = encoders.encoder_of(config.task.as_dict())
-  layers = encoder.num_layers if encoder is not None else None
-  if layers is None or layers < 4:
-    return None
-  return f"layers{layers // 4}"
-
-
-def _cheaper(
-  study: study_file.Study, arms: Mapping[str, Any]
-) -> dict[str, int]:
-  """Returns how many validations a baseline with as few FLOPs has, by arm.
-
-  Only for arms whose steps cost less. Rounded up, in favour of the baseline.
-  """
-  costs = {}
-  for arm, overrides in arms.items():
-    loops = overrides["task"]["sharing"].get("loops")
-    if arm != BASELINE and not loops:
-      continue
-    config = exp_factory.get_exp_config(study.experiment)
-    for each in (study.overrides, overrides):
-      config.override(each, is_strict=False)
-    config.validate()
-    # Only BERT has a cost model; other models go without such a control.
-    with contextlib.suppress(errors.UsageError):
-      costs[arm] = cost.training_flops(config)
-  base = costs.pop(BASELINE, 0)
-  return {
-    arm: math.ceil(_VALIDATIONS * flops / base) for arm, flops in costs.items()
-  }
-
-
-def _peak(config: cfg.ExperimentConfig) -> float:
-  rate = config.trainer.optimizer_config.learning_rate
-  if rate.type != "polynomial":
-    raise errors.UsageError(
-      f"trainer.optimizer_config.learning_rate.type is {rate.type!r}; a pilot "
-      "can only shorten polynomial schedules."
-    )
-  return float(rate.polynomial.initial_learning_rate)
+  layers = (encoder and encoder.num_layers) or 0
+  return f"layers{layers // 4}" if layers >= 4 else None
 
 
 def _arms(
@@ -169,9 +134,7 @@ def _arms(
   planned = _planned(config, pilot_steps)
   if planned is not None and planned not in arms.values():
     arms[PLANNED] = planned
-  made: dict[str, dict[str, Any]] = {
-    arm: {"task": {"sharing": fields}} for arm, fields in arms.items()
-  }
+  made = {arm: {"task": {"sharing": fields}} for arm, fields in arms.items()}
   shallow = shallow_arm(config)
   if shallow is not None and encoder is not None:
     few = encoder.overrides(num_layers=(encoder.num_layers or 0) // 4)
@@ -187,34 +150,29 @@ def _planned(
   Whatever counts steps keeps its fraction of the run: in a shorter run the same
   step would be another fraction.
   """
-  ours = config.task.sharing.as_dict()
-  plain = config_lib.SharingConfig().as_dict()
+  sharing, steps = config.task.sharing, config.trainer.train_steps
+  ours, plain = sharing.as_dict(), config_lib.SharingConfig().as_dict()
   known = ("untie_fraction", "untie_step", "unit_size", "recipe", "bindings")
   extra = {
     name: value
     for name, value in ours.items()
     if value != plain[name] and name not in known
   }
-  if (
-    config.task.sharing.mode in (catalog.NONE, EQUAL_INIT)
-    or config.task.sharing.recipe == RECIPE
-    or not extra
-  ):
+  shares = sharing.mode not in (catalog.NONE, EQUAL_INIT)
+  if not shares or sharing.recipe == RECIPE or not extra:
     return None
-  steps = config.trainer.train_steps
-  tau = catalog.tau_of(config.task.sharing, steps)
   for stage in (*extra.get("loops", ()), *extra.get("stages", ())):
     for name in ("until", "from"):
       step = stage.pop(f"{name}_step", None)
       if step is not None:
         stage[f"{name}_fraction"] = step / steps
-  for name in _COUNTS_OF_STEPS:
-    if ours[name] and (name in extra or "rule" in extra):
-      extra[name] = max(1, round(ours[name] * pilot_steps / steps))
+  if ours["check_interval"] and extra.keys() & {"check_interval", "rule"}:
+    interval = round(ours["check_interval"] * pilot_steps / steps)
+    extra["check_interval"] = max(1, interval)
   return {
-    "mode": config.task.sharing.mode,
-    "unit_size": config.task.sharing.unit_size,
-    "untie_fraction": tau / steps,
+    "mode": sharing.mode,
+    "unit_size": sharing.unit_size,
+    "untie_fraction": catalog.tau_of(sharing, steps) / steps,
     **extra,
   }
 
@@ -222,7 +180,11 @@ def _planned(
 def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
   """Returns the plan with fewer steps, and without sharing."""
   planned = config.trainer.train_steps
-  budget.check_steps(steps, planned)
+  if not _VALIDATIONS <= steps <= planned:
+    raise errors.UsageError(
+      f"a pilot of {steps} steps: it must have at least {_VALIDATIONS}, and "
+      f"no more than the planned run ({planned})."
+    )
   overrides = config.as_dict()
   overrides["task"]["sharing"] = config_lib.SharingConfig().as_dict()
   if "growth" in overrides["task"]:
@@ -250,16 +212,9 @@ def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:
 def time_step(
   experiment: str, overrides: Mapping[str, Any], cores: Sequence[int] = ()
 ) -> dict[str, float]:
-  """Times a step of the cut-down baseline, in a process of its own, for `fit`.
+  """Times the cut-down baseline on some cores, in a process of its own.
 
-  Args:
-    experiment: The name of the experiment.
-    overrides: The configuration.
-    cores: The cores that a run will have; all if empty.
-
-  Returns:
-    `start`, the seconds until the first step is done, and `step`, the seconds
-    per step.
+  Returns `start`, the seconds until the first step is done, and `step`.
   """
   if cores:
     os.sched_setaffinity(0, cores)
@@ -267,39 +222,23 @@ def time_step(
   config = exp_factory.get_exp_config(experiment)
   config.override(overrides, is_strict=False)
   config.validate()
-  import tempfile
-
-  import tensorflow as tf
-
   with tempfile.TemporaryDirectory() as model_dir:
     trainer = runner_lib.make_runner(config, model_dir).trainer
     trainer.train(tf.constant(1))
     start = time.monotonic() - begin
-    steps = _TIMED_STEPS
-    while True:
+    steps, spent = 5, 0.0
+    while spent < 2.0:
+      steps *= 2
       begin = time.monotonic()
       trainer.train(tf.constant(steps))
       spent = time.monotonic() - begin
-      if spent > 2.0:
-        return {"start": start, "step": spent / steps}
-      steps *= 2
+    return {"start": start, "step": spent / steps}
 
 
 def fit(
   timing: dict[str, float], seconds: float, runs: int, jobs: int, planned: int
 ) -> int:
-  """Returns how many steps of each run fit into a time budget.
-
-  Args:
-    timing: What `time_step` returned.
-    seconds: The time budget.
-    runs: The maximum number of runs.
-    jobs: How many run at a time.
-    planned: The number of steps of the planned run.
-
-  Raises:
-    UsageError: If not even the minimum number of steps fits.
-  """
+  """Returns how many steps of each run fit into a time; see `time_step`."""
   # A run that starts shared compiles twice, and validation takes time too.
   each = seconds * jobs / runs - 2.0 * timing["start"]
   steps = int(each / (1.4 * timing["step"]))

@@ -1,4 +1,4 @@
-"""Shows how far runs are and how long the rest will take.
+"""How far runs are and how long the rest will take. Imports no TensorFlow.
 
 On a terminal this is a live display: a bar for each active run, and one for all
 if there are several. Elsewhere, for example in a log, it is plain lines: how
@@ -7,6 +7,8 @@ far a run is from time to time, and how it ended.
 
 from collections.abc import Callable, Mapping
 import contextlib
+import dataclasses
+import datetime
 import time
 from typing import Any
 
@@ -14,68 +16,133 @@ from rich import console as rich_console
 from rich import progress as rich_progress
 from rich import table as rich_table
 
-from swe_tf.studies import status as status_lib
-
-Result = Mapping[str, Any]
-
+_SHARED = "shared"
+# The speed is measured over this window: longer than a compile, but short
+# enough to follow a change of phase.
+_WINDOW_SECONDS = 60.0
 # In a log a run has a line every half minute, and when its phase changes; after
 # about an hour, whenever another 1% of the time so far has passed.
 _LINE_SECONDS = 30.0
 _LINE_PART = 0.01
-_NAME_WIDTH = 24  # In columns; no name is cut shorter.
-_WIDE = 110  # In columns; a wider terminal has room for long bars.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Status:
+  """What a run reports after each training loop; it is in `progress.json`.
+
+  Attributes:
+    step: The number of updates made, of `steps`.
+    phase: `shared` or `unshared`; empty for a run that never shares.
+    untie_step: Tau; None if it is not known yet.
+    tokens_per_step: How many tokens an update reads; 0 if unknown.
+    text: What else is going on, such as "evaluating".
+  """
+
+  step: int
+  steps: int
+  phase: str = ""
+  untie_step: int | None = None
+  loss: float | None = None
+  tokens_per_step: int = 0
+  text: str = ""
+
+  def describe(self, steps_per_second: float | None = None) -> str:
+    """Returns a line for people, with what matters most first.
+
+    >>> status = Status(step=14, steps=700, phase="shared", untie_step=70)
+    >>> status.describe(4.0)
+    '14 of 700, 0:02:52 left, shared, 56 steps to untying'
+    """
+    parts, tau = [f"{self.step:,} of {self.steps:,}"], self.untie_step
+    if steps_per_second:
+      left = (self.steps - self.step) / steps_per_second
+      parts.append(f"{show_time(left)} left")
+    if self.phase == _SHARED:
+      parts.append(_SHARED)
+      if tau is not None:
+        parts.append(f"{tau - self.step:,} steps to untying")
+    elif self.phase:
+      parts.append(self.phase if tau is None else f"untied after step {tau:,}")
+    if self.loss is not None:
+      parts.append(f"loss {self.loss:.3f}")
+    if steps_per_second and self.tokens_per_step:
+      parts.append(f"{self.tokens_per_step * steps_per_second:,.0f} tokens/s")
+    return ", ".join([*parts, *filter(None, [self.text])])
+
+
+def status_of(table: Mapping[str, Any]) -> Status:
+  """Returns the status in a `progress.json`, which has other fields as well."""
+  names = {field.name for field in dataclasses.fields(Status)}
+  return Status(**{k: value for k, value in table.items() if k in names})
+
+
+def report_loss(
+  trainer: Any, report: Callable[[Status], Any]
+) -> Callable[[Any], None]:
+  """Returns an orbit action that reports how far a trainer is.
+
+  It reads only what the trainer has logged anyway.
+  """
+
+  def action(output) -> None:
+    config, tau = trainer.config, output.get("sharing/untie_step")
+    data = config.task.train_data
+    report(
+      Status(
+        step=int(trainer.global_step.numpy()),
+        steps=config.trainer.train_steps,
+        phase=trainer.phase if "sharing/phase" in output else "",
+        untie_step=None if tau is None else int(tau),
+        loss=float(output["training_loss"]),
+        tokens_per_step=data.global_batch_size * getattr(data, "seq_length", 0),
+      )
+    )
+
+  return action
+
+
+def show_time(seconds: float | None) -> str:
+  """Returns h:mm:ss, or a question mark for an unknown time."""
+  if seconds is None:
+    return "?"
+  return str(datetime.timedelta(seconds=round(seconds)))
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
-  """The display of some runs.
+  """The display of some runs; `bars` is what a terminal shows."""
 
-  Attributes:
-    bars: What is shown on a terminal.
-  """
-
-  def __init__(
-    self,
-    console: rich_console.Console,
-    costs: Mapping[str, float],
-    summarize: Callable[[Result], str],
-  ):
+  def __init__(self, console: rich_console.Console, costs: Mapping[str, float]):
     """Initializes the display.
 
-    Args:
-      console: Where it is shown.
-      costs: What each run costs, by name: FLOPs, or 1 if all are alike.
-      summarize: Summarizes a run's `result.json` in a few words.
+    `costs` are those of the runs by name: FLOPs, or 1 if all are alike.
     """
-    self._console = console
-    self._costs = costs
-    self._summarize = summarize
+    self._console, self._costs = console, costs
     self._began = time.monotonic()
     # The fraction of a run that is done, and that was done when it started.
     self._part = dict.fromkeys(costs, 0.0)
     self._part_before: dict[str, float] = {}
-    self._speed = {name: status_lib.Speed() for name in costs}
     # The time and the phase of a run's last line in the log.
     self._last_line: dict[str, tuple[float, str]] = {}
+    # No name is cut shorter; a wide terminal has room for long bars.
+    name_width = min(24, max(map(len, costs), default=0))
     self.bars = rich_progress.Progress(
       rich_progress.TextColumn(
         "{task.description}",
         markup=False,
-        table_column=rich_table.Column(
-          no_wrap=True,
-          min_width=min(_NAME_WIDTH, max(map(len, costs), default=0)),
-        ),
+        table_column=rich_table.Column(no_wrap=True, min_width=name_width),
       ),
-      rich_progress.BarColumn(30 if console.width > _WIDE else 8),
+      rich_progress.BarColumn(30 if console.width > 110 else 8),
       rich_progress.TextColumn("{task.fields[note]}", markup=False),
       console=console,
       transient=True,
       refresh_per_second=2,
+      speed_estimate_period=_WINDOW_SECONDS,
+      get_time=lambda: time.monotonic(),
       disable=not console.is_terminal,
     )
-    self._bar_of_all: rich_progress.TaskID | None = None
-    if len(costs) > 1:
-      self._bar_of_all = self.bars.add_task("", total=1.0, note="")
     self._bar_of: dict[str, rich_progress.TaskID] = {}
+    has_sum = len(costs) > 1
+    self._bar_of_all = self.bars.add_task("", note="", visible=has_sum)
     self._refresh()
 
   def __enter__(self):
@@ -86,57 +153,40 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     self.bars.stop()
 
   def say(self, text: str) -> None:
-    """Prints a line."""
     self._console.print(text, highlight=False, soft_wrap=True, markup=False)
-
-  def skip(self, name: str, result: Result) -> None:
-    """Notes a run that was finished before."""
-    self._part_before[name] = self._part[name] = 1.0
-    self._refresh()
-    self.say(f"{name}: {self._summarize(result)} (finished before)")
 
   def start(self, name: str, step: int = 0, steps: int = 0) -> None:
     """Notes that a run starts, or resumes after a step."""
-    part = step / steps if steps else 0.0
-    self._part_before[name] = self._part[name] = part
+    self._part_before[name] = self._part[name] = step / steps if steps else 0.0
     if name in self._bar_of:  # Continuous fine-tuning starts again.
       self.bars.remove_task(self._bar_of[name])
-    bar = self.bars.add_task(name, total=1.0, note="starting")
-    self.bars.update(bar, completed=part)
-    self._bar_of[name] = bar
+    self._bar_of[name] = self.bars.add_task(
+      name, total=steps or None, completed=step, note="starting"
+    )
 
-  def step(self, name: str, status: status_lib.Status) -> None:
+  def step(self, name: str, status: Status) -> None:
     """Notes how far a run is and what is going on."""
     if name not in self._bar_of:
       self.start(name, status.step, status.steps)
     if not status.steps:
       return  # It has only started.
     self._part[name] = status.step / status.steps
-    text = status.describe(self._speed[name].measure(status.step))
-    self.bars.update(self._bar_of[name], completed=self._part[name], note=text)
-    if not self._console.is_terminal:
-      self._log(name, status.phase, text)
-    self._refresh()
-
-  def _log(self, name: str, phase: str, text: str) -> None:
-    """Prints a line, unless there was one a short time ago."""
+    bar = self._bar_of[name]
+    self.bars.update(bar, total=status.steps, completed=status.step)
+    (speed,) = (task.speed for task in self.bars.tasks if task.id == bar)
+    text = status.describe(speed)
+    self.bars.update(bar, note=text)
     now = time.monotonic()
     pause = max(_LINE_SECONDS, _LINE_PART * (now - self._began))
-    then, phase_then = self._last_line.get(name, (self._began, phase))
-    if now - then >= pause or phase != phase_then:
-      self._last_line[name] = now, phase
+    then, phase = self._last_line.get(name, (self._began, status.phase))
+    if not self._console.is_terminal and (
+      now - then >= pause or phase != status.phase
+    ):
+      self._last_line[name] = now, status.phase
       self.say(f"{name}: {text}")
+    self._refresh()
 
-  def finish(self, name: str, result: Result) -> None:
-    """Notes that a run has finished."""
-    self._end(name, f"{self._summarize(result)} ({result['seconds']:.0f} s)")
-
-  def fail(self, name: str, reason: object) -> None:
-    """Notes that a run has failed."""
-    self._part_before[name] = 1.0  # It says nothing about the speed.
-    self._end(name, f"failed: {reason}")
-
-  def time_left(self) -> float | None:
+  def _time_left(self) -> float | None:
     """Returns the seconds that the rest will take at the speed so far."""
     done = sum(
       (self._part[name] - before) * self._costs[name]
@@ -145,24 +195,25 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     left = sum((1 - self._part[name]) * c for name, c in self._costs.items())
     return left * (time.monotonic() - self._began) / done if done else None
 
-  def _end(self, name: str, text: str) -> None:
+  def end(self, name: str, text: str, counts: bool = True) -> None:
+    """Notes that a run is over; `counts` if it says something of the speed."""
     self._part[name] = 1.0
+    if not counts:
+      self._part_before[name] = 1.0
     if name in self._bar_of:
       self.bars.remove_task(self._bar_of.pop(name))
     self._refresh()
-    left = self.time_left()
-    rest = f", {status_lib.show_time(left)} left" if left else ""
+    left = self._time_left()
+    rest = f", {show_time(left)} left" if left else ""
     self.say(f"{name}: {text}{rest}")
 
   def _refresh(self) -> None:
-    if self._bar_of_all is None:
-      return
-    whole = sum(self._costs.values())
     parts = (self._part[name] * cost for name, cost in self._costs.items())
     ended = {name for name, part in self._part.items() if part == 1.0}
     self.bars.update(
       self._bar_of_all,
-      completed=sum(parts) / (whole or 1.0),
+      total=sum(self._costs.values()) or 1.0,
+      completed=sum(parts),
       description=f"{len(ended - {*self._bar_of})} of {len(self._part)} runs",
-      note=f"{status_lib.show_time(self.time_left())} left",
+      note=f"{show_time(self._time_left())} left",
     )

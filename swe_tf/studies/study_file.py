@@ -28,24 +28,23 @@ from swe_tf import yaml_files
 from swe_tf.studies import axes as axes_lib
 from swe_tf.studies import tuning as tuning_lib
 
-_KEYS = ("experiment", "config_files", "overrides", "metrics", "axes", "tuning")
-_KINDS: Mapping[str, tuple[type, str]] = {
-  "experiment": (str, "a name"),
-  "config_files": (list, "a list of names, such as [a, b]"),
-  "metrics": (list, "a list of names, such as [a, b]"),
-  "overrides": (dict, "a table"),
+# Of each key, the type and how to write it.
+_KEYS: Mapping[str, tuple[tuple[type, ...], str]] = {
+  "experiment": ((str,), "a name"),
+  "config_files": ((list,), "a list of names, such as [a, b]"),
+  "overrides": ((dict,), "a table"),
+  "metrics": ((list,), "a list of names, such as [a, b]"),
+  "axes": ((dict, list), "a table, or a list of tables"),
+  "tuning": ((dict,), "a table with arms, learning_rates and seeds"),
 }
 _METRICS = ("validation_loss", "masked_lm_accuracy")
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-  """A run of a study.
+class PlannedRun:
+  """A run of a study: the name of its directory, its value on each axis.
 
-  Attributes:
-    name: The name of its directory.
-    point: Its value on each axis that matters to it.
-    own: The overrides from axes that only this study defines.
+  `own` has the overrides from axes that only this study defines.
   """
 
   name: str
@@ -55,22 +54,17 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-  """The content of a study's file.
+  """The content of a study's file: an experiment, and what overrides it.
 
-  Attributes:
-    experiment: The name of the base experiment.
-    config_files: Files that override it, first to last.
-    overrides: Overrides to apply after them.
-    metrics: Names of validation scalars; the first is the main one.
-    runs: The runs, in order; with `tuning`, those that are known so far.
-    tuning: How the arms are tuned; None for a study of axes.
+  Of the metrics, names of validation scalars, the first is the main one. With
+  `tuning`, the runs are those that are known so far.
   """
 
   experiment: str
   config_files: Sequence[str]
   overrides: Mapping[str, Any]
   metrics: Sequence[str]
-  runs: Sequence[Run]
+  runs: Sequence[PlannedRun]
   tuning: tuning_lib.Tuning | None = None
 
   def without_runs(self, names: Container[str]) -> "Study":
@@ -80,9 +74,7 @@ class Study:
   def with_next_runs(self, losses: Mapping[str, float]) -> "Study | None":
     """Returns the study with the next runs added; None if there are none.
 
-    Args:
-      losses: The final losses so far, by the name of the run; infinity for a
-        run that failed.
+    `losses` are the final ones so far, by run; infinity for one that failed.
     """
     if self.tuning is None:
       return None
@@ -94,12 +86,11 @@ class Study:
     points = tuning_lib.next_points(self.tuning, known)
     return self.with_points(points) if points else None
 
-  def run_of(self, point: tuning_lib.Point) -> Run:
+  def run_of(self, point: tuning_lib.Point) -> PlannedRun:
     """Returns the run of a point, whether or not the study has it already."""
     wanted = dataclasses.asdict(point)
-    return next(
-      run for run in self.with_points([point]).runs if run.point == wanted
-    )
+    found = self.with_points([point]).runs
+    return next(run for run in found if run.point == wanted)
 
   def with_points(self, points: Sequence[tuning_lib.Point]) -> "Study":
     """Returns the study with more runs of its arms."""
@@ -110,106 +101,88 @@ class Study:
 
 
 def read_study(path: str) -> Study:
-  """Reads and checks a study's file.
-
-  Raises:
-    UsageError: If it cannot be read, or does not describe a study.
-  """
+  """Reads a study's file; raises `UsageError` if it does not describe one."""
   content = yaml_files.read(path)
   if not isinstance(content, dict):
     raise errors.UsageError(f"{path} must be a table with {', '.join(_KEYS)}.")
-  unknown = sorted(set(content) - set(_KEYS))
-  if unknown:
-    raise errors.UsageError(
-      f"{path}: unknown key {unknown[0]!r}; "
-      + errors.nearest(unknown[0], _KEYS, f"a study has {', '.join(_KEYS)}.")
-    )
-  if not content.get("experiment"):
-    raise errors.UsageError(f"{path}: 'experiment' is missing.")
-  for key, (kind, shown) in _KINDS.items():
-    value = content.get(key) or kind()
-    names = value if kind is list else ()
-    if not isinstance(value, kind) or not all(
+  for key, value in content.items():
+    if key not in _KEYS:
+      raise errors.UsageError(
+        f"{path}: unknown key {key!r}; "
+        + errors.nearest(key, _KEYS, f"a study has {', '.join(_KEYS)}.")
+      )
+    kinds, shown = _KEYS[key]
+    names = value if key in ("config_files", "metrics") and value else ()
+    if (value and not isinstance(value, kinds)) or not all(
       isinstance(name, str) for name in names
     ):
       raise errors.UsageError(f"{path}: {key} ({value!r}) must be {shown}.")
+  if not content.get("experiment"):
+    raise errors.UsageError(f"{path}: 'experiment' is missing.")
   if bool(content.get("axes")) == bool(content.get("tuning")):
     raise errors.UsageError(f"{path}: it must have either 'axes' or 'tuning'.")
-  config_files = []
-  for name in content.get("config_files") or ():
-    config_file = files.as_path(path).parent / name
-    if not config_file.is_file():
-      raise errors.UsageError(f"{path}: config_files: no file {config_file}.")
-    config_files.append(str(config_file))
+  names = content.get("config_files") or ()
   study = Study(
     experiment=content["experiment"],
-    config_files=tuple(config_files),
+    config_files=tuple(_beside(path, "config_files", name) for name in names),
     overrides=content.get("overrides") or {},
     metrics=tuple(content.get("metrics") or _METRICS),
     runs=plan_runs(content["axes"], path) if content.get("axes") else (),
   )
   if study.runs:
     return study
-  return tuned(study, _with_arms_of_file(content["tuning"], path), path)
+  table = dict(content["tuning"])
+  if "arms_file" in table:  # Studies may have arms in common.
+    arms_file = _beside(path, "tuning.arms_file", str(table.pop("arms_file")))
+    arms = yaml_files.read(arms_file)
+    if not isinstance(arms, dict):
+      raise errors.UsageError(f"{arms_file} must be a table of arms.")
+    table["arms"] = {**arms, **(table.get("arms") or {})}
+  return tuned(study, table, path)
 
 
-def _with_arms_of_file(table: Any, path: str) -> Any:
-  """Adds the arms of `arms_file`, which studies may share, to a tuning."""
-  if not isinstance(table, dict) or "arms_file" not in table:
-    return table
-  table = dict(table)
-  arms_file = files.as_path(path).parent / str(table.pop("arms_file"))
-  if not arms_file.is_file():
-    raise errors.UsageError(f"{path}: tuning.arms_file: no file {arms_file}.")
-  arms = yaml_files.read(arms_file)
-  if not isinstance(arms, dict):
-    raise errors.UsageError(f"{arms_file} must be a table of arms.")
-  return table | {"arms": {**arms, **(table.get("arms") or {})}}
+def _beside(path: str, key: str, name: str) -> str:
+  found = files.as_path(path).parent / name
+  if not found.is_file():
+    raise errors.UsageError(f"{path}: {key}: no file {found}.")
+  return str(found)
 
 
 def tuned(study: Study, table: Any, path: str = "the study") -> Study:
-  """Returns a study with the first runs of a `tuning`.
-
-  Raises:
-    UsageError: If the table does not describe a tuning.
-  """
-  study = dataclasses.replace(
-    study, tuning=tuning_lib.from_table(table, path), runs=()
-  )
+  """Returns a study with the first runs of a `tuning`."""
+  tuning = tuning_lib.from_table(table, path)
+  study = dataclasses.replace(study, tuning=tuning, runs=())
   first = study.with_next_runs({})
   assert first is not None
   return first
 
 
-def plan_runs(axes: Any, path: str = "the study") -> tuple[Run, ...]:
-  """Returns the runs of all combinations, each once.
-
-  Args:
-    axes: A table of axes, or a list of tables.
-    path: Where they come from, for error messages.
-
-  Raises:
-    UsageError: If an axis has no values or a wrong one.
-  """
+def plan_runs(axes: Any, path: str = "the study") -> tuple[PlannedRun, ...]:
+  """Returns the runs of all combinations, each once."""
   runs = []
   for table in axes if isinstance(axes, list) else [axes]:
     if not isinstance(table, dict) or not table:
       raise errors.UsageError(f"{path}: axes must be a table, got {table!r}.")
     for axis, values in table.items():
-      _check_axis(axis, values, path)
+      is_known = axis in axes_lib.KNOWN
+      if not values or not isinstance(values, list if is_known else dict):
+        others = ", ".join(axes_lib.KNOWN)
+        shown = f"a table of overrides by name, as it is not one of {others}"
+        raise errors.UsageError(
+          f"{path}: axes.{axis} must be "
+          f"{'a list of values' if is_known else shown}, got {values!r}."
+        )
+      for value in values if is_known else ():
+        axes_lib.check_value(axis, value)
     for values in itertools.product(*table.values()):
       point = axes_lib.without_ignored(dict(zip(table, values)))
       runs.append(_make_run(point, table))
   return _join(runs)
 
 
-def _join(runs: Iterable[Run]) -> tuple[Run, ...]:
-  """Returns the runs without repetitions.
-
-  Raises:
-    UsageError: If two that differ would have the same directory.
-  """
-  joined: dict[str, Run] = {}
+def _join(runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
+  """Returns the runs without repetitions; refuses equal names of others."""
+  joined: dict[str, PlannedRun] = {}
   for run in runs:
     known = joined.setdefault(run.name, run)
     if known.point != run.point:
@@ -220,32 +193,11 @@ def _join(runs: Iterable[Run]) -> tuple[Run, ...]:
   return tuple(joined.values())
 
 
-def _check_axis(axis: str, values: Any, path: str) -> None:
-  is_table = isinstance(values, dict) and axis not in axes_lib.KNOWN
-  if not values or not (isinstance(values, list) or is_table):
-    raise errors.UsageError(
-      f"{path}: axes.{axis} must be a list of values, got {values!r}."
-    )
-  if is_table:
-    return
-  if axis not in axes_lib.KNOWN:
-    raise errors.UsageError(
-      f"{path}: axes.{axis} is not one of {', '.join(axes_lib.KNOWN)}, so it "
-      "must be a table that maps each value's name to its overrides."
-    )
-  for value in values:
-    axes_lib.check_value(axis, value)
-
-
-def _make_run(point: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
-  order = [a for a in point if a not in axes_lib.KNOWN]
-  order += [a for a in axes_lib.KNOWN if a in point]
+def _make_run(point: Mapping[str, Any], table: Mapping[str, Any]) -> PlannedRun:
+  own = [axis for axis in point if axis not in axes_lib.KNOWN]
+  order = own + [axis for axis in axes_lib.KNOWN if axis in point]
   labels = [axes_lib.label(axis, point[axis]) for axis in order]
   # It becomes a directory, which must not be `..` or hidden.
   name = re.sub(r"[^\w.+-]+|^\.+", "_", "-".join(labels))
-  own = tuple(
-    table[axis][point[axis]] or {}
-    for axis in point
-    if axis not in axes_lib.KNOWN
-  )
-  return Run(name, point, own)
+  overrides = tuple(table[axis][point[axis]] or {} for axis in own)
+  return PlannedRun(name, point, overrides)

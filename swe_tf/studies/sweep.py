@@ -1,34 +1,32 @@
 """Executes the runs of a study: sweeps, pilots, fine-tuning, the demo.
 
     DIR/study.json   what the study is, and its runs so far
-    DIR/NAME/...     a run; see `directory`
+    DIR/NAME/...     a run; see `worker`
 
 A study may be stopped at any time, by any means, and called again: runs that
 have a `result.json` are not repeated, and interrupted ones resume from their
 checkpoints.
 """
 
-from collections.abc import Container, Mapping, Sequence
 import contextlib
 import math
 import os
 from typing import Any
 
 from rich import console as rich_console
+from tensorboard.plugins.hparams import api as hparams
 import tensorflow as tf
 
-from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.configs import cost
 from swe_tf.configs import experiment as experiment_lib
-from swe_tf.studies import directory as directory_lib
-from swe_tf.studies import execution
+from swe_tf.methods import catalog
 from swe_tf.studies import executors
 from swe_tf.studies import experiments
-from swe_tf.studies import hparams
 from swe_tf.studies import study_file
 from swe_tf.studies import worker
+from swe_tf.training import dashboards
 
 TRAIN = "swe_tf.studies.jobs:train"
 
@@ -44,94 +42,63 @@ def make_runs(
   configs: experiments.Configs,
   output_dir: files.PathLike,
   function: str = TRAIN,
-) -> list[execution.Run]:
+) -> list[executors.SweepRun]:
   """Returns the runs of a study in their directories; writes nothing.
 
-  Args:
-    study: The study.
-    configs: The experiments of its runs, by name.
-    output_dir: The directory of the study. It may hold runs with the same
-      configs.
-    function: What trains a run; see `worker.Call`.
-
-  Raises:
-    UsageError: If a run in the directory has another config.
+  Refuses a directory that holds a run of the same name and another config.
   """
   if not files.is_url(output_dir):  # A cluster has other working directories.
     output_dir = os.path.abspath(output_dir)
   made = []
   for run in study.runs:
     config = configs[run.name]
-    path = files.as_path(output_dir) / run.name
-    directory = directory_lib.RunDirectory(path)
+    directory = worker.RunDirectory(files.as_path(output_dir) / run.name)
     if directory.config_file.exists():
       earlier = experiments.read_config(study.experiment, directory.config_file)
-      directory_lib.refuse_other(path, earlier.as_dict(), config.as_dict())
-    about = {
-      "name": run.name,
-      "experiment": study.experiment,
-      "method": experiments.method_of(config),
-      "axes": dict(run.point),
-      "metrics": list(study.metrics),
-    }
-    runtime = config.runtime
-    call = worker.Call(
-      function=function,
-      directory=str(path),
-      num_gpus=runtime.num_gpus,
-      uses_tpu=runtime.distribution_strategy == "tpu",
-    )
+      worker.refuse_other(directory.path, earlier.as_dict(), config.as_dict())
+    method, flops = "", 1.0  # There is no formula for GLUE, for example.
+    if isinstance(config, experiment_lib.SharingExperimentConfig):
+      method = catalog.find(catalog.resolve(config)).name
+      with contextlib.suppress(errors.UsageError):
+        flops = float(cost.training_flops(config))
     made.append(
-      execution.Run(
+      executors.SweepRun(
         name=run.name,
         directory=directory,
         config=config,
-        about=about,
-        call=call,
-        cost=_cost(config),
+        about={
+          "name": run.name,
+          "experiment": study.experiment,
+          "method": method,
+          "axes": dict(run.point),
+          "metrics": list(study.metrics),
+        },
+        call=worker.Call(
+          function=function,
+          directory=str(directory.path),
+          num_gpus=config.runtime.num_gpus,
+          uses_tpu=config.runtime.distribution_strategy == "tpu",
+        ),
+        cost=flops,
       )
     )
   return made
 
 
-def _cost(config: cfg.ExperimentConfig) -> float:
-  """Returns the FLOPs of a run; 1 where there is no formula, as for GLUE."""
-  if isinstance(config, experiment_lib.SharingExperimentConfig):
-    with contextlib.suppress(errors.UsageError):
-      return float(cost.training_flops(config))
-  return 1.0
-
-
-def losses_of(
-  runs: Sequence[execution.Run], metric: str, failures: Container[str] = ()
-) -> dict[str, float]:
-  """Returns the final losses so far by run; infinity for a failed run."""
-  losses = {run.name: math.inf for run in runs if run.name in failures}
-  for name, result in execution.results_of(runs).items():
-    loss = result["metrics"][metric]
-    losses[name] = loss if math.isfinite(loss) else math.inf
-  return losses
-
-
 def write_study(
   study: study_file.Study, output_dir: files.PathLike, **more: Any
 ) -> None:
-  """Writes `study.json`, and the axes of all runs so far for TensorBoard."""
-  content = {
-    "experiment": study.experiment,
-    "metrics": list(study.metrics),
-    "runs": {run.name: dict(run.point) for run in study.runs},
-  }
-  path = files.as_path(output_dir) / "study.json"
-  files.write_json(path, content | more)
-  hparams.write_study(output_dir, study)
-
-
-def summarize(result: Mapping[str, Any]) -> str:
-  """Summarizes the result of a run of pre-training."""
-  return ", ".join(
-    f"{name} {value:.4f}" for name, value in result["metrics"].items()
+  """Writes `study.json`, and its axes for TensorBoard's dashboard HParams."""
+  points = {run.name: dict(run.point) for run in study.runs}
+  content: dict[str, Any] = {"experiment": study.experiment, "runs": points}
+  content |= {"metrics": list(study.metrics), **more}
+  files.write_json(files.as_path(output_dir) / "study.json", content)
+  axes = dict.fromkeys(axis for point in points.values() for axis in point)
+  columns = hparams.hparams_config_pb(
+    hparams=[hparams.HParam(axis) for axis in axes],
+    metrics=[hparams.Metric(m, "validation", m) for m in study.metrics],
   )
+  dashboards.write_events(output_dir, "study", columns)
 
 
 def run_study(
@@ -142,20 +109,11 @@ def run_study(
   console: rich_console.Console,
   params_override: str = "",
   function: str = TRAIN,
-) -> tuple[list[execution.Run], dict[str, str]]:
+) -> tuple[list[executors.SweepRun], dict[str, str]]:
   """Executes a study's unfinished runs, and those that a tuning adds.
 
-  Args:
-    study: The study.
-    configs: The experiments of its runs so far, by name.
-    output_dir: The directory for the runs.
-    executor: Where they are executed.
-    console: Where progress and results are shown.
-    params_override: Overrides for every run that is added.
-    function: What trains a run; see `worker.Call`.
-
-  Returns:
-    All runs, and why some failed, by name.
+  `params_override` is for the runs that are added. Returns all runs, and why
+  some failed, by name.
   """
   runs = make_runs(study, configs, output_dir, function)
   entropy = experiments.unigram_entropy(runs[0].config)
@@ -165,8 +123,18 @@ def run_study(
   new = runs
   while new:
     write_study(study, output_dir, unigram_entropy=entropy)
-    failures |= execution.execute(new, executor, console, summarize)
-    losses = losses_of(runs, study.metrics[0], failures)
+    failures |= executors.execute(
+      new,
+      executor,
+      console,
+      lambda result: ", ".join(
+        f"{name} {value:.4f}" for name, value in result["metrics"].items()
+      ),
+    )
+    losses = dict.fromkeys(failures, math.inf)
+    for name, result in executors.results_of(runs).items():
+      loss = result["metrics"][study.metrics[0]]
+      losses[name] = loss if math.isfinite(loss) else math.inf
     more = study.with_next_runs(losses)
     if more is None:
       break

@@ -24,10 +24,8 @@ from typing import Any
 from swe_tf import errors
 
 
-@dataclasses.dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True)
 class Point:
-  """A run of a comparison."""
-
   arm: str
   learning_rate: float
   seed: int
@@ -42,10 +40,8 @@ class Tuning:
   """How the arms of a comparison are tuned.
 
   Attributes:
-    arms: The overrides of each arm, by name.
     learning_rates: The first rates, ascending.
     seeds: The seeds; the first is used for tuning.
-    baseline: The arm that the others are compared with.
     factor: The factor between neighbouring rates when the grid is widened.
     most_rates: The maximum number of rates of an arm.
     drop_above: How far above the baseline's loss an arm is dropped.
@@ -69,15 +65,13 @@ class Tuning:
   controls: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self):
-    pairs = self.controls.items()
-    names = [self.baseline, *self.probes, *self.unseeded, *self.kept]
-    names += [name for pair in pairs for name in pair]
-    unknown = [name for name in names if name not in self.arms]
-    if unknown:
-      raise errors.UsageError(
-        f"tuning: {unknown[0]!r} is not one of the arms "
-        f"({', '.join(self.arms)})."
-      )
+    controls = (*self.controls, *self.controls.values())
+    others = (*self.probes, *self.unseeded, *self.kept, *controls)
+    for name in (self.baseline, *others):
+      if name not in self.arms:
+        raise errors.UsageError(
+          f"tuning: {name!r} is not one of the arms ({', '.join(self.arms)})."
+        )
     rates = self.learning_rates
     if len(rates) < 3 or list(rates) != sorted(set(rates)) or rates[0] <= 0:
       raise errors.UsageError(
@@ -94,23 +88,22 @@ class Tuning:
   def middle_rate(self) -> float:
     return self.learning_rates[len(self.learning_rates) // 2]
 
+  def control_of(self, arm: str) -> str:
+    return self.controls.get(arm, self.baseline)
+
 
 def from_table(table: Any, path: str = "the study") -> Tuning:
-  """Reads `tuning` from a study's file.
-
-  Raises:
-    UsageError: If it is not a valid `Tuning`.
-  """
-  fields = {field.name: field for field in dataclasses.fields(Tuning)}
+  """Reads `tuning` from a study's file."""
+  fields = [field.name for field in dataclasses.fields(Tuning)]
   if not isinstance(table, dict) or not isinstance(table.get("arms"), dict):
     raise errors.UsageError(
       f"{path}: tuning must be a table with arms, each a table of overrides."
     )
-  unknown = sorted(set(table) - set(fields))
-  if unknown:
-    raise errors.UsageError(
-      f"{path}: tuning has no {unknown[0]!r}, only {', '.join(fields)}."
-    )
+  for name in table:
+    if name not in fields:
+      raise errors.UsageError(
+        f"{path}: tuning has no {name!r}, only {', '.join(fields)}."
+      )
   values: dict[str, Any] = {
     name: tuple(value) if isinstance(value, list) else value
     for name, value in table.items()
@@ -120,9 +113,9 @@ def from_table(table: Any, path: str = "the study") -> Tuning:
     values["learning_rates"] = tuple(map(float, values["learning_rates"]))
     values["seeds"] = tuple(map(int, values["seeds"]))
     return Tuning(**values)
+  except errors.UsageError as error:
+    raise errors.UsageError(f"{path}: {error}") from error
   except (KeyError, TypeError, ValueError) as error:
-    if isinstance(error, errors.UsageError):
-      raise errors.UsageError(f"{path}: {error}") from error
     raise errors.UsageError(
       f"{path}: tuning: {type(error).__name__} {error}; it needs arms, "
       "learning_rates and seeds."
@@ -131,11 +124,10 @@ def from_table(table: Any, path: str = "the study") -> Tuning:
 
 def rates_of(tuning: Tuning, losses: Losses, arm: str) -> dict[float, float]:
   """Returns an arm's losses with the first seed by rate, ascending."""
-  first = tuning.seeds[0]
   found = {
     point.learning_rate: loss
     for point, loss in losses.items()
-    if (point.arm, point.seed) == (arm, first)
+    if (point.arm, point.seed) == (arm, tuning.seeds[0])
   }
   return dict(sorted(found.items()))
 
@@ -169,7 +161,7 @@ def dropped(tuning: Tuning, losses: Losses) -> dict[str, str]:
   for arm in tuning.arms:
     if arm in (tuning.baseline, *tuning.kept, *tuning.controls.values()):
       continue
-    control = tuning.controls.get(arm, tuning.baseline)
+    control = tuning.control_of(arm)
     rates = rates_of(tuning, losses, arm)
     base = rates_of(tuning, losses, control)
     if arm in tuning.probes and {middle} <= rates.keys() & base.keys():
@@ -184,56 +176,37 @@ def dropped(tuning: Tuning, losses: Losses) -> dict[str, str]:
 
 
 def next_points(tuning: Tuning, losses: Losses) -> list[Point]:
-  """Returns the runs that are needed next; none if the comparison is done.
-
-  Args:
-    tuning: How the arms are tuned.
-    losses: The final losses so far.
-  """
+  """Returns the runs that are needed next; none if the comparison is done."""
   gone = dropped(tuning, losses)
   first_seed, middle = tuning.seeds[0], tuning.middle_rate
-  wanted = []
+  wanted: list[Point] = []
   for arm in sorted(tuning.arms, key=lambda arm: arm != tuning.baseline):
     if arm in gone:
       continue
+    control = tuning.control_of(arm)
     rates: Sequence[float] = tuning.learning_rates
-    if arm in tuning.probes:
-      control = tuning.controls.get(arm, tuning.baseline)
-      judged = all(
-        Point(each, middle, first_seed) in losses for each in (arm, control)
-      )
-      rates = rates if judged else [middle]
+    if arm in tuning.probes and not all(
+      Point(each, middle, first_seed) in losses for each in (arm, control)
+    ):
+      rates = [middle]
     points = [Point(arm, rate, first_seed) for rate in rates]
     missing = [point for point in points if point not in losses]
-    if missing:
+    best = best_rate(tuning, losses, arm)
+    if missing or len(rates) == 1 or best is None:
       wanted += missing
-    elif len(rates) > 1:
-      wanted += _after_first_rates(tuning, losses, arm)
+      continue
+    tried = list(rates_of(tuning, losses, arm))
+    if len(tried) < tuning.most_rates and best in (tried[0], tried[-1]):
+      beyond = (
+        best / tuning.factor if best == tried[0] else best * tuning.factor
+      )
+      # Without the noise of binary fractions, which would be in its name.
+      wanted.append(Point(arm, float(f"{beyond:.6g}"), first_seed))
+    elif arm not in tuning.unseeded and _is_tuned(tuning, losses, control):
+      # Until its control is tuned, the arm may still be dropped.
+      seeded = [Point(arm, best, seed) for seed in tuning.seeds[1:]]
+      wanted += [point for point in seeded if point not in losses]
   # The baseline first, at all its rates: it decides which arms are dropped.
   return sorted(
-    wanted,
-    key=lambda p: (p.arm != tuning.baseline, p.learning_rate != middle),
+    wanted, key=lambda p: (p.arm != tuning.baseline, p.learning_rate != middle)
   )
-
-
-def _after_first_rates(tuning: Tuning, losses: Losses, arm: str) -> list[Point]:
-  """Returns the next rate of an arm, or the other seeds at its best one."""
-  rates = list(rates_of(tuning, losses, arm))
-  best = best_rate(tuning, losses, arm)
-  if best is None:
-    return []
-  if len(rates) < tuning.most_rates:
-    if best == rates[0]:
-      return [Point(arm, _round(best / tuning.factor), tuning.seeds[0])]
-    if best == rates[-1]:
-      return [Point(arm, _round(best * tuning.factor), tuning.seeds[0])]
-  control = tuning.controls.get(arm, tuning.baseline)
-  if arm in tuning.unseeded or not _is_tuned(tuning, losses, control):
-    return []  # Until its control is tuned, the arm may still be dropped.
-  points = [Point(arm, best, seed) for seed in tuning.seeds[1:]]
-  return [point for point in points if point not in losses]
-
-
-def _round(rate: float) -> float:
-  """Returns a rate without the noise of binary fractions in its name."""
-  return float(f"{rate:.6g}")

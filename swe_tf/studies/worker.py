@@ -1,8 +1,15 @@
-"""The process of a run: calls its function, keeps its log, time and progress.
+"""A run's directory, and the process that works on the run.
 
-`executors` start it, on this machine or on another. All that it tells is in the
-run's directory, so whoever sees that directory can show or resume the run.
-Imports no TensorFlow: the function does.
+    params.yaml     the run's complete config
+    run.json        its name, experiment and method, its value on each axis, and
+                    the metrics to measure
+    run.lock        held by the process that works on the run
+    log.txt         all that this process printed
+    progress.json   how far it is, and how long it has taken so far
+    result.json     written last: a run that has it is finished
+
+Beside them are Model Garden's files. Whoever sees the directory can show or
+resume the run. Imports no TensorFlow: the function that trains does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,23 +24,90 @@ import time
 import traceback
 from typing import Any
 
+import filelock
+import yaml
+
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import plugins
-from swe_tf.studies import directory as directory_lib
-from swe_tf.studies import status as status_lib
+from swe_tf.configs import sameness
+from swe_tf.studies import progress as progress_lib
+
+# A worker whose sweep was killed ends at once; a lock that is held longer
+# belongs to somebody else.
+LOCK_SECONDS = 15.0
+
+
+class RunDirectory:
+  """The directory of a run; may be a URL."""
+
+  def __init__(self, path: files.PathLike):
+    self.path = files.as_path(path)
+    self.config_file = self.path / "params.yaml"
+    self.log_file = self.path / "log.txt"
+
+  def read_about(self) -> dict[str, Any]:
+    return files.read_json(self.path / "run.json")
+
+  def read_result(self) -> dict[str, Any] | None:
+    path = self.path / "result.json"
+    return files.read_json(path) if path.exists() else None
+
+  def read_progress(self) -> dict[str, Any]:
+    """Returns `progress.json`: at least step, steps and the time so far."""
+    empty = {"step": 0, "steps": 0, "seconds": 0.0, "cpu_seconds": 0.0}
+    path = self.path / "progress.json"
+    return empty | (files.read_json(path) if path.exists() else {})
+
+  def begin(self, about: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Writes `params.yaml` and `run.json`, unless the run began before."""
+    if not (self.path / "run.json").exists():
+      text = yaml.safe_dump(dict(config), sort_keys=False)
+      files.write_text(self.config_file, text)
+      files.write_json(self.path / "run.json", about)
+
+  @contextlib.contextmanager
+  def lock(self) -> Iterator[None]:
+    """Keeps other processes from working on the run until the block ends.
+
+    A store (a URL) has no locks; there, only one sweep may run at a time.
+    """
+    self.path.mkdir(parents=True, exist_ok=True)
+    if files.is_url(self.path):
+      yield
+      return
+    lock = filelock.FileLock(self.path / "run.lock")
+    try:
+      lock.acquire(timeout=LOCK_SECONDS)
+    except filelock.Timeout as error:
+      raise errors.UsageError(
+        f"{self.path}: another process is working on this run (its id is "
+        f"{self.read_progress().get('process', 'not known')}). Wait for it, "
+        "or end it, and run the same command again."
+      ) from error
+    try:
+      yield
+    finally:
+      lock.release()
+
+
+def refuse_other(
+  path: files.PathLike, earlier: Mapping[str, Any], now: Mapping[str, Any]
+) -> None:
+  """Raises `UsageError` if what is at `path` comes from another config."""
+  for field, then, value in sameness.difference(earlier, now):
+    raise errors.UsageError(
+      f"{path}: the run here has {field} {then!r}, but now it is {value!r}; "
+      "choose another output_dir."
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Call:
-  """What a process is to do.
+  """What a process is to do, and which devices it takes.
 
-  Attributes:
-    function: `module:function`; it is called with a `Job` and the arguments.
-    directory: The run's directory.
-    arguments: The other arguments.
-    num_gpus: How many GPUs it takes.
-    uses_tpu: Whether it takes the TPU of a machine.
+  `function`, a `module:function`, is called with a `Job` in `directory`, and
+  with `arguments`.
   """
 
   function: str
@@ -43,49 +117,55 @@ class Call:
   uses_tpu: bool = False
 
 
-class Job:
-  """What a run's function gets: a directory, and a way to report progress."""
+class Job(RunDirectory):
+  """A run in the process that trains it: reports progress, writes the result.
+
+  Its time counts from the moment that it is made.
+  """
 
   def __init__(self, path: files.PathLike):
-    """Initializes the job; its time counts from now."""
-    self.directory = directory_lib.RunDirectory(files.as_path(path))
-    self._earlier = self.directory.read_progress()
-    self._status: dict[str, Any] = {
-      name: self._earlier[name] for name in ("step", "steps")
-    }
+    super().__init__(path)
+    self._earlier = self.read_progress()
+    self._status = {name: self._earlier[name] for name in ("step", "steps")}
     self._start, self._saved = _clock(), 0.0
-    # Writing to a store takes longer.
-    self._interval = 20.0 if files.is_url(self.path) else 2.0
     # Where the output goes before it is uploaded; for a run at a URL.
-    self.local_log: str | None = None
+    self._local_log: str | None = None
 
-  @property
-  def path(self) -> str:
-    """The path of the directory as a string, which Model Garden expects."""
-    return str(self.directory.path)
-
-  def report(self, status: status_lib.Status) -> None:
+  def report(self, status: progress_lib.Status) -> None:
     """Notes how far the run is and what is going on."""
     self._status = dataclasses.asdict(status)
     if not math.isfinite(status.loss or 0.0):
       self._status["loss"] = None  # JSON has no NaN.
-    if time.monotonic() > self._saved + self._interval:
+    # Writing to a store takes longer.
+    interval = 20.0 if files.is_url(self.path) else 2.0
+    if time.monotonic() > self._saved + interval:
       self.save()
 
   def save(self) -> None:
     """Writes `progress.json`, and the log of a run at a URL."""
     self._saved = time.monotonic()
     content = self._status | self._spent() | {"process": os.getpid()}
-    files.write_json(self.directory.path / "progress.json", content)
-    if self.local_log:
-      log = files.read_bytes(self.local_log)
-      files.write_bytes(self.directory.log_file, log)
+    files.write_json(self.path / "progress.json", content)
+    if self._local_log:
+      files.write_bytes(self.log_file, files.read_bytes(self._local_log))
 
   def finish(self, result: Mapping[str, Any]) -> dict[str, Any]:
     """Writes and returns `result.json`, with the time of all attempts."""
     content = dict(result) | self._spent()
-    files.write_json(self.directory.path / "result.json", content)
+    files.write_json(self.path / "result.json", content)
     return content
+
+  def redirect_output(self, folder: str) -> None:
+    """Appends everything that the process prints from now on to the log."""
+    if files.is_url(self.path):
+      self._local_log = os.path.join(folder, "log.txt")
+      if self.log_file.exists():
+        files.write_bytes(self._local_log, files.read_bytes(self.log_file))
+    with open(self._local_log or self.log_file, "ab") as log:
+      for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+        os.dup2(log.fileno(), stream.fileno())
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
   def _spent(self) -> dict[str, float]:
     return {
@@ -100,52 +180,31 @@ def _clock() -> dict[str, float]:
 
 
 def work(call: Call) -> str:
-  """Does a call, with all output of this process in the run's log.
+  """Does a call, with all output in the run's log.
 
-  Returns:
-    Why it failed, in one line; empty if it did not.
+  Returns why it failed, in one line; empty if it did not.
   """
   # Before TensorFlow is imported, which reads it.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-  directory = directory_lib.RunDirectory(files.as_path(call.directory))
+  error = ""
   try:
-    with directory.lock():
+    with (
+      RunDirectory(call.directory).lock(),
+      tempfile.TemporaryDirectory() as folder,
+    ):
       job = Job(call.directory)
-      with _log(job):
-        error = _call(call, job)
-        job.save()
+      job.redirect_output(folder)
+      job.save()  # Shows that it has started.
+      try:
+        plugins.load()
+        module, name = call.function.split(":")
+        getattr(importlib.import_module(module), name)(job, **call.arguments)
+      except Exception as raised:  # A run may raise anything.
+        traceback.print_exc()
+        error = f"{type(raised).__name__}: {errors.first_line(raised)}"
+        if isinstance(raised, errors.UsageError):
+          error = " ".join(str(raised).split())  # Some have several lines.
+      job.save()
   except errors.UsageError as locked:  # Nothing here is ours to write.
     return str(locked)
   return error
-
-
-def _call(call: Call, job: Job) -> str:
-  job.save()  # Shows that it has started.
-  try:
-    plugins.load()
-    module, name = call.function.split(":")
-    getattr(importlib.import_module(module), name)(job, **call.arguments)
-    return ""
-  except Exception as error:  # A run may raise anything.
-    traceback.print_exc()
-    if isinstance(error, errors.UsageError):
-      return " ".join(str(error).split())  # Some have several lines.
-    lines = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"
-
-
-@contextlib.contextmanager
-def _log(job: Job) -> Iterator[None]:
-  """Appends everything that the process prints to the log of a run."""
-  path = job.directory.log_file
-  with tempfile.TemporaryDirectory() as folder:
-    if files.is_url(path):
-      job.local_log = os.path.join(folder, "log.txt")
-      if path.exists():
-        files.write_bytes(job.local_log, files.read_bytes(path))
-    with open(job.local_log or path, "ab") as log:
-      for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-        os.dup2(log.fileno(), stream.fileno())
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    yield

@@ -42,20 +42,16 @@ def config(
   **encoder,
 ):
   """Returns what a `params.yaml` holds, as far as a report reads it."""
+  size = {
+    "num_layers": layers,
+    "hidden_size": width,
+    "num_attention_heads": 1,
+    "intermediate_size": 4 * width,
+    "vocab_size": 100,
+    **encoder,
+  }
   task = {
-    "model": {
-      "encoder": {
-        "type": "any",
-        "any": {
-          "num_layers": layers,
-          "hidden_size": width,
-          "num_attention_heads": 1,
-          "intermediate_size": 4 * width,
-          "vocab_size": 100,
-          **encoder,
-        },
-      }
-    },
+    "model": {"encoder": {"type": "any", "any": size}},
     "train_data": {
       "seed": seed,
       "global_batch_size": 4,
@@ -68,27 +64,16 @@ def config(
   }
   if growth:
     task["growth"] = {"method": growth}
-  return {
-    "task": task,
-    "trainer": {
-      "train_steps": steps,
-      "optimizer_config": {
-        "learning_rate": {
-          "type": "polynomial",
-          "polynomial": {"initial_learning_rate": rate},
-        }
-      },
-    },
-  }
+  schedule = {"polynomial": {"initial_learning_rate": rate}}
+  schedule["type"] = "polynomial"
+  optimizer = {"learning_rate": schedule}
+  trainer = {"train_steps": steps, "optimizer_config": optimizer}
+  return {"task": task, "trainer": trainer}
 
 
 def swe(fraction=0.1, unit_size=1, **fields):
-  return {
-    "mode": "swe",
-    "unit_size": unit_size,
-    "untie_fraction": fraction,
-    **fields,
-  }
+  own = {"unit_size": unit_size, "untie_fraction": fraction}
+  return {"mode": "swe", **own, **fields}
 
 
 def write_run(
@@ -103,19 +88,7 @@ def write_run(
   tau=None,
   axes=None,
 ):
-  """Writes a run.
-
-  Args:
-    directory: Where.
-    content: The config.
-    loss: The final validation loss.
-    accuracy: The final MLM accuracy, as a fraction.
-    end: The last step, if it is not that of the config.
-    curve: Earlier validation losses.
-    seconds: The wall time.
-    tau: The untie step that was measured.
-    axes: Its place in a study.
-  """
+  """Writes a run; `end` is its last step, `tau` the one that was measured."""
   end = end or content["trainer"]["train_steps"]
   directory.mkdir(parents=True)
   # The tuple has a tag that a safe loader refuses.

@@ -16,12 +16,7 @@ _NEW = tf_keras.optimizers.Adam
 
 
 def _write_run(
-  path,
-  seed=0,
-  losses=(3.0, 2.0, 1.0),
-  weight=0.0,
-  slot=0.0,
-  optimizer=_LEGACY,
+  path, seed=0, losses=(3.0, 2.0, 1.0), weight=0.0, slot=0.0, optimizer=_LEGACY
 ):
   """Writes a run of 30 steps; weight is added to a weight from 20 on."""
   path.mkdir(parents=True)

@@ -11,9 +11,6 @@ from swe_tf.analysis import finetuning
 from swe_tf.analysis import pages
 from swe_tf.analysis import report as report_lib
 from swe_tf.analysis import statistics
-from swe_tf.analysis import style
-from swe_tf.analysis import tables
-from swe_tf.analysis import verdict
 from tests.analysis import fake_runs
 from tests.analysis.fake_runs import config
 from tests.analysis.fake_runs import swe
@@ -23,7 +20,11 @@ from tests.analysis.fake_runs import write_run
 
 def _frames(report):
   """Returns the first table of each section."""
-  return {s.name: s.tables[0].frame for s in report.sections if s.tables}
+  return {
+    s.name: s.frame[s.frame.setting == s.frame.setting.iloc[0]]
+    for s in report.sections
+    if len(s.frame)
+  }
 
 
 @pytest.fixture(scope="module", name="study")
@@ -31,28 +32,14 @@ def fixture_study(tmp_path_factory):
   """Two seeds of a baseline and three ways to share; one did not finish."""
   root = tmp_path_factory.mktemp("runs") / "study"
   for seed in range(2):
-    write_run(
-      root / f"base{seed}",
-      config(seed=seed),
-      3.0 + seed,
-      0.40 + seed / 10,
-      curve=[(50, 5.0)],
-      seconds=10.0 + seed,
-    )
-    write_run(
-      root / f"swe{seed}",
-      config(seed=seed, sharing=swe()),
-      2.0 + seed,
-      0.41 + seed / 10,
-      curve=[(50, 4.0 + seed)],
-      tau=10.0,
-    )
-    write_run(
-      root / f"units{seed}",
-      config(seed=seed, sharing=swe(unit_size=2)),
-      3.5,
-      0.39,
-    )
+    base = {"curve": [(50, 5.0)], "seconds": 10.0 + seed}
+    accuracy, loss = 0.40 + seed / 10, 3.0 + seed
+    write_run(root / f"base{seed}", config(seed=seed), loss, accuracy, **base)
+    fields = {"curve": [(50, 4.0 + seed)], "tau": 10.0}
+    ours = config(seed=seed, sharing=swe())
+    write_run(root / f"swe{seed}", ours, loss - 1.0, accuracy + 0.01, **fields)
+    units = config(seed=seed, sharing=swe(unit_size=2))
+    write_run(root / f"units{seed}", units, 3.5, 0.39)
   write_run(root / "tau", config(sharing=swe(0.5)), 3.2, 0.2)
   write_run(root / "rate", config(rate=2e-3), 8.0, 0.1)
   write_run(root / "wide", config(width=16), 1.0, 0.7)
@@ -70,13 +57,13 @@ def fixture_drawings():
 def fixture_report(study, drawings):
   """The report; what was drawn for it is in `drawings`."""
   with pytest.MonkeyPatch.context() as patch:
-    save = style.save
+    save = figures.save
 
     def keep(drawing, name, caption):
       drawings[name] = drawing
       return save(drawing, name, caption)
 
-    patch.setattr(style, "save", keep)
+    patch.setattr(figures, "save", keep)
     return report_lib.make([study])
 
 
@@ -99,19 +86,13 @@ def test_methods(report):
   assert ours.loss_difference.mean == -1.0 and ours.verdict == "pays"
   assert ours.mlm_gain.mean == pytest.approx(1.0, abs=1e-5)
   assert ours.flops_ratio == 1.0 and ours.seconds is None
-  assert late.loss_difference.n == 1 and late.verdict == verdict.ONE_SEED
+  assert late.loss_difference.n == 1 and late.verdict == statistics.ONE_SEED
   assert units.mlm_gain.mean == pytest.approx(-6, abs=1e-4)
 
 
 def test_the_report_opens_with_the_user_s_own_runs(report):
-  assert [section.name for section in report.sections] == [
-    "methods",
-    "losses",
-    "cost",
-    "untie_steps",
-    "learning_rates",
-    "runs",
-  ]
+  names = ["methods", "losses", "cost", "untie_steps", "learning_rates", "runs"]
+  assert [section.name for section in report.sections] == names
   contents = report_lib.to_files(report)
   for name, parts in (
     ("report.md", ("differences.png", "| method |")),
@@ -124,15 +105,13 @@ def test_the_report_opens_with_the_user_s_own_runs(report):
     assert "Entropy of single tokens: 3.2500 nats" in text
     # A column without a cell is only in the CSV file.
     assert "left out" in text and "GLUE" not in text
-  assert b"reverse_ratio_mean" in contents["cost.csv"]
+  assert b"equal_loss_mean" in contents["cost.csv"]
 
 
 def test_learning_rates_and_runs(report):
   rates = _frames(report)["learning_rates"]
-  assert list(zip(rates.learning_rate, rates.shown)) == [
-    (0.001, "yes"),
-    (0.002, None),
-  ]
+  shown = list(zip(rates.learning_rate, rates.shown))
+  assert shown == [(0.001, "yes"), (0.002, None)]
   runs = _frames(report)["runs"].set_index("run")
   assert len(runs) == 10 and set(runs.entropy) == {3.25}
   lost = runs.loc["study/lost"]
@@ -141,18 +120,17 @@ def test_learning_rates_and_runs(report):
 
 
 def test_cells_for_readers_and_for_programs():
-  column = tables.Column("x", "x", "+.2f", spread=True)
   interval = statistics.Interval(0.256, 0.156, 0.356, 3)
-  assert column.show(interval) == "+0.26 ± 0.10"
-  assert column.show(statistics.mean([-0.256])) == "-0.26"
-  assert column.show(None) == ""
-  frame = pd.DataFrame({"x": [interval, None]}, dtype=object)
-  section = tables.Section("s", "", [], [tables.Table("t", [column], frame)])
-  assert tables.to_csv(section).splitlines() == [
-    "setting,x_mean,x_low,x_high,x_n",
-    "t,0.256,0.156,0.356,3",
-    "t,,,,",
-  ]
+  assert pages.show(interval, "+.2f") == "+0.26 ± 0.10"
+  assert pages.show(statistics.mean([-0.256]), "+.2f") == "-0.26"
+  assert pages.show(None, "+.2f") == ""
+  cells = {"method": ["a", "b"], "gain": [interval, None]}
+  frame = pd.DataFrame(cells, dtype=object)
+  section = pages.Section("finetuning", frame.assign(setting="t"))
+  first, one, other = section.to_csv().splitlines()
+  assert first.startswith("setting,method,unit,untie_step,score,measured_mean,")
+  assert first.endswith(",gain_mean,gain_low,gain_high,gain_n")
+  assert one == "t,a,,,,,,,,0.256,0.156,0.356,3" and other == "t,b" + 11 * ","
 
 
 @pytest.mark.parametrize(
@@ -168,14 +146,9 @@ def test_names_are_text_in_markdown(name):
 
 def _finetune(directory, checkpoint, task, scores, **settings):
   directory.mkdir(parents=True)
-  settings = {
-    "checkpoint": str(checkpoint),
-    "init": "checkpoint",
-    "epochs": 3.0,
-  } | settings
-  (directory / "study.json").write_text(
-    json.dumps({"settings": settings, "checkpoint": str(checkpoint)})
-  )
+  settings = {"init": "checkpoint", "epochs": 3.0, **settings}
+  study = {"settings": settings, "checkpoint": str(checkpoint)}
+  (directory / "study.json").write_text(json.dumps(study))
   means = {name: {"mean": value} for name, value in scores.items()}
   (directory / "selection.json").write_text(
     json.dumps({"best": "lr_1", "task": task, "scores": means})
@@ -221,8 +194,8 @@ def test_a_column_in_the_rows_of_the_paper(tmp_path):
   content = {"checkpoint": "a/ckpt-1", "init": "random", "scores": dev}
   (tmp_path / "column.json").write_text(json.dumps(content))
   report = report_lib.make([tmp_path])
-  (table,) = report.sections[0].tables
-  assert table.title == f"{tmp_path.name}: ckpt-1, random weights"
+  ((title, _),) = report.sections[0].tables
+  assert title == f"{tmp_path.name}: ckpt-1, random weights"
   assert "no pre-training run has finished" in report.verdict
   frame = finetuning.column_frame(dev, {"QNLI": 91.0}).set_index("score")
   assert list(frame.loc["QNLI"]) == [90.0, 91.0]
@@ -254,7 +227,7 @@ def test_figures(report, drawings):
 
 def test_losses_against_flops_where_they_differ(tmp_path, monkeypatch):
   drawings = []
-  monkeypatch.setattr(style, "save", lambda each, *_: drawings.append(each))
+  monkeypatch.setattr(figures, "save", lambda each, *_: drawings.append(each))
   write_run(tmp_path / "base", config(), 2.0, curve=[(50, 3.0)])
   looped = config(sharing=swe(0.5, loops=[{"loops": 1}]))
   write_run(tmp_path / "one", looped, 2.0, curve=[(50, 3.0)])

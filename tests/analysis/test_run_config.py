@@ -5,7 +5,7 @@ from unittest import mock
 import pytest
 
 from swe_tf import errors
-from swe_tf.analysis import run_config
+from swe_tf.analysis import runs as runs_lib
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
 from tests import tiny
@@ -20,29 +20,18 @@ def fixture_plug_in():
   """Two methods, until the test has ended."""
   with mock.patch.dict(catalog._METHODS):
     for name, ignores in (("frozen", {"tau", "units"}), ("drifting", ())):
-      catalog.register(
-        catalog.Method(
-          name=name,
-          mode=f"{name}_mode",
-          build=print,
-          ignores=frozenset(ignores),
-        )
-      )
+      fields = {"build": print, "ignores": frozenset(ignores)}
+      method = catalog.Method(name=name, mode=f"{name}_mode", **fields)
+      catalog.register(method)
     yield
 
 
 @pytest.mark.parametrize(
   "task, method, unit, tau",
   [
-    (
-      dict(sharing={"mode": "none", "untie_fraction": 0.3}),
-      "baseline",
-      "24x1",
-      0,
-    ),
+    (dict(sharing={"untie_fraction": 0.3}), "baseline", "24x1", 0),
     (dict(sharing=swe(0.0)), "baseline", "24x1", 0),
     (dict(sharing=swe(unit_size=24)), "baseline", "24x1", 0),
-    (dict(sharing={}), "baseline", "24x1", 0),
     (dict(sharing=swe()), "swe", "1x24", 10),
     (dict(sharing=swe(untie_step=7)), "swe", "1x24", 7),
     (dict(sharing=swe(unit_size=4)), "swe", "4x6", 10),
@@ -62,7 +51,7 @@ def fixture_plug_in():
   ],
 )
 def test_the_method_of_a_config(task, method, unit, tau):
-  found = run_config.describe(config(**task))
+  found = runs_lib.describe(config(**task))
   assert found["label"] == method
   assert (found["unit"], found["untie_step"]) == (unit, tau)
 
@@ -72,7 +61,6 @@ def test_the_method_of_a_config(task, method, unit, tau):
   [
     ({"method": "swe"}, swe(), "swe 1x24, untied after 10"),
     ({"method": "adaptive"}, swe(rule="adaptive"), "adaptive"),
-    ({"method": "mine"}, {"mode": "unheard_of"}, "mine"),
     ({"arm": "one_loop_30"}, swe(0.3, loops=[{"loops": 1}]), "one_loop_30"),
     ({"arm": "never"}, swe(1.0), "never"),
     # The ends of a sweep over tau have names of their own.
@@ -82,7 +70,7 @@ def test_the_method_of_a_config(task, method, unit, tau):
   ],
 )
 def test_a_run_has_the_name_that_its_study_gave_it(axes, sharing, title):
-  found = run_config.describe(config(sharing=sharing), axes)
+  found = runs_lib.describe(config(sharing=sharing), axes)
   assert found["title"] == title
 
 
@@ -98,7 +86,7 @@ def test_a_run_has_the_name_that_its_study_gave_it(axes, sharing, title):
 def test_flops_are_those_of_the_cost_model(task, tmp_path):
   records = tiny.write_records(str(tmp_path))
   made = tiny.config_of(tiny.overrides(records), {"task": task})
-  phases = run_config.describe(made.as_dict())["phases"]
+  phases = runs_lib.describe(made.as_dict())["phases"]
   assert sum(a * b for a, b in phases) == cost.training_flops(made)
 
 
@@ -113,23 +101,19 @@ def test_flops_are_those_of_the_cost_model(task, tmp_path):
       "1x24",
       None,
     ),
-    (dict(mode="unheard_of", unit_size=2), "unheard_of", None, None),
     (dict(mode="swe", rule="MyRule"), "swe MyRule", "1x24", None),
   ],
 )
 def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
-  found = run_config.describe(config(sharing=fields))
+  found = runs_lib.describe(config(sharing=fields))
   assert (found["label"], found["unit"]) == (method, unit)
   assert found["untie_step"] == tau
 
 
 def test_what_departs_from_algorithm_1_is_named():
-  off = {
-    "own_init": False,
-    "recipe": "",
-  }
-  plain = run_config.describe(config(sharing=swe()))
-  same = run_config.describe(config(sharing=swe(**off)))
+  off = catalog.KNOBS | {"recipe": ""}
+  plain = runs_lib.describe(config(sharing=swe()))
+  same = runs_lib.describe(config(sharing=swe(**off)))
   assert same["label"] == "swe" and same["variant"] == plain["variant"]
   for knob, label in (
     ({"own_init": True}, "swe own_init=True"),
@@ -138,34 +122,36 @@ def test_what_departs_from_algorithm_1_is_named():
       "swe 3 loops untied_as=noise",
     ),
   ):
-    found = run_config.describe(config(sharing=swe(**(off | knob))))
+    found = runs_lib.describe(config(sharing=swe(**(off | knob))))
     assert found["label"] == label and found["variant"] != plain["variant"]
     assert not found["is_fixed"] and not found["is_papers"]
   adaptive = [
-    run_config.describe(config(sharing=swe(rule="adaptive", **fields)))[
-      "variant"
-    ]
+    runs_lib.describe(config(sharing=swe(rule="adaptive", **fields)))["variant"]
     for fields in ({}, off)
   ]
   assert adaptive[0] == adaptive[1]
 
 
-def test_a_model_that_grows_in_an_unknown_way():
-  found = run_config.describe(config(growth="unheard_of"))
-  assert found["label"] == "unheard_of"
-
-
-def test_a_run_that_cannot_have_been_is_named(tmp_path):
-  write_run(tmp_path / "a", config(sharing=swe(untie_step=101)), 2.0)
-  with pytest.raises(errors.UsageError, match=r"a/params\.yaml: untie_step"):
+@pytest.mark.parametrize(
+  "fields, says",
+  [
+    (dict(sharing=swe(untie_step=101)), "untie_step"),
+    # Its plug-in is not loaded.
+    (dict(sharing={"mode": "unheard_of"}), ".*unheard_of.* plug-in"),
+    (dict(growth="unheard_of"), ".*unheard_of.* plug-in"),
+  ],
+)
+def test_a_run_that_cannot_be_read_is_named(tmp_path, fields, says):
+  write_run(tmp_path / "a", config(**fields), 2.0)
+  with pytest.raises(errors.UsageError, match=rf"a/params\.yaml: {says}"):
     fake_runs.read(tmp_path)
 
 
 def test_an_encoder_that_nobody_knows():
   content = config(sharing=swe())
   content["task"]["model"] = {"encoder": {"type": "other", "other": {"a": 1}}}
-  found = run_config.describe(content)
-  for key in ("num_layers", "width", "unit", "phases"):
+  found = runs_lib.describe(content)
+  for key in ("model_size", "unit", "phases"):
     assert found[key] is None
 
 
@@ -181,8 +167,6 @@ def test_runs_that_differ_in_what_matters_are_never_averaged(tmp_path, plug_in):
     "drifting; untie_step=10": {"mode": "drifting_mode"},
     "drifting; untie_step=20": {"mode": "drifting_mode", "untie_step": 20},
     "drifting 2x12": {"mode": "drifting_mode", "unit_size": 2},
-    "unheard_of; unit_size=1": {"mode": "unheard_of", "unit_size": 1},
-    "unheard_of; unit_size=2": {"mode": "unheard_of", "unit_size": 2},
   }
   for i, sharing in enumerate(sharings.values()):
     write_run(tmp_path / f"{i}", config(sharing=sharing), 2.0)

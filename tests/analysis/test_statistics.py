@@ -45,18 +45,6 @@ def test_intervals_cover_the_truth(seeds):
   assert (hits / _RUNS <= 0.97).all(), hits / _RUNS
 
 
-def test_a_percentile_bootstrap_would_not():
-  """The reason for the above: what the map had before."""
-  random = np.random.default_rng(0)
-  hits = 0
-  for _ in range(500):
-    values = random.normal(0, 1, 3)
-    drawn = values[random.integers(3, size=(1000, 3))].mean(axis=1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    hits += low <= 0 <= high
-  assert hits / 500 < 0.8
-
-
 def test_words_need_an_interval_that_excludes_the_neutral_value():
   interval = statistics.Interval
   assert interval(-0.085, -0.342, 0.172, 3).word() == "cannot tell"

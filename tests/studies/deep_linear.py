@@ -45,43 +45,36 @@ class DeepLinearData(cfg.DataConfig):
   seed: int = 0
 
 
+def _new(cls):
+  return dataclasses.field(default_factory=cls)
+
+
 @dataclasses.dataclass
 class DeepLinearConfig(cfg.TaskConfig):
-  model: DeepLinearModel = dataclasses.field(default_factory=DeepLinearModel)
-  train_data: cfg.DataConfig = dataclasses.field(default_factory=DeepLinearData)
-  validation_data: cfg.DataConfig = dataclasses.field(
-    default_factory=DeepLinearData
-  )
-  sharing: config_lib.SharingConfig = dataclasses.field(
-    default_factory=config_lib.SharingConfig
-  )
-  growth: config_lib.GrowthConfig = dataclasses.field(
-    default_factory=config_lib.GrowthConfig
-  )
+  model: DeepLinearModel = _new(DeepLinearModel)
+  train_data: cfg.DataConfig = _new(DeepLinearData)
+  validation_data: cfg.DataConfig = _new(DeepLinearData)
+  sharing: config_lib.SharingConfig = _new(config_lib.SharingConfig)
+  growth: config_lib.GrowthConfig = _new(config_lib.GrowthConfig)
   seed: int = 0
-
-
-def make_model(num_layers: int) -> tf_keras.Model:
-  """Returns square matrices, one after the other, zero-asymmetric."""
-  kinds = ["identity"] * (num_layers - 1) + ["zeros"]
-  blocks = [
-    tf_keras.layers.Dense(WIDTH, use_bias=False, kernel_initializer=kind)
-    for kind in kinds
-  ]
-  x = inputs = tf_keras.Input((WIDTH,))
-  for block in blocks:
-    x = block(x)
-  model = tf_keras.Model(inputs, x)
-  model.blocks = blocks
-  model.checkpoint_items = {}
-  return model
 
 
 class _Base(base_task.Task):
   """What a task is without sharing."""
 
   def build_model(self):
-    return make_model(self.task_config.model.num_layers)
+    """Returns square matrices, one after the other, zero-asymmetric."""
+    kinds = ["identity"] * (self.task_config.model.num_layers - 1) + ["zeros"]
+    blocks = [
+      tf_keras.layers.Dense(WIDTH, use_bias=False, kernel_initializer=kind)
+      for kind in kinds
+    ]
+    x = inputs = tf_keras.Input((WIDTH,))
+    for block in blocks:
+      x = block(x)
+    model = tf_keras.Model(inputs, x)
+    model.blocks, model.checkpoint_items = blocks, {}
+    return model
 
   def build_inputs(self, params, input_context=None, start_step: int = 0):
     del input_context, start_step
@@ -132,6 +125,8 @@ registry.register(DeepLinear)
 @exp_factory.register_config_factory("test/deep_linear")
 def deep_linear() -> cfg.ExperimentConfig:
   """Plans a run of 1,000 steps of gradient descent at a low rate."""
+  rate = {"initial_learning_rate": 0.02, "end_learning_rate": 0.0}
+  rate["decay_steps"] = None
   return experiment.SharingExperimentConfig(
     task=DeepLinearConfig(
       train_data=DeepLinearData(is_training=True),
@@ -148,18 +143,8 @@ def deep_linear() -> cfg.ExperimentConfig:
       optimizer_config=optimization.OptimizationConfig(
         {
           "optimizer": {"type": "sgd", "sgd": {"momentum": 0.0}},
-          "learning_rate": {
-            "type": "polynomial",
-            "polynomial": {
-              "initial_learning_rate": 0.02,
-              "end_learning_rate": 0.0,
-              "decay_steps": None,
-            },
-          },
-          "warmup": {
-            "type": "linear",
-            "linear": {"warmup_steps": None},
-          },
+          "learning_rate": {"type": "polynomial", "polynomial": rate},
+          "warmup": {"type": "linear", "linear": {"warmup_steps": None}},
         }
       ),
     ),

@@ -14,8 +14,6 @@ import pytest
 from rich import console as rich_console
 
 from swe_tf import errors
-from swe_tf.studies import directory as directory_lib
-from swe_tf.studies import execution
 from swe_tf.studies import executors
 from swe_tf.studies import worker
 from tests.studies import fake_jobs
@@ -26,9 +24,9 @@ _ROOT = pathlib.Path(__file__).parents[2]
 def make_run(output_dir, name, **arguments):
   """Returns such a run, in its directory."""
   path = os.path.join(output_dir, name)
-  return execution.Run(
+  return executors.SweepRun(
     name=name,
-    directory=directory_lib.RunDirectory(path),
+    directory=worker.RunDirectory(path),
     config=types.SimpleNamespace(as_dict=lambda: {"arguments": arguments}),
     about={"name": name, "axes": {"name": name}},
     call=worker.Call(
@@ -43,13 +41,8 @@ def _execute(runs, jobs=1):
   """Returns why runs failed, and what a person sees."""
   seen = io.StringIO()
   console = rich_console.Console(file=seen, width=200)
-  failures = execution.execute(
-    runs,
-    executors.Local(jobs),
-    console,
-    lambda result: f"loss {result['loss']}",
-  )
-  return failures, seen.getvalue()
+  local, show = executors.Local(jobs), lambda result: f"loss {result['loss']}"
+  return executors.execute(runs, local, console, show), seen.getvalue()
 
 
 def _calls(directory):
@@ -68,7 +61,7 @@ def test_a_bad_run_fails_alone_and_each_has_its_process_and_cores(tmp_path):
   for name, text in failures.items():
     assert f"{name}: failed: {text}; see {tmp_path}/{name}/log.txt" in seen
   assert "Traceback" in (tmp_path / "a" / "log.txt").read_text()
-  assert list(execution.results_of(runs)) == ["d"]
+  assert list(executors.results_of(runs)) == ["d"]
   calls = [_calls(tmp_path / name)[0].split(" ", 1) for name in ends]
   assert len({process for process, _ in calls}) == 4
   if len(os.sched_getaffinity(0)) > 1:
@@ -91,7 +84,7 @@ def test_cores_are_divided(monkeypatch):
 
 
 def test_a_run_leaves_its_status_and_the_time_of_all_attempts(tmp_path):
-  directory = directory_lib.RunDirectory(tmp_path)
+  directory = worker.RunDirectory(tmp_path)
   (tmp_path / "progress.json").write_text('{"seconds": 100, "cpu_seconds": 50}')
   job = worker.Job(tmp_path)
   result = fake_jobs.train(job, steps=2, sleep=0.3)
@@ -160,10 +153,10 @@ def test_a_sweep_that_is_killed_goes_on(tmp_path, how):
 
 
 def test_a_run_of_another_process_is_left_alone(tmp_path, monkeypatch):
-  monkeypatch.setattr(directory_lib, "LOCK_SECONDS", 0.1)
+  monkeypatch.setattr(worker, "LOCK_SECONDS", 0.1)
   sweep_process = _start(tmp_path)
   _wait_for_steps(tmp_path / "b" / "checkpoint", 2)
-  directory = directory_lib.RunDirectory(tmp_path / "b")
+  directory = worker.RunDirectory(tmp_path / "b")
   process = directory.read_progress()["process"]
   with pytest.raises(errors.UsageError, match=f"another process .*{process}"):
     with directory.lock():
@@ -174,20 +167,3 @@ def test_a_run_of_another_process_is_left_alone(tmp_path, monkeypatch):
   assert "b: failed: the process ended with SIGKILL" in output
   with directory.lock():
     pass
-
-
-@pytest.mark.parametrize(
-  "earlier, now, says",
-  [
-    ({"a": {"b": 1}}, {"a": {"b": 1}}, ""),
-    ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, "a.c 2, .* is 3"),
-    ({"a": 1}, {"a": 1, "d": 2}, "d None, .* is 2"),
-    ({"a": [1]}, {"a": (1,)}, ""),
-  ],
-)
-def test_the_first_difference_is_named(earlier, now, says):
-  if not says:
-    directory_lib.refuse_other("here", earlier, now)
-    return
-  with pytest.raises(errors.UsageError, match=f"here: .*{says}"):
-    directory_lib.refuse_other("here", earlier, now)

@@ -6,13 +6,12 @@ import pytest
 from rich import console as rich_console
 
 from swe_tf.studies import progress as progress_lib
-from swe_tf.studies import status as status_lib
 
 
 def _status(step, **fields):
   values = {"steps": 700, "untie_step": 70, "tokens_per_step": 2048}
   values["phase"] = "shared" if step < 70 else "unshared"
-  return status_lib.Status(step=step, **{**values, "loss": 2.5, **fields})
+  return progress_lib.Status(step=step, **{**values, "loss": 2.5, **fields})
 
 
 class _Clock:
@@ -29,14 +28,12 @@ class _Clock:
 def fixture_clock(monkeypatch):
   clock = _Clock()
   monkeypatch.setattr(progress_lib, "time", clock)
-  make = status_lib.Speed
-  monkeypatch.setattr(status_lib, "Speed", lambda: make(clock.monotonic))
   return clock
 
 
 def _show(clock, console, seconds, runs=("model",)):
   """Shows two loops of 10 steps in `seconds` each; returns the display."""
-  shown = progress_lib.Progress(console, dict.fromkeys(runs, 1.0), str)
+  shown = progress_lib.Progress(console, dict.fromkeys(runs, 1.0))
   shown.start("model")
   for step in (10, 20):
     clock.now += seconds
@@ -83,7 +80,7 @@ def test_a_log_has_plain_lines_not_too_many(clock):
     for step in range(30, 700, 10):
       clock.now += 10
       shown.step("model", _status(step))
-    shown.finish("model", {"seconds": 700.0})
+    shown.end("model", "done")
   assert "\x1b" not in seen.getvalue() and "\r" not in seen.getvalue()
   lines = seen.getvalue().splitlines()
   steps = [int(line.split()[1]) for line in lines[:-1]]
@@ -93,15 +90,3 @@ def test_a_log_has_plain_lines_not_too_many(clock):
     "model: 70 of 700, 0:10:30 left, untied after step 70, loss 2.500, "
     "2,048 tokens/s"
   )
-
-
-def test_speed_is_that_of_a_minute_not_of_the_start():
-  times = iter([0.0, 100.0, 110.0, 160.0, 170.0, 171.0, 181.0])
-  speed = status_lib.Speed(lambda: next(times))
-  assert speed.measure(0) is None
-  assert speed.measure(10) == pytest.approx(10 / 100)
-  assert speed.measure(30) == pytest.approx(30 / 110)
-  assert speed.measure(130) == pytest.approx(120 / 60)  # From 100 on.
-  assert speed.measure(150) == pytest.approx(120 / 60)  # From 110 on.
-  assert speed.measure(50) is None  # It began again.
-  assert speed.measure(60) == 1.0

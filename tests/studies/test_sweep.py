@@ -9,11 +9,11 @@ import tf_keras
 import yaml
 
 from swe_tf import errors
+from swe_tf.analysis import outcome
 from swe_tf.analysis import scalars as curves
 from swe_tf.configs import cost
 from swe_tf.studies import experiments
 from swe_tf.studies import jobs
-from swe_tf.studies import records
 from swe_tf.studies import study_file
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
@@ -129,11 +129,17 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
   }
   config = experiments.read_config(known.experiment, run.directory.config_file)
   assert config.task.sharing.untie_step == tiny.TAU
-  _, (group,) = hparams_view.read(tmp_path)
+  # TensorBoard's HParams: an axis and a metric per column, a run per row.
+  shown, (group,) = hparams_view.read(tmp_path)
+  assert [info.name for info in shown.hparam_infos] == ["method", "seed"]
+  tags = [info.name.tag for info in shown.metric_infos]
+  assert tags == ["validation_loss", "masked_lm_accuracy"]
   assert hparams_view.value_of(group.hparams["method"]) == "swe"
-  with pytest.raises(errors.Failed, match="validation has no 'masked_lm_acc"):
-    jobs.last_metrics(job, {"validation_loss": events["validation_loss"]})
-  assert records.read_records(tmp_path) == []  # It is not a run of an arm.
+  assert group.metric_values[0].value == pytest.approx(value)
+  job.read_about = lambda: about | {"metrics": ["perplexity"]}
+  with pytest.raises(errors.Failed, match="validation has no 'perplexity"):
+    jobs.train(job)
+  assert outcome.read_records(tmp_path) == []  # It is not a run of an arm.
 
 
 def test_a_run_at_a_url_is_what_it_is_on_a_disk(study, tmp_path):

@@ -1,64 +1,190 @@
-"""The demo's page: one self-contained HTML file, from `page.html`.
+"""What the runs of the demo show: one self-contained HTML file.
 
-Everything that comes from the user, a directory or an override, is escaped.
+Its template is `analysis/templates/demo.html.jinja`. Everything that comes from
+the user, a directory or an override, is escaped. Imports no TensorFlow.
 """
 
-import pathlib
+from collections.abc import Mapping
+import dataclasses
+import itertools
 import shlex
+from typing import Any
 
-import jinja2
+import numpy as np
 
-from swe_tf import files
-from swe_tf.studies.demo import figures
+from swe_tf.analysis import figures
+from swe_tf.analysis import pages
+from swe_tf.analysis import scalars
+from swe_tf.analysis import statistics
+from swe_tf.studies import executors
 from swe_tf.studies.demo import sentences
-from swe_tf.studies.demo import story as story_lib
 
 TITLE = "Sharing weights, then unsharing: the demo"
-_TEMPLATE = pathlib.Path(__file__).with_name("page.html")
+# docs/finetuning.md starts from the checkpoint in the directory MODEL.
+MODEL, BASELINE = "model", "baseline"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DemoArm:
+  """A finished run: its `result.json`, its curves, its size."""
+
+  result: Mapping[str, Any]
+  curves: Mapping[str, scalars.Curve]
+  flops: float
+  seq_length: int
+  tokens_per_step: int
+
+  @property
+  def loss(self) -> float:
+    """The final validation loss."""
+    return self.result["metrics"]["validation_loss"]
+
+  @property
+  def untie_step(self) -> int | None:
+    tau = self.curves.get("train/sharing/untie_step")
+    return int(tau[-1][1]) if tau else None  # A run that never shares.
+
+  @property
+  def mean_layer_cosine(self) -> float:
+    """The final mean cosine between the kernels of two layers."""
+    rows = np.array(self.result["layer_cosines"])
+    pairs = rows[np.tril_indices(len(rows), -1)]
+    # Never a negative zero, which confuses readers.
+    return round(float(pairs.mean()), 2) + 0.0 if len(pairs) else float("nan")
+
+
+def read_arm(run: executors.SweepRun) -> DemoArm:
+  data = run.config.task.train_data
+  return DemoArm(
+    result=run.directory.read_result() or {},
+    curves=scalars.read_run(run.directory.path),
+    flops=run.cost,
+    seq_length=data.seq_length,
+    tokens_per_step=data.global_batch_size * data.seq_length,
+  )
+
+
+def verdict(arms: Mapping[str, DemoArm]) -> str:
+  """Returns the outcome in one sentence."""
+  model, baseline = arms[MODEL], arms.get(BASELINE)
+  steps = f"{model.result['steps']:,} steps"
+  if baseline is None:
+    return (
+      f"Nothing was shared, so there is nothing to compare: after {steps} the "
+      f"model ended at {model.loss:.3f} nats per token."
+    )
+  return (
+    f"After the same {steps} the shared model ended at {model.loss:.3f} nats "
+    f"per token and the baseline at {baseline.loss:.3f}, a difference of "
+    f"{model.loss - baseline.loss:+.3f}: one seed {statistics.CANNOT_TELL} "
+    "whether sharing pays; docs/map.md says when it does."
+  )
 
 
 def make(
-  story: story_lib.Story, output_dir: str, params_override: str | None
+  arms: Mapping[str, DemoArm],
+  entropy: float,
+  output_dir: str,
+  params_override: str | None,
 ) -> str:
-  """Returns the page.
-
-  Args:
-    story: The runs.
-    output_dir: The demo's directory, for the commands to run next.
-    params_override: The overrides of both runs; may be empty.
-  """
-  model = story.model
-  layers = []
-  if model.gradient_cosine:
-    layers.append(figures.draw_gradient_cosine(story))
-  if model.untie_step and len(model.drift) > 1:
-    layers.append(figures.draw_drift(story))
-  for name, arm in story.arms().items():
-    layers.append(figures.draw_layer_cosines(name, arm))
+  """Returns the page."""
+  model = arms[MODEL]
+  titles = {MODEL: "shared, then untied" if model.untie_step else MODEL}
+  named = {titles.get(name, name): arm for name, arm in arms.items()}
   filled = {}
   if model.result.get("filled_at_untying"):
     title = f"shared, at untying (step {model.untie_step:,})"
     filled[title] = model.result["filled_at_untying"]
-  for name, arm in story.arms().items():
+  for name, arm in named.items():
     if arm.result["filled"]:
       filled[f"{name}, at the end"] = arm.result["filled"]
   texts = sentences.all_sentences(model.seq_length)
   whole = sum(len(sentence.masked) for sentence in texts)
-  right = [
-    sum(text.count_right(each) for text, each in zip(texts, answers))
-    for answers in filled.values()
-  ]
-  environment = jinja2.Environment(autoescape=True, trim_blocks=True)
-  return environment.from_string(files.read_text(_TEMPLATE)).render(
+  shown = {
+    name: [text.marked(each) for text, each in zip(texts, answers)]
+    for name, answers in filled.items()
+  }
+  curves, *layers = _figures(named, model, entropy)
+  return pages.render(
+    "demo.html.jinja",
     title=TITLE,
-    story=story,
+    verdict=verdict(arms),
+    arms=named,
     model=model,
+    baseline=arms.get(BASELINE),
     params_override=params_override,
-    curves=[figures.draw_losses(story)],
+    curves=curves,
     layers=layers,
-    filled=filled,
-    sentences=texts,
-    scores=[f"{each} of {whole}" for each in right],
+    filled=shown,
+    hidden=[text.marked("_" * len(text.masked)) for text in texts],
+    scores=[
+      f"{sum(kind == 'right' for _, kind in itertools.chain(*rows))} of {whole}"
+      for rows in shown.values()
+    ],
     here=shlex.quote(output_dir),
     other=shlex.quote(f"{output_dir.rstrip('/')}_one_loop"),
   )
+
+
+def _figures(
+  arms: Mapping[str, DemoArm], model: DemoArm, entropy: float
+) -> list[figures.Figure]:
+  """Draws the losses and the layers, each narrow enough for a phone."""
+  found, tau, size = [], model.untie_step, (5.6, 3.7)
+  cosines = model.curves.get("train/sharing/gradient_cosine")
+  drift = model.curves.get("train/sharing/distance_from_mean")
+  for y, curve, caption in (
+    (
+      "loss (nats per token)",
+      None,
+      "Validation loss (thick) and training loss (thin). A model above the "
+      "dotted line does worse than one that only knows how frequent each "
+      "character is.",
+    ),
+    (
+      "cosine between gradients",
+      cosines or (),
+      "The mean cosine between the gradients of two layers while they share "
+      "weights: at 1 all layers want the same update.",
+    ),
+    (
+      "distance from the mean layer",
+      [(tau, 0.0), *drift] if tau and drift else (),
+      "How far the layers are from their mean, relative to its norm: 0 while "
+      "they are shared.",
+    ),
+  ):
+    if curve is not None and not curve:
+      continue
+    drawing, (panel,) = figures.panels(1, size)
+    if curve:
+      panel.plot(*zip(*curve), color=figures.BLUE, linewidth=2)
+    else:
+      label = "entropy of single characters"
+      panel.axhline(entropy, color="gray", linestyle=":", label=label)
+      colours = (figures.BLUE, figures.ORANGE)
+      for (name, arm), colour in zip(arms.items(), colours):
+        losses = arm.curves["validation/validation_loss"]
+        panel.plot(*zip(*losses), label=name, linewidth=2, color=colour)
+        losses = arm.curves["train/training_loss"]
+        panel.plot(*zip(*losses), linewidth=0.8, alpha=0.45, color=colour)
+    if tau:
+      label = f"untied after step {tau:,}"
+      panel.axvline(tau, color="black", linestyle="--", lw=1, label=label)
+    panel.legend(fontsize=10)
+    panel.set_xlim(left=0)
+    figures.finish(panel, "training step", y)
+    found.append(figures.save(drawing, y, caption))
+  for name, arm in arms.items():
+    drawing, (panel,) = figures.panels(1, size)
+    rows = arm.result["layer_cosines"]
+    edges = (0.5, len(rows) + 0.5, len(rows) + 0.5, 0.5)
+    image = panel.imshow(rows, vmin=0, vmax=1, cmap="cividis", extent=edges)
+    drawing.colorbar(image, ax=panel)
+    panel.set(xlabel="layer", ylabel="layer", title=name)
+    caption = (
+      f"{name}: the cosine between the kernels of each two layers at the end; "
+      f"their mean is {arm.mean_layer_cosine:.2f}."
+    )
+    found.append(figures.save(drawing, name, caption))
+  return found

@@ -1,7 +1,7 @@
 """Predicts splits with a fine-tuned model; scores and writes predictions."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orbit
@@ -20,30 +20,20 @@ class Diverged(Exception):
   """A model's outputs are no longer finite: a result, not a fault."""
 
 
-class GlueOutputs(NamedTuple):
-  """Arrays with one row per example.
+def evaluate_glue(
+  task,
+  model,
+  split: prepared_data.Split,
+  definition: glue_tasks.GlueTask,
+  path: files.Path,
+) -> Scores | None:
+  """Predicts a split, writes a prediction file, and scores it if possible.
 
-  Attributes:
-    rows: The positions of the examples in the GLUE file.
-    labels: The labels in the records.
-    values: What the model predicts: class ids, or scores for STS-B.
-  """
+  `definition` is the task of the split, which for AX is not the model's.
 
-  rows: np.ndarray
-  labels: np.ndarray
-  values: np.ndarray
-
-
-def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
-  """Runs a model over a split.
-
-  Args:
-    task: A `GlueTask`.
-    model: Its model.
-    split: The split.
-
-  Raises:
-    Diverged: If an output is not finite.
+  Returns:
+    The official scores in percent, with None for an undefined one; None if the
+    split has no labels.
   """
   params = task.task_config.validation_data.replace(
     input_path=split.path, include_example_id=True
@@ -56,60 +46,33 @@ def predict_glue(task, model, split: prepared_data.Split) -> GlueOutputs:
       task.inference_step(inputs, model),
     )
 
+  def collect(state, outputs):
+    replicas = ([each.numpy() for each in found] for found in outputs)
+    return [*(state or ()), *zip(*replicas)]
+
+  # Positions in the GLUE file, labels in the records, logits.
   rows, labels, outputs = (
-    np.concatenate(parts) for parts in zip(*_run(task, step, params))
+    np.concatenate(parts) for parts in zip(*_run(task, step, params, collect))
   )
   if not np.all(np.isfinite(outputs)):
     raise Diverged(f"outputs on {split.name} that are not numbers")
   is_regression = task.task_config.model.num_classes == 1
   values = outputs[:, 0] if is_regression else np.argmax(outputs, axis=-1)
-  return GlueOutputs(rows, labels, values)
-
-
-def evaluate_glue(
-  task,
-  model,
-  split: prepared_data.Split,
-  definition: glue_tasks.GlueTask,
-  path: files.Path,
-) -> Scores | None:
-  """Predicts a split, writes a prediction file, and scores it if possible.
-
-  Args:
-    task: A `GlueTask`.
-    model: Its model.
-    split: The split.
-    definition: The task of the split, which for AX is not the model's.
-    path: The prediction file.
-
-  Returns:
-    The official scores in percent, with None for an undefined one; None if the
-    split has no labels.
-  """
-  outputs = predict_glue(task, model, split)
-  predictions = dict(zip(outputs.rows.tolist(), outputs.values.tolist()))
+  predictions = dict(zip(rows.tolist(), values.tolist()))
   files.write_text(path, glue.format_predictions(predictions, definition))
   if not split.labelled:
     return None
-  scores = glue.evaluate(definition, outputs.labels, outputs.values)
+  scores = glue.evaluate(definition, labels, values)
   return {
     name: None if math.isnan(value) else value for name, value in scores.items()
   }
 
 
 def evaluate_squad(task, model, directory: files.Path) -> Scores:
-  """Answers the evaluation split, and writes and scores the answers.
+  """Answers the evaluation split, and writes and scores the answers in percent.
 
   For v2.0 the threshold of `best_f1` is applied to `predictions.json`, so its
   F1 is `best_f1`; `answers.json` and `null_odds.json` are from before that.
-
-  Args:
-    task: A `SquadTask`.
-    model: Its model.
-    directory: Where to write.
-
-  Returns:
-    The official scores in percent.
   """
   results = _run(
     task,
@@ -132,31 +95,18 @@ def evaluate_squad(task, model, directory: files.Path) -> Scores:
   }
 
 
-def prediction_file(
-  data: prepared_data.PreparedData, split: prepared_data.Split
-) -> str:
+def prediction_file(task: str, split: str) -> str:
   """Returns the name under which `swe submission` looks for predictions."""
-  named = {
-    ("MNLI", "test_matched"): "MNLI-m.tsv",
-    ("MNLI", "test_mismatched"): "MNLI-mm.tsv",
-    ("AX", "diagnostic"): "AX.tsv",
-    ("AX", "test"): "AX.tsv",
-  }
-  default = "predictions.tsv" if split.name == "test" else f"{split.name}.tsv"
-  return named.get((data.task, split.name), default)
+  if task == "AX":
+    return "AX.tsv"
+  names = {"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm"}
+  names["test"] = "predictions"
+  return f"{names.get(split, split)}.tsv"
 
 
-def _run(task, step, params, aggregate: Any = None):
+def _run(task, step, params, aggregate: Any):
   """Runs a step over a data set with Model Garden's loop."""
-
-  def collect(state, outputs):
-    state = state or []
-    state.extend(
-      zip(*([each.numpy() for each in replicas] for replicas in outputs))
-    )
-    return state
-
   dataset = orbit.utils.make_distributed_dataset(
     tf.distribute.get_strategy(), task.build_inputs, params
   )
-  return utils.predict(step, aggregate or collect, dataset)
+  return utils.predict(step, aggregate, dataset)

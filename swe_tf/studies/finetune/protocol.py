@@ -20,15 +20,10 @@ CHECKPOINT, RANDOM = INITS = ("checkpoint", "random")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-  """What the runs of a task have in common.
+  """What the runs of a task have in common; it is in `study.json`.
 
-  Attributes:
-    data_dir: The output directory of `swe prepare`.
-    checkpoint: Where the encoder, or at least its architecture, comes from.
-    init: `checkpoint`, or `random` for the same architecture untrained.
-    epochs: The number of passes over the training data.
-    max_train_examples: How many records to train on, from the first; 0 for all.
-    params_override: As for Model Garden's drivers.
+  With `init` random, only the architecture comes from the checkpoint. 0
+  `max_train_examples` stands for all.
   """
 
   data_dir: str
@@ -41,18 +36,10 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-  """The fine-tuning of one task.
-
-  Attributes:
-    settings: What the runs have in common.
-    runs: The runs, in order of execution.
-    output_dir: The directory. It may hold runs with the same settings.
-    data: What is in `settings.data_dir`.
-    ax_data_dir: The data of AX, for MNLI; may be empty.
-  """
+  """The fine-tuning of one task; `ax_data_dir`, for MNLI, may be empty."""
 
   settings: Settings
-  runs: Sequence[study_file.Run]
+  runs: Sequence[study_file.PlannedRun]
   output_dir: str
   data: prepared_data.PreparedData
   ax_data_dir: str = ""
@@ -62,17 +49,8 @@ def plan_runs(
   data: prepared_data.PreparedData,
   learning_rates: Sequence[float] = (),
   seeds: int | None = None,
-) -> Sequence[study_file.Run]:
-  """Returns the runs of a task, in order of execution.
-
-  Args:
-    data: The data to fine-tune on.
-    learning_rates: The peaks to try; the paper's if empty.
-    seeds: How many runs per peak; as in the paper if None.
-
-  Raises:
-    UsageError: If a rate is not positive or occurs twice.
-  """
+) -> Sequence[study_file.PlannedRun]:
+  """Returns the runs of a task, in order of execution."""
   rates = list(learning_rates or LEARNING_RATES)
   if min(rates) <= 0 or len(set(rates)) < len(rates):
     raise errors.UsageError(
@@ -89,9 +67,8 @@ def plan_runs(
 
 def check_task(name: str, data: prepared_data.PreparedData) -> None:
   """Raises `UsageError` unless the named task can be trained on the data."""
-  if name.lower().startswith("squad"):
-    wanted = name.lower()
-  else:
+  wanted = name.lower()
+  if not wanted.startswith("squad"):
     wanted = glue_tasks.find_task(name).name
   if wanted == "AX":
     raise errors.UsageError(

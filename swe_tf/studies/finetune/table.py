@@ -1,4 +1,4 @@
-"""Turns the results of runs into a table and a choice.
+"""Turns the results of a task's runs into a choice and a table.
 
 The table has no times or dates, so interrupted fine-tuning ends with the same
 table. Imports no TensorFlow.
@@ -19,20 +19,14 @@ _RATE = "learning_rate"
 
 
 def make_frame(
-  runs: Sequence[study_file.Run],
+  runs: Sequence[study_file.PlannedRun],
   results: Mapping[str, Mapping[str, Any]],
   failures: Mapping[str, str],
 ) -> pd.DataFrame:
   """Returns a row per run, by name.
 
-  Args:
-    runs: All runs of a task.
-    results: The `result.json` of the runs that have one, by name.
-    failures: Why the others failed, by name.
-
-  Returns:
-    The columns `learning_rate`, `seed`, `problem` (empty if it finished), and
-    `SPLIT/METRIC` in percent, the split that selects first.
+  The columns are `learning_rate`, `seed`, `problem` (empty if it finished), and
+  `SPLIT/METRIC` in percent, the split that selects first.
   """
   rows = {}
   for run in runs:
@@ -56,11 +50,7 @@ def choose(frame: pd.DataFrame, metric: str) -> str | None:
 
   An incomplete rate is chosen only if every rate is incomplete, and then from
   those with the most runs: the mean of the runs that happened to survive says
-  little.
-
-  Args:
-    frame: The runs.
-    metric: The metric that selects, on the first split.
+  little. The metric is that of the first split.
   """
   scores = [name for name in frame if name.endswith(f"/{metric}")]
   finished = frame[frame.problem == ""]
@@ -78,23 +68,13 @@ def show_score(value: float | None) -> str:
   return "-" if value is None or pd.isna(value) else f"{value:.2f}"
 
 
-def summarize(result: Mapping[str, Any], metric: str) -> str:
-  """Summarizes a `result.json` in a few words."""
-  if result["status"] != "finished":
-    return f"diverged: {result['reason']}"
-  scores = next(iter(result["scores"].values()))
-  return f"{metric} {show_score(scores[metric])}"
-
-
 def _shown(frame: pd.DataFrame, task: str, metric: str) -> list[str]:
   """Returns the scores to show: for SQuAD, two of the dozen that there are."""
   scores = [name for name in frame if "/" in name]
-  if not task.startswith("squad"):
-    return scores
-  exact = "best_exact" if metric == "best_f1" else "exact_match"
-  return [
-    f"eval/{name}" for name in (metric, exact) if f"eval/{name}" in scores
-  ]
+  if task.startswith("squad"):
+    exact = "best_exact" if metric == "best_f1" else "exact_match"
+    scores = [n for n in (f"eval/{metric}", f"eval/{exact}") if n in scores]
+  return scores
 
 
 def selection(
@@ -111,13 +91,8 @@ def selection(
       "std": float(values.std()) if len(values) > 1 else None,
       "runs": len(values),
     }
-  return {
-    "best": best,
-    "task": task,
-    "learning_rate": rate,
-    "metric": metric,
-    "scores": scores,
-  }
+  about = {"best": best, "task": task, "learning_rate": rate}
+  return about | {"metric": metric, "scores": scores}
 
 
 def render(
@@ -126,26 +101,20 @@ def render(
   """Returns the table: mean and deviation over seeds per learning rate."""
   columns = _shown(frame, task, metric) if best else []
   table = rich_table.Table(title=title)
-  table.add_column("peak rate", justify="right")
-  for name in columns:
+  for name in ("peak rate", *columns, "runs"):
     table.add_column(name.replace("/", "\n"), justify="right")
-  table.add_column("runs", justify="right")
   table.add_column("", overflow="fold")
   for rate, group in frame.groupby(_RATE, sort=False):
     finished = group[group.problem == ""]
-    problems = [text for text in group.problem if text]
-    table.add_row(
-      f"{rate:g}",
-      *(_mean_and_deviation(finished[name].dropna()) for name in columns),
-      f"{len(finished)} of {len(group)}",
-      "\n".join([*(["selected"] if best in group.index else []), *problems]),
-    )
+    cells = []
+    for name in columns:
+      values = finished[name].dropna()
+      deviation = f" +- {values.std():.2f}" if len(values) > 1 else ""
+      cells.append(show_score(values.mean()) + deviation)
+    notes = ["selected" if best in group.index else "", *group.problem]
+    counts = f"{len(finished)} of {len(group)}"
+    table.add_row(f"{rate:g}", *cells, counts, "\n".join(filter(None, notes)))
   return table
-
-
-def _mean_and_deviation(values: "pd.Series[float]") -> str:
-  deviation = f" +- {values.std():.2f}" if len(values) > 1 else ""
-  return show_score(values.mean()) + deviation
 
 
 def render_column(scores: Mapping[str, float], title: str) -> rich_table.Table:

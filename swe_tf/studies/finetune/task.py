@@ -1,12 +1,13 @@
 """The fine-tuning of one task: a study over learning rates and seeds.
 
 DIR/study.json      what the runs have in common; see `sweep`
-DIR/lr*-seed*/      a run; see `directory`. The selected one gets a
+DIR/lr*-seed*/      a run; see `worker`. The selected one gets a
                     `test_result.json` once it has predicted
 DIR/table.txt       what was printed
 DIR/selection.json  what was selected
 """
 
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -18,8 +19,6 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import finetuning
-from swe_tf.studies import directory as directory_lib
-from swe_tf.studies import execution
 from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
@@ -28,117 +27,97 @@ from swe_tf.studies import worker
 from swe_tf.studies.finetune import protocol
 from swe_tf.studies.finetune import table as table_lib
 
-JOBS = "swe_tf.studies.finetune.jobs"
+TRAIN = "swe_tf.studies.jobs:finetune"
+PREDICT = "swe_tf.studies.jobs:predict"
 
 
 class FineTuning:
-  """The runs of one task in their directory.
-
-  Attributes:
-    plan: What is run.
-    checkpoint: The checkpoint that is fine-tuned.
-    runs: The runs.
-    has_selected: Whether `run` has selected a run.
-  """
+  """The runs of one task in their directory; `checkpoint` is fine-tuned."""
 
   def __init__(self, plan: protocol.Plan):
-    """Makes and checks the runs; writes nothing.
-
-    Raises:
-      UsageError: If data, checkpoint and settings do not go together, or the
-        directory holds runs with other settings.
-    """
-    self.plan = plan
-    self.checkpoint = _earlier_checkpoint(plan) or plan.settings.checkpoint
-    self.has_selected = False
+    """Makes and checks the runs; writes nothing."""
+    self.plan, self.has_selected = plan, False
     self._metric = protocol.selecting_metric(plan.data)
     self._output_dir = files.as_path(plan.output_dir)
-    self._study = self._make_study()
-    configs = experiments.make_configs(
-      self._study, plan.settings.params_override
+    settings, data = plan.settings, plan.data
+    source = finetuning.find_encoder(
+      self._earlier_checkpoint() or settings.checkpoint
     )
-    self.runs = sweep.make_runs(
-      self._study, configs, plan.output_dir, f"{JOBS}:train"
-    )
-    if len(execution.results_of(self.runs)) < len(self.runs):
-      # Whether the weights fit, before anything is written.
-      task = task_factory.get_task(self.runs[0].config.task)
-      task.initialize(task.build_model())
-      tf_keras.backend.clear_session()
-
-  def _make_study(self) -> study_file.Study:
-    settings, data = self.plan.settings, self.plan.data
-    source = finetuning.find_encoder(self.checkpoint)
     finetuning.check_vocabulary(source, data)
     self.checkpoint = source.checkpoint
     experiment = "swe/squad" if data.is_squad else "swe/glue"
     config = exp_factory.get_exp_config(experiment)
     config.task.model.encoder = source.encoder.config
     is_random = settings.init == protocol.RANDOM
-    config.override(
-      {
-        "task": {
-          "data_dir": str(data.directory),
-          "init_checkpoint": "" if is_random else source.checkpoint,
-          "epochs": settings.epochs,
-          "max_train_examples": settings.max_train_examples,
-        }
-      }
+    task_fields = {
+      "data_dir": str(data.directory),
+      "init_checkpoint": "" if is_random else source.checkpoint,
+      "epochs": settings.epochs,
+      "max_train_examples": settings.max_train_examples,
+    }
+    config.override({"task": task_fields})
+    self._study = study_file.Study(
+      experiment, (), config.as_dict(), (self._metric,), plan.runs
     )
-    return study_file.Study(
-      experiment=experiment,
-      config_files=(),
-      overrides=config.as_dict(),
-      metrics=(self._metric,),
-      runs=self.plan.runs,
-    )
+    configs = experiments.make_configs(self._study, settings.params_override)
+    self.runs = sweep.make_runs(self._study, configs, plan.output_dir, TRAIN)
+    if len(executors.results_of(self.runs)) < len(self.runs):
+      # Whether the weights fit, before anything is written.
+      task = task_factory.get_task(self.runs[0].config.task)
+      task.initialize(task.build_model())
+      tf_keras.backend.clear_session()
+
+  def _earlier_checkpoint(self) -> str:
+    """Returns the checkpoint that an earlier call took; '' if there was none.
+
+    The latest checkpoint of a directory may change between two calls.
+    """
+    path = self._output_dir / "study.json"
+    if not path.exists():
+      return ""
+    earlier = files.read_json(path)
+    if not {"settings", "checkpoint"} <= set(earlier):
+      raise errors.UsageError(
+        f"{path} was not written by `swe finetune` (it lacks settings or a "
+        "checkpoint); choose another output_dir."
+      )
+    now = dataclasses.asdict(self.plan.settings)
+    worker.refuse_other(path, earlier["settings"], now)
+    return str(earlier["checkpoint"])
 
   def run(self, executor: executors.Executor, console) -> bool:
-    """Trains the runs without a result, selects one, predicts the test sets.
-
-    Prints the table, and writes `table.txt` and `selection.json`.
-
-    Args:
-      executor: Where the runs are executed.
-      console: Where to print.
-
-    Returns:
-      Whether everything succeeded.
-    """
-    plan, metric = self.plan, self._metric
+    """Trains, selects a run, predicts the test sets; whether all succeeded."""
+    plan, task, metric = self.plan, self.plan.data.task, self._metric
     sweep.write_study(
       self._study,
       plan.output_dir,
       settings=dataclasses.asdict(plan.settings),
       checkpoint=self.checkpoint,
     )
-    failures = execution.execute(
-      self.runs,
-      executor,
-      console,
-      lambda result: table_lib.summarize(result, metric),
-    )
-    frame = table_lib.make_frame(
-      plan.runs, execution.results_of(self.runs), failures
-    )
+
+    def summarize(result: Mapping[str, Any]) -> str:
+      if result["status"] != "finished":
+        return f"diverged: {result['reason']}"
+      scores = next(iter(result["scores"].values()))
+      return f"{metric} {table_lib.show_score(scores[metric])}"
+
+    failures = executors.execute(self.runs, executor, console, summarize)
+    results = executors.results_of(self.runs)
+    frame = table_lib.make_frame(plan.runs, results, failures)
     best = table_lib.choose(frame, metric)
     succeeded = not failures
     if best and (plan.data.splits_of("test") or plan.ax_data_dir):
       succeeded &= self._predict(best, executor, console)
-    title = (
-      f"{plan.data.task}, {plan.settings.init} weights, "
-      f"{plan.settings.epochs:g} epochs"
-    )
-    table = table_lib.render(frame, best, plan.data.task, metric, title)
+    settings = plan.settings
+    title = f"{task}, {settings.init} weights, {settings.epochs:g} epochs"
+    table = table_lib.render(frame, best, task, metric, title)
     console.print(table)
     if best is None:
       return False
     folder = self._output_dir
     files.write_text(folder / "table.txt", table_lib.as_text(table))
-    files.write_json(
-      folder / "selection.json",
-      table_lib.selection(frame, best, plan.data.task, metric),
-    )
+    selection = table_lib.selection(frame, best, task, metric)
+    files.write_json(folder / "selection.json", selection)
     self.has_selected = True
     console.print(f"selected {folder / best}", soft_wrap=True)
     return succeeded
@@ -147,14 +126,11 @@ class FineTuning:
     """Predicts the test sets with a finished run, unless it has already."""
     path = self._output_dir / name / "test_result.json"
     content: dict[str, Any] = files.read_json(path) if path.exists() else {}
+    arguments = {"ax_data_dir": self.plan.ax_data_dir}
     if content.get("ax_data_dir") != self.plan.ax_data_dir:
       console.print(f"{name}: predicting the test set ...")
-      (run,) = (run for run in self.runs if run.name == name)
-      call: worker.Call = dataclasses.replace(
-        run.call,
-        function=f"{JOBS}:predict",
-        arguments={"ax_data_dir": self.plan.ax_data_dir},
-      )
+      (call,) = (run.call for run in self.runs if run.name == name)
+      call = dataclasses.replace(call, function=PREDICT, arguments=arguments)
       for _, error in executor.run({name: call}, lambda: None):
         if error:
           console.print(f"{name}: no predictions: {error}", soft_wrap=True)
@@ -164,25 +140,3 @@ class FineTuning:
       shown = (f"{n} {table_lib.show_score(v)}" for n, v in scores.items())
       console.print(f"{name}: {split} {', '.join(shown)}", soft_wrap=True)
     return True
-
-
-def _earlier_checkpoint(plan: protocol.Plan) -> str:
-  """Returns the checkpoint that an earlier call took; '' if there was none.
-
-  The latest checkpoint of a directory may change between two calls.
-  """
-  path = files.as_path(plan.output_dir) / "study.json"
-  if not path.exists():
-    return ""
-  earlier = files.read_json(path)
-  if not isinstance(earlier, dict) or not {"settings", "checkpoint"} <= set(
-    earlier
-  ):
-    raise errors.UsageError(
-      f"{path} was not written by `swe finetune` (it lacks settings or a "
-      "checkpoint); choose another output_dir."
-    )
-  directory_lib.refuse_other(
-    path, earlier["settings"], dataclasses.asdict(plan.settings)
-  )
-  return str(earlier["checkpoint"])

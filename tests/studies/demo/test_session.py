@@ -10,31 +10,27 @@ from swe_tf import errors
 from swe_tf.data.text import docstrings
 from swe_tf.modeling import registry
 from swe_tf.studies import experiments
+from swe_tf.studies import jobs
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
-from swe_tf.studies.demo import experiment
-from swe_tf.studies.demo import jobs
+from swe_tf.studies.demo import page
 from swe_tf.studies.demo import sentences
 from swe_tf.studies.demo import session
-from swe_tf.studies.demo import story as story_lib
 
 _STEPS, _TAU = 6, 3
-_TINY = {
-  "task": {"sharing": {"untie_step": _TAU}},
-  "trainer": {
-    "train_steps": _STEPS,
-    "steps_per_loop": 2,
-    "summary_interval": 2,
-    "checkpoint_interval": 2,
-    "validation_interval": _STEPS,
-    "validation_steps": 1,
-  },
-}
-_SIZE = {"num_layers": 2, "hidden_size": 8, "num_attention_heads": 2}
-# The runs of the command are in other processes, which know nothing of patches.
-_OVERRIDE = (
-  "task.train_data.global_batch_size=4,task.validation_data.global_batch_size=4"
-  + "".join(f",trainer.{k}={v}" for k, v in _TINY["trainer"].items())
+_ENCODER = "task.model.encoder.any"
+_TINY = ",".join(
+  [
+    *(
+      f"task.{part}_data.global_batch_size=4"
+      for part in ("train", "validation")
+    ),
+    f"{_ENCODER}.num_layers=2,{_ENCODER}.hidden_size=8",
+    f"{_ENCODER}.num_attention_heads=2,task.sharing.untie_step={_TAU}",
+    f"trainer.train_steps={_STEPS},trainer.validation_interval={_STEPS}",
+    "trainer.steps_per_loop=2,trainer.summary_interval=2",
+    "trainer.checkpoint_interval=2,trainer.validation_steps=1",
+  ]
 )
 
 
@@ -54,23 +50,6 @@ def fixture_corpus(tmp_path_factory):
   vocab = docstrings.character_vocab([text], 40)
   (folder / paths.vocab).write_text("".join(f"{each}\n" for each in vocab))
   return paths
-
-
-@pytest.fixture(autouse=True)
-def fixture_tiny(monkeypatch):
-  data = experiment.DATA | {"global_batch_size": 4}
-  monkeypatch.setattr(experiment, "DATA", data)
-  monkeypatch.setattr(experiment, "ENCODER", experiment.ENCODER | _SIZE)
-  overrides = experiment.OVERRIDES
-  monkeypatch.setattr(
-    experiment,
-    "OVERRIDES",
-    overrides
-    | {
-      "task": overrides["task"] | _TINY["task"],
-      "trainer": overrides["trainer"] | _TINY["trainer"],
-    },
-  )
 
 
 class _Interrupted(worker.Job):
@@ -99,21 +78,21 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
     return fill(model, *arguments)
 
   monkeypatch.setattr(sentences, "fill", watched_fill)
-  study = experiment.make_study(corpus, "")
+  study = session.make_study(corpus, _TINY)
   configs = experiments.make_configs(study)
   run = sweep.make_runs(study, configs, tmp_path)[0]
   run.begin()
   told = []
   with pytest.raises(KeyboardInterrupt):
-    jobs.train(_Interrupted(run.directory.path, told))
+    jobs.demo(_Interrupted(run.directory.path, told))
   path = run.directory.path / "filled_at_untying.json"
   at_untying = json.loads(path.read_text())
-  result = jobs.train(_Interrupted(run.directory.path, told))
+  result = jobs.demo(_Interrupted(run.directory.path, told))
   # Orbit saves after the actions: step 4 was not saved.
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
   assert result["steps"] == _STEPS and result == run.directory.read_result()
-  assert story_lib.Arm.read(run).untie_step == _TAU
+  assert page.read_arm(run).untie_step == _TAU
   # Filled in after the last shared update, before the first unshared one.
   assert at_untying["step"] == _TAU
   assert apart[0] == 0.0 and apart[-1] > 0.0 and len(apart) == 2
@@ -123,14 +102,14 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
 
 def test_the_baseline_is_the_run_without_sharing_whatever_was_asked(corpus):
   nothing = "task.sharing.mode=none"
-  expected = experiments.make_configs(experiment.make_study(corpus, nothing))
+  expected = experiments.make_configs(session.make_study(corpus, nothing))
   assert list(expected) == ["model"]
   for override in (
     "",
     "task.sharing.recipe=one_loop",
     "task.sharing.loops=[{loops: 1}]",
   ):
-    configs = experiments.make_configs(experiment.make_study(corpus, override))
+    configs = experiments.make_configs(session.make_study(corpus, override))
     assert configs["baseline"].as_dict() == expected["model"].as_dict()
 
 
@@ -145,7 +124,7 @@ def test_the_command_trains_both_and_tells_their_times(
   corpus, tmp_path, monkeypatch, capsys
 ):
   monkeypatch.setattr(docstrings, "write_corpus", lambda folder: corpus)
-  session.run(str(tmp_path), f"{_OVERRIDE},task.sharing.untie_step={_TAU}")
+  session.run(str(tmp_path), _TINY)
   output = capsys.readouterr().out
   for name in ("model", "baseline"):
     assert re.search(rf"\n{name}: \d+ s, \d+ s of CPU time", output)
@@ -153,13 +132,13 @@ def test_the_command_trains_both_and_tells_their_times(
     name: json.loads((tmp_path / name / "result.json").read_text())
     for name in ("model", "baseline")
   }
-  page = (tmp_path / "index.html").read_text()
-  assert f"at untying (step {_TAU})" in page and "baseline, at the end" in page
+  text = (tmp_path / "index.html").read_text()
+  assert f"at untying (step {_TAU})" in text and "baseline, at the end" in text
   assert all(
-    f"{each['metrics']['validation_loss']:.3f}" in page
+    f"{each['metrics']['validation_loss']:.3f}" in text
     for each in results.values()
   )
-  session.run(str(tmp_path), f"{_OVERRIDE},task.sharing.untie_step={_TAU}")
+  session.run(str(tmp_path), _TINY)
   assert capsys.readouterr().out.count("finished before") == 2
   with pytest.raises(errors.UsageError, match="but now it is"):
     session.run(str(tmp_path), "task.seed=7")

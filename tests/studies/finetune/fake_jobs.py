@@ -21,12 +21,12 @@ SCORES = {
 }
 
 
-def train(job):
+def finetune(job):
   """Notes the call and ends as the learning rate says."""
-  config = yaml_files.read(job.directory.config_file)["task"]
-  with open(job.directory.path / "calls.txt", "a") as file:
+  config = yaml_files.read(job.config_file)["task"]
+  with open(job.path / "calls.txt", "a") as file:
     file.write(config["init_checkpoint"] + "\n")
-  point = files.read_json(job.directory.path / "run.json")["axes"]
+  point = files.read_json(job.path / "run.json")["axes"]
   rate = point["learning_rate"]
   if rate == 2:
     raise ValueError("no luck")
@@ -48,9 +48,9 @@ def train(job):
 
 
 def predict(job, ax_data_dir):
-  (job.directory.path / "predictions.tsv").write_text("index\tprediction\n")
+  (job.path / "predictions.tsv").write_text("index\tprediction\n")
   scores = {"test": {"accuracy": 12.5}}
   if ax_data_dir:
     scores = {"diagnostic": {"matthews_corrcoef": 20.0}}
   content = {"ax_data_dir": ax_data_dir, "scores": scores}
-  files.write_json(job.directory.path / "test_result.json", content)
+  files.write_json(job.path / "test_result.json", content)

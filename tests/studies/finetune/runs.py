@@ -3,7 +3,7 @@
 import pathlib
 
 from swe_tf.data.prepare import prepared_data
-from swe_tf.studies import execution
+from swe_tf.studies import executors
 from swe_tf.studies.finetune import protocol
 from swe_tf.studies.finetune import task as task_lib
 
@@ -14,7 +14,7 @@ def make_run(
   checkpoint: str,
   learning_rate: float,
   **settings,
-) -> execution.Run:
+) -> executors.SweepRun:
   """Returns a run with seed 0 that is ready to be trained."""
   data = prepared_data.read_prepared_data(data_dir)
   task = task_lib.FineTuning(

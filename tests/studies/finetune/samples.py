@@ -33,16 +33,15 @@ COUNT = 64
 LENGTH = 160
 
 # The files of a GLUE task; all have the same examples.
+_PARTS = ("matched", "mismatched")
 _SPLITS = {
-  "MNLI": (
-    "train",
-    "dev_matched",
-    "dev_mismatched",
-    "test_matched",
-    "test_mismatched",
-  ),
+  "MNLI": ("train", *(f"{s}_{p}" for s in ("dev", "test") for p in _PARTS)),
   "AX": ("diagnostic",),
 }
+
+
+def _quiet(line):
+  del line
 
 
 def write_data(
@@ -57,18 +56,8 @@ def write_data(
 ) -> str:
   """Prepares a task whose train and dev sets are the same examples.
 
-  Args:
-    name: A GLUE task, `squad_v1.1` or `squad_v2.0`.
-    directory: Where to write.
-    count: The number of examples.
-    real: Whether the examples are real; skips the test if they are not there.
-    max_seq_length: The length of every sequence.
-    vocab_size: Fills the vocabulary up to this size.
-    max_query_length: Of SQuAD.
-    doc_stride: Of SQuAD.
-
-  Returns:
-    The data directory.
+  Skips the test if they are to be real ones and are not there. Returns the data
+  directory.
   """
   data_dir = directory / "data" / name
   if name.startswith("squad"):
@@ -78,48 +67,26 @@ def write_data(
       doc_stride=doc_stride,
     )
     _write_squad(name[-3:], directory, data_dir, count, real, windows)
-  else:
-    _write_glue(
-      glue_tasks.find_task(name),
-      directory,
-      data_dir,
-      count,
-      real,
-      max_seq_length,
-      vocab_size,
-    )
-  return str(data_dir)
-
-
-def _write_glue(
-  task, directory, data_dir, count, real, max_seq_length, vocab_size
-):
+    return str(data_dir)
+  task = glue_tasks.find_task(name)
   examples = _real_glue(task, count) if real else _made_glue(task, count)
-  tokenizer = _tokenizer(
-    directory,
-    itertools.chain(*(example.texts for example in examples)),
-    vocab_size,
-  )
+  texts = itertools.chain(*(example.texts for example in examples))
   unlabelled = tuple(dataclasses.replace(each, label=None) for each in examples)
   glue_files = []
   for split in _SPLITS.get(task.name, ("train", "dev", "test")):
     labelled = not split.startswith("test")
-    glue_files.append(
-      glue_examples.GlueFile(
-        pathlib.Path(f"{split}.tsv"),
-        examples if labelled else unlabelled,
-        0,
-        labelled,
-      )
-    )
+    held = examples if labelled else unlabelled
+    path = pathlib.Path(f"{split}.tsv")
+    glue_files.append(glue_examples.GlueFile(path, held, 0, labelled))
   glue_records.write_glue_directory(
     glue_files,
     task,
     data_dir,
-    tokenizer=tokenizer,
+    tokenizer=_tokenizer(directory, texts, vocab_size),
     max_seq_length=max_seq_length,
-    report=lambda line: None,
+    report=_quiet,
   )
+  return str(data_dir)
 
 
 def _real_data(pattern):
@@ -133,12 +100,10 @@ def _real_data(pattern):
 def _real_glue(task, count):
   """Returns examples with all labels, equally often."""
   path = _real_data(f"glue/{task.name}/dev*")
-  examples = glue_examples.read_glue_file(path, task).examples
   groups = {}
-  for example in examples:
-    groups.setdefault(0 if task.is_regression else example.label, []).append(
-      example
-    )
+  for example in glue_examples.read_glue_file(path, task).examples:
+    label = 0 if task.is_regression else example.label
+    groups.setdefault(label, []).append(example)
   mixed = itertools.chain(*zip(*groups.values()))
   return tuple(
     dataclasses.replace(example, index=index)
@@ -164,17 +129,12 @@ def _write_squad(version, directory, data_dir, count, real, windows):
   make = _real_squad if real else _made_squad
   paragraphs = make(version, count)
   path = directory / f"squad-{version}.json"
-  path.write_text(
-    json.dumps({"data": [{"title": "some", "paragraphs": paragraphs}]})
-  )
+  content = {"data": [{"title": "some", "paragraphs": paragraphs}]}
+  path.write_text(json.dumps(content))
   squad = squad_questions.read_squad_file(path, version)
   squad_questions.check_convertible(squad, for_training=True)
-  tokenizer = _tokenizer(
-    directory,
-    itertools.chain(
-      *((question.text, question.context) for question in squad.questions)
-    ),
-  )
+  texts = itertools.chain(*((q.text, q.context) for q in squad.questions))
+  tokenizer = _tokenizer(directory, texts)
   for split in ("train", "eval"):
     squad_records.write_squad_directory(
       squad,
@@ -182,26 +142,22 @@ def _write_squad(version, directory, data_dir, count, real, windows):
       data_dir,
       tokenizer=tokenizer,
       windows=windows,
-      report=lambda line: None,
+      report=_quiet,
     )
 
 
 def _real_squad(version, count):
   """Returns short paragraphs; for v2.0 half the questions have no answer."""
   source = _real_data(f"squad/dev-v{version}.json")
-  questions = squad_questions.read_squad_file(source, version).questions
   short = [
     each
-    for each in questions
+    for each in squad_questions.read_squad_file(source, version).questions
     if len(each.context) < 450
     and all(_is_whole_word(each.context, answer) for answer in each.answers[:1])
   ]
   if version == "2.0":
-    pairs = zip(
-      (each for each in short if each.answers),
-      (each for each in short if not each.answers),
-    )
-    short = list(itertools.chain(*pairs))
+    kinds = ([q for q in short if bool(q.answers) == has] for has in (1, 0))
+    short = list(itertools.chain(*zip(*kinds)))
   return [
     _paragraph(
       question.id,
@@ -218,10 +174,8 @@ def _is_whole_word(context, answer):
 
   Where an answer stands in the real data is a guess: its first occurrence.
   """
-  around = (
-    context[max(0, answer.start - 1) : answer.start]
-    + context[answer.start + len(answer.text) :][:1]
-  )
+  end = answer.start + len(answer.text)
+  around = context[max(0, answer.start - 1) : answer.start] + context[end:][:1]
   return not any(character.isalnum() for character in around)
 
 
@@ -238,28 +192,19 @@ def _made_squad(version, count):
     answers = [(answer, context.index(answer))]
     if version == "2.0" and index % 2:
       kind, answers = "sleep", []
-    paragraphs.append(
-      _paragraph(
-        f"q{index}", f"Where or what does {name} {kind} ?", context, answers
-      )
-    )
+    asked = f"Where or what does {name} {kind} ?"
+    paragraphs.append(_paragraph(f"q{index}", asked, context, answers))
   return paragraphs
 
 
 def _paragraph(question_id, question, context, answers):
-  return {
-    "context": context,
-    "qas": [
-      {
-        "id": question_id,
-        "question": question,
-        "answers": [
-          {"text": text, "answer_start": start} for text, start in answers
-        ],
-        "is_impossible": not answers,
-      }
-    ],
+  answered = {
+    "id": question_id,
+    "question": question,
+    "answers": [{"text": t, "answer_start": start} for t, start in answers],
+    "is_impossible": not answers,
   }
+  return {"context": context, "qas": [answered]}
 
 
 def _tokenizer(directory, texts, vocab_size=0):
@@ -274,13 +219,7 @@ def _tokenizer(directory, texts, vocab_size=0):
 
 
 def write_encoder(directory: pathlib.Path, data_dir: str, **params) -> str:
-  """Writes an untrained Pre-LN encoder for some data; returns its directory.
-
-  Args:
-    directory: The directory to write to.
-    data_dir: The data that it gets the vocabulary of.
-    **params: Other parameters than those below.
-  """
+  """Writes an untrained Pre-LN encoder for some data; returns its directory."""
   vocab_file = pathlib.Path(data_dir) / "vocab.txt"
   params = {
     "vocab_size": len(vocab_lib.Vocabulary.load(str(vocab_file))),

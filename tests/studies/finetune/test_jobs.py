@@ -9,12 +9,9 @@ import tf_keras
 
 from swe_tf import errors
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import prepared_data
 from swe_tf.scoring import glue
-from swe_tf.studies import jobs as study_jobs
+from swe_tf.studies import jobs
 from swe_tf.studies import worker
-from swe_tf.studies.finetune import jobs
-from swe_tf.studies.finetune import predictions
 from swe_tf.studies.finetune import protocol
 from tests.studies.finetune import runs
 from tests.studies.finetune import samples
@@ -64,8 +61,8 @@ def _train_in_parts(run, stops):
   for stop in stops:
     tf_keras.backend.clear_session()  # As in a process of its own.
     job = worker.Job(run.directory.path)
-    config = study_jobs.read_config(job)
-    runner = study_jobs.make_runner(job, config, mode="train")
+    config = jobs.read_config(job)
+    runner = jobs.make_runner(job, config, mode="train")
     with runner.strategy.scope():
       runner.controller.train(stop)
   return [variable.numpy() for variable in runner.trainer.model.variables]
@@ -84,7 +81,7 @@ def test_resumed_equals_straight_with_dropout(tmp_path):
 
 def test_diverged_run_is_a_result(tmp_path):
   run = _run(tmp_path / "out", _inputs(tmp_path, "SST-2"), learning_rate=1e30)
-  result = jobs.train(worker.Job(run.directory.path))
+  result = jobs.finetune(worker.Job(run.directory.path))
   assert result["status"] == "diverged" and "at step" in result["reason"]
   assert run.directory.read_result() == result
 
@@ -94,7 +91,7 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
   run = _run(tmp_path / "runs" / "SST-2", inputs, epochs=1.0)
   directory = run.directory.path
   job = _WatchedJob(directory)
-  result = jobs.train(job)
+  result = jobs.finetune(job)
   assert [each.step for each in job.reports] == [1, 2, 3, 4, 4]
   assert job.reports[-1].text == "evaluating"
   task = glue_tasks.find_task("SST-2")
@@ -119,7 +116,7 @@ def test_mnli_model_answers_both_parts_and_ax(tmp_path):
     "AX", tmp_path, count=32, real=False, max_seq_length=64
   )
   job = worker.Job(run.directory.path)
-  result = jobs.train(job)
+  result = jobs.finetune(job)
   assert list(result["scores"]) == ["dev_matched", "dev_mismatched"]
   scores = jobs.predict(job, ax_data_dir=ax_data_dir)["scores"]
   assert list(scores) == ["diagnostic"]
@@ -149,21 +146,3 @@ def test_a_checkpoint_that_does_not_fit_is_one_line(tmp_path):
   with pytest.raises(errors.UsageError, match="different architecture"):
     _run(tmp_path / "out", (data_dir, encoder))
   assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-  "task, split, name",
-  [
-    ("SST-2", "test", "predictions.tsv"),
-    ("SST-2", "test_labeled", "test_labeled.tsv"),
-    ("MNLI", "test_matched", "MNLI-m.tsv"),
-    ("MNLI", "test_mismatched", "MNLI-mm.tsv"),
-    ("AX", "diagnostic", "AX.tsv"),
-  ],
-)
-def test_names_of_prediction_files(task, split, name):
-  data = prepared_data.PreparedData("data", {"task": task}, {})
-  assert (
-    predictions.prediction_file(data, prepared_data.Split(split, "", 1, False))
-    == name
-  )

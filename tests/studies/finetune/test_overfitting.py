@@ -11,8 +11,8 @@ import pytest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.scoring import squad as squad_scores
+from swe_tf.studies import jobs
 from swe_tf.studies import worker
-from swe_tf.studies.finetune import jobs
 from swe_tf.studies.finetune import protocol
 from tests.studies.finetune import runs
 from tests.studies.finetune import samples
@@ -20,27 +20,15 @@ from tests.studies.finetune import samples
 _EPOCHS = {"squad_v1.1": 60, "squad_v2.0": 40, "STS-B": 60}
 
 
-def _tasks(fast, slow):
-  return [*fast, *(pytest.param(task, marks=pytest.mark.slow) for task in slow)]
+_SLOW = ("squad_v1.1", "squad_v2.0", "MNLI", "QNLI", "QQP", "CoLA", "MRPC")
+_SLOW = (*_SLOW, "RTE", "STS-B")
 
 
-@pytest.mark.parametrize(
-  "name",
-  _tasks(
-    fast=["SST-2"],
-    slow=[
-      "squad_v1.1",
-      "squad_v2.0",
-      "MNLI",
-      "QNLI",
-      "QQP",
-      "CoLA",
-      "MRPC",
-      "RTE",
-      "STS-B",
-    ],
-  ),
-)
+def _slow(task):
+  return pytest.param(task, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", ["SST-2", *map(_slow, _SLOW)])
 def test_learns_64_examples_by_heart(name, tmp_path):
   length = samples.LENGTH if name.startswith("squad") else 64
   data_dir = samples.write_data(name, tmp_path, max_seq_length=length)
@@ -55,7 +43,7 @@ def test_learns_64_examples_by_heart(name, tmp_path):
     epochs=_EPOCHS.get(name, 30),
     params_override="task.train_data.global_batch_size=16",
   )
-  result = jobs.train(worker.Job(run.directory.path))
+  result = jobs.finetune(worker.Job(run.directory.path))
   metric = protocol.selecting_metric(prepared_data.read_prepared_data(data_dir))
   scores = next(iter(result["scores"].values()))
   assert scores[metric] >= 95.0, result

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from swe_tf import errors
+from swe_tf.analysis import report
 from swe_tf.commands import finetune
-from swe_tf.commands import report
 from swe_tf.scoring import column
 from swe_tf.studies.finetune import protocol
 from swe_tf.studies.finetune import task as task_lib
@@ -32,7 +32,9 @@ def fixture_root(tmp_path_factory):
 @pytest.fixture(name="command")
 def fixture_command(root, tmp_path, monkeypatch, capsys):
   """Runs the command in `tmp_path/out`; returns its status and output."""
-  monkeypatch.setattr(task_lib, "JOBS", "tests.studies.finetune.fake_jobs")
+  fake = "tests.studies.finetune.fake_jobs"
+  monkeypatch.setattr(task_lib, "TRAIN", f"{fake}:finetune")
+  monkeypatch.setattr(task_lib, "PREDICT", f"{fake}:predict")
   # Each task has a vocabulary of its own here.
   monkeypatch.setattr(task_lib.finetuning, "check_vocabulary", lambda *a: None)
   monkeypatch.setenv("COLUMNS", "200")
@@ -139,6 +141,18 @@ def test_one_command_gives_the_column_of_the_paper(command, tmp_path):
   assert (folder / "column.txt").read_text() == shown
   assert again.count("finished before") == len(calls)
 
+  # In a report, beside the scores from the benchmark's site.
+  site = tmp_path / "site.yaml"
+  rows = ", ".join(f"{row}: 60" for row in column.TEST_ROWS)
+  site.write_text(f"out: {{{rows}}}\n")
+  (section,) = report.make([folder], str(site)).sections
+  cells = section.frame.set_index("score")[["dev", "test"]]
+  assert list(cells.loc["QNLI"]) == [50.0, 60.0]
+  assert list(cells.loc["AX"]) == [None, 20.0]
+  assert list(cells.loc["squad_v1.1"]) == [52.0, None]
+  averages_found = list(cells.loc["GLUE average"])
+  assert averages_found == pytest.approx([45.0, (20 + 5 * 60) / 6])
+
 
 def test_a_task_that_fails_leaves_the_others_and_a_dash(command, tmp_path):
   with pytest.raises(errors.Failed, match="no run of QNLI, SST-2 has a"):
@@ -179,40 +193,6 @@ def test_paper_needs_ax_and_every_fault_comes_before_any_work(
   with pytest.raises(errors.UsageError, match="no_such"):
     command(1, params_override="task.no_such=1")
   assert not (tmp_path / "out").exists()
-
-
-def test_flags_that_do_not_go_together():
-  flags = {"checkpoint": "c", "data_dir": "d", "output_dir": "o"}
-  for wrong in ({}, {"task": "RTE", "tasks": ("paper",)}):
-    with pytest.raises(errors.UsageError, match="either --task=NAME"):
-      finetune.Options(**flags, **wrong)
-  with pytest.raises(errors.UsageError, match="looked for in --data_dir"):
-    finetune.Options(**flags, tasks=("paper",), ax_data_dir="AX")
-
-
-def test_a_column_in_the_report_beside_the_sites_scores(
-  command, tmp_path, capsys
-):
-  command(1)
-  site = tmp_path / "site.yaml"
-  rows = ", ".join(f"{row}: 60" for row in column.TEST_ROWS)
-  site.write_text(f"out: {{{rows}}}\n")
-  target = tmp_path / "report"
-  report.run(
-    report.Options(
-      runs=(str(tmp_path / "out"),),
-      output_dir=str(target),
-      site_scores=str(site),
-    )
-  )
-  capsys.readouterr()
-  lines = (target / "columns.csv").read_text().splitlines()
-  cells = {line.split(",")[-3]: line.split(",")[-2:] for line in lines[1:]}
-  assert cells["QNLI"] == ["50.0", "60.0"]
-  assert cells["AX"] == ["", "20.0"]
-  assert cells["squad_v1.1"] == ["52.0", ""]
-  assert float(cells["GLUE average"][0]) == pytest.approx(45.0)
-  assert float(cells["GLUE average"][1]) == pytest.approx((20 + 5 * 60) / 6)
 
 
 @pytest.mark.parametrize(
