@@ -31,7 +31,7 @@ def _names(table):
         "tau": ["10%", 0.2],
       },
       ["baseline"]
-      + [f"swe-{u}-tau{t}" for u in ("1x24", "units2") for t in (10, 2)],
+      + [f"swe-{u}-tau{t}" for u in ("1x24", "units2") for t in (10, 20)],
     ),
     # Sharing never is the baseline, and sharing always is ALBERT.
     (
