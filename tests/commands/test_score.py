@@ -63,7 +63,7 @@ def test_faults(squad_files):
     score.run(options)
   assert str(error.value) == (
     f"{options.data}:1: q2: no answers, but in v1.1 every question has one; is "
-    "this a file of version 2.0?"
+    "this v2.0?"
   )
   for flags, message in (
     ({"benchmark": "squad"}, "--version is missing"),

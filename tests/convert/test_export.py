@@ -62,7 +62,7 @@ def test_checkpoint_of_another_size(tmp_path):
   for change, message in (
     (("hidden_size: 6", "hidden_size: 12"), "does not hold the encoder of"),
     (("num_layers: 2", "num_layers: 3"), "does not hold the encoder of"),
-    (("type: bert", "type: albert"), "type 'albert', but only BERT"),
+    (("type: bert", "type: albert"), "the encoder is 'albert', but only BERT"),
   ):
     other = tmp_path / "other.yaml"
     other.write_text(config.read_text().replace(*change))
