@@ -246,7 +246,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     self._untied_at.assign(tf.cast(self.iterations, tf.int64))
 
   def _copy_slots_to(self, variables) -> None:
-    """Gives each of `variables` the slots of its stem."""
     stem_of = {
       plan_lib.variable_key(v): stem
       for stem, *rest in self.plan.ties
@@ -284,7 +283,7 @@ def _state(value, name: str) -> tf.Variable:
 
 
 def _read(variable: tf.Variable):
-  """Returns the value now, also while tracing: a restore may change it."""
+  # Also while tracing: a restore may change it.
   with tf.init_scope():
     return variable.numpy()
 
@@ -296,7 +295,6 @@ def _assign_stem(stem: tf.Variable, branches: list[tf.Variable]) -> None:
 
 
 def _move_with_stem(stem: tf.Variable, before, branches) -> None:
-  """Makes the branches make the step that their stem has made."""
   step = stem.read_value() - before
   for branch in branches:
     branch.assign_add(step)

@@ -58,7 +58,6 @@ def _role(variable: tf.Variable) -> tuple[str, tuple[int, ...], str]:
 def _check_alike(
   stem: tf_keras.layers.Layer, branch: tf_keras.layers.Layer
 ) -> None:
-  """Raises unless both layers have the same variables in the same order."""
   stem_roles = [_role(v) for v in stem.trainable_variables]
   branch_roles = [_role(v) for v in branch.trainable_variables]
   differs = (

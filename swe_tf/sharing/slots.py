@@ -25,7 +25,6 @@ def made_on_demand(optimizer) -> bool:
 
 
 def check_optimizer(optimizer, what: str) -> None:
-  """Raises unless `optimizer` is of either family."""
   if not _is_legacy(optimizer):
     plan.require_tf_keras(optimizer, tf_keras.optimizers.Optimizer, what)
 
@@ -68,16 +67,14 @@ def all_variables(optimizer) -> Sequence[tf.Variable]:
 def slots_of(optimizer, variable: tf.Variable) -> dict[str, tf.Variable]:
   """Returns the slots of `variable` by name. They must exist."""
   if _is_legacy(optimizer):
-    return {
-      name: optimizer.get_slot(variable, name)
-      for name in optimizer.get_slot_names()
-    }
+    names = optimizer.get_slot_names()
+    return {name: optimizer.get_slot(variable, name) for name in names}
   index = optimizer._index_dict[optimizer._var_key(variable)]  # pylint: disable=protected-access
   return {name: slots[index] for name, slots in _slot_lists(optimizer).items()}
 
 
 def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
-  """Returns the lists of a new optimizer that hold one slot per variable."""
+  """The lists of a new optimizer that hold one slot per variable."""
   num_variables = len(optimizer._index_dict)  # pylint: disable=protected-access
   lists: dict[str, Sequence[tf.Variable]] = {
     name: value
@@ -88,18 +85,13 @@ def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
     and all(isinstance(slot, tf.Variable) for slot in value)
   }
   known = {id(slot) for slots in lists.values() for slot in slots}
-  known.add(id(optimizer.iterations))
-  strangers = [
-    v.name
-    for v in all_variables(optimizer)
-    if id(v) not in known and v.shape.rank
-  ]
-  if strangers:
-    raise errors.UsageError(
-      f"{type(optimizer).__name__} keeps {strangers[0]} outside of its lists "
-      "of slots, so it cannot be copied when the weights are untied. Use a "
-      "tf_keras optimizer that keeps one list for each kind of slot."
-    )
+  for variable in all_variables(optimizer):  # `iterations` is a scalar.
+    if id(variable) not in known and variable.shape.rank:
+      raise errors.UsageError(
+        f"{type(optimizer).__name__} keeps {variable.name} outside of its "
+        "lists of slots, so it cannot be copied when the weights are untied. "
+        "Use a tf_keras optimizer that keeps one list for each kind of slot."
+      )
   return lists
 
 
@@ -127,7 +119,6 @@ def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
 def copy_slots(
   optimizer, pairs: Iterable[tuple[tf.Variable, tf.Variable]]
 ) -> None:
-  """Copies the slots of each source to its target. Runs eagerly."""
   pairs = list(pairs)
   if _is_legacy(optimizer):
     create_slots(optimizer, [v for pair in pairs for v in pair])

@@ -107,11 +107,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
   def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update.
 
-    Args:
-      grads_and_vars: Pairs of this replica, or, if they are reduced already,
-        what `aggregate_gradients` returned.
-      name: See `apply_gradients`.
-      aggregate: Whether to reduce them over the replicas.
+    Without `aggregate`, the pairs are what `aggregate_gradients` returned.
     """
     if aggregate:  # The inner optimizer clips and reduces by itself.
       return self.inner_optimizer.apply_gradients(
@@ -131,13 +127,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     return self.clip_and_reduce(self.transform(list(grads_and_vars)), {})
 
   def clip_and_reduce(self, grads_and_vars, multiplicity: dict[str, int]):
-    """Does what the inner optimizer does before its update.
-
-    Args:
-      grads_and_vars: Pairs of this replica; those without a gradient are left
-        out.
-      multiplicity: See `gradients.clip_by_global_norm`.
-    """
+    """Does what the inner optimizer does before its update."""
     pairs = [(g, v) for g, v in grads_and_vars if g is not None]
     # AdamWeightDecay skips this clip when it does not aggregate.
     clip_norm = getattr(self.inner_optimizer, "gradient_clip_norm", 0.0)
@@ -195,10 +185,9 @@ def update_on_replicas(
   """
 
   def update_all(strategy, rows):
+    update = strategy.extended.update
     for variable, *arguments in rows:
-      strategy.extended.update(
-        variable, function, args=tuple(arguments), group=False
-      )
+      update(variable, function, args=tuple(arguments), group=False)
 
   tf.__internal__.distribute.interim.maybe_merge_call(
     update_all, tf.distribute.get_strategy(), rows
@@ -218,13 +207,10 @@ class ExponentialMovingAverage(optimization.ExponentialMovingAverage):
 
 
 def stack_optimizers(optimizer, config):
-  """Builds the stack around the optimizer of a method.
+  """Builds the stack around an optimizer, bare or wrapped by a method.
 
-  Args:
-    optimizer: The optimizer that makes the updates, bare or wrapped by a
-      method.
-    config: The experiment config: `runtime` says whether to scale the loss,
-      `trainer.optimizer_config.ema` whether to average the weights.
+  `config.runtime` says whether to scale the loss, and
+  `config.trainer.optimizer_config.ema` whether to average the weights.
   """
   use_float16 = config.runtime.mixed_precision_dtype == "float16"
   if use_float16 and not isinstance(optimizer, WrappedOptimizer):
@@ -241,7 +227,6 @@ def stack_optimizers(optimizer, config):
 
 
 def _layers_of(optimizer):
-  """Yields an optimizer and those that EMA and loss scaling wrap."""
   while optimizer is not None:
     yield optimizer
     # LossScaleOptimizer and ExponentialMovingAverage both keep it here.

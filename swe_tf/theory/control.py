@@ -35,18 +35,11 @@ def steps_to_train(losses: np.ndarray) -> np.ndarray:
   return np.where(below.any(axis=0), below.argmax(axis=0), np.inf)
 
 
-def tied_and_untied(
-  targets: np.ndarray,
-  num_layers: int,
-  step_size: np.ndarray,
-  steps: tuple[int, int],
-  options: experiment.Options,
-) -> tuple[float, np.ndarray]:
+def tied_and_untied(targets, num_layers, step_size, steps, options):
   """Trains from identity twice: `steps` are all, and those of them shared.
 
-  Returns:
-    The largest difference of a weight over all steps, and for each target the
-    steps to train of sharing over those of the control.
+  Returns the largest difference of a weight over all steps, and for each target
+  the steps to train of sharing over those of the control.
   """
   start = deep_linear.identity(targets, num_layers)
   runs = (
@@ -68,12 +61,9 @@ def zas_over_sharing(eigenvalues: np.ndarray, num_layers: int) -> float:
   """ZAS' steps over sharing's, each at its best: mean over the targets."""
 
   def steps(start):
-    grid = GRID / num_layers
-    found = (
-      depth_lib.steps_to_train(target, start, num_layers, grid, limit=500)
-      for target in eigenvalues
-    )
-    return np.mean([counts.min() for counts in found])
+    settings = start, num_layers, GRID / num_layers, 500
+    counts = [depth_lib.steps_to_train(each, *settings) for each in eigenvalues]
+    return np.mean(np.min(counts, axis=-1))
 
   return steps(depth_lib.ZAS) / steps(depth_lib.SHARING)
 
@@ -84,12 +74,11 @@ def run(options: experiment.Options) -> experiment.Outcome:
   targets = deep_linear.positive_definite(rng, TARGETS, SIZE, low=0.5, high=2)
   eigenvalues = np.linalg.eigvalsh(targets)
   steps = NUM_STEPS, NUM_STEPS
-  gaps, ratios = [], []
+  found = []
   for depth in DEPTHS:
     step_size = theorem3.lemma_step_size(eigenvalues, depth)
-    gap, ratio = tied_and_untied(targets, depth, step_size, steps, options)
-    gaps.append(gap)
-    ratios.append(ratio)
+    found.append(tied_and_untied(targets, depth, step_size, steps, options))
+  gaps, ratios = zip(*found)
   near = theorem2.draw_targets(rng)[1][theorem2.LIMIT]
   step_size = theorem2.safe_step_size(near, NEAR_DEPTH)
   literal, symmetric = (
@@ -100,7 +89,7 @@ def run(options: experiment.Options) -> experiment.Outcome:
     )
   )
   flat = np.ravel(ratios)
-  found = [
+  judged = [
     claims.slip(
       "Theorem 3: it compares initialisations: from identity, tied and untied "
       f"gradient descent are one run, L = 2 to {DEPTHS[-1]}: largest weight "
@@ -126,4 +115,4 @@ def run(options: experiment.Options) -> experiment.Outcome:
       f"after Theorem 3: the same at L = {SHALLOW}, where ZAS is not slower"
     ).at_most(1.0, zas_over_sharing(eigenvalues, SHALLOW)),
   ]
-  return experiment.Outcome(found)
+  return experiment.Outcome(judged)

@@ -17,7 +17,6 @@ LAYER_AXIS = -3
 
 
 def transpose(matrices: np.ndarray) -> np.ndarray:
-  """Transposes the last two axes."""
   return np.swapaxes(matrices, -1, -2)
 
 
@@ -89,12 +88,7 @@ def descend(
   )
 
 
-def flow(
-  network: np.ndarray,
-  target: np.ndarray,
-  times: np.ndarray,
-  aggregate: algorithm1.Aggregate | None = None,
-) -> np.ndarray:
+def flow(network, target, times, aggregate=None) -> np.ndarray:
   """Gradient flow: the networks at `times`, along a new first axis.
 
   `aggregate` combines the gradients of the layers; None leaves each its own.

@@ -20,7 +20,6 @@ test compares with `deep_linear`.
 
 import functools
 
-from matplotlib import axes
 import numpy as np
 from scipy import integrate
 
@@ -57,9 +56,7 @@ def gradient(u, w, num_layers, target):
   return error, error * w * power, error * u * power
 
 
-def time_to_train(
-  target, start: float, num_layers: int, fraction: float = FRACTION
-) -> float:
+def time_to_train(target, start, num_layers, fraction=FRACTION) -> float:
   """The time at which gradient flow first has R <= fraction * R(0)."""
   target = np.asarray(target, float)
 
@@ -87,19 +84,10 @@ def time_to_train(
   return float(solution.t_events[0][0])
 
 
-def times_to_train(target, start: float, depths) -> np.ndarray:
-  """`time_to_train` for each depth."""
-  return np.array([time_to_train(target, start, depth) for depth in depths])
-
-
 def steps_to_train(
-  target, start: float, num_layers, step_size, limit: int, fraction=FRACTION
+  target, start, num_layers, step_size, limit, fraction=FRACTION
 ) -> np.ndarray:
-  """The number of steps after which R stays <= fraction * R(0).
-
-  `num_layers` and `step_size` are arrays, broadcast against each other; the
-  number is infinity where R is not below after `limit` steps.
-  """
+  """The steps until R stays <= fraction * R(0), or infinity, for all sizes."""
   num_layers, step_size = np.broadcast_arrays(num_layers, step_size)
   depth, step = num_layers[..., None], step_size[..., None]
   u = np.ones((*step_size.shape, len(target)))
@@ -141,7 +129,7 @@ def zas_time(alpha: float, num_layers):
   return np.sqrt(np.pi / 2) / (alpha * np.sqrt(num_layers))
 
 
-def continuous(panel: axes.Axes) -> list[claims.Claim]:
+def continuous(panel) -> list[claims.Claim]:
   """The time of gradient flow for Phi = 2 I."""
   deepest = FLOW_DEPTHS[-1]
   slopes, ratios, small = [], [], []
@@ -150,14 +138,14 @@ def continuous(panel: axes.Axes) -> list[claims.Claim]:
     ("ZAS:", ZAS, plots.UNSHARED, zas_time),
   ):
     depths, last = FLOW_DEPTHS, slice(-5, None)
-    times = times_to_train([ALPHA], start, depths)
+    times = np.array([time_to_train([ALPHA], start, n) for n in depths])
     slopes.append(plots.power_law(panel, depths, times, colour, name, last))
     ratios.append(times[-1] / predicted(ALPHA, deepest))
     panel.loglog(depths, predicted(ALPHA, depths), **plots.PREDICTED)
     small.append(time_to_train([0.05], start, 16))
   plots.explain_predicted(panel, "predicted, large L")
-  title = "Continuous time, Φ = 2I"
-  plots.finish(panel, title, _X, "time to R = 10⁻⁶ R(0)")
+  y = "time to R = 10⁻⁶ R(0)"
+  plots.finish(panel, "Continuous time, Φ = 2I", _X, y)
   return [
     claims.paper(
       "Theorem 1: exponent in L of sharing's time to R = 1e-6 R(0)"
@@ -179,20 +167,18 @@ def continuous(panel: axes.Axes) -> list[claims.Claim]:
   ]
 
 
-def prescribed(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
+def prescribed(step_scale: float, panel) -> list[claims.Claim]:
   """The number of steps at the step sizes of Theorem 3 and Fact 3."""
 
   def zas(target, depths=ZAS_DEPTHS):
     """Returns the steps from the time of the flow, and the allowed steps."""
     norm = float(np.linalg.norm(target))
     step_size = step_scale * theorem3.fact3_step_size(norm, depths)
-    times = times_to_train(target, ZAS, depths)
+    times = np.array([time_to_train(target, ZAS, n) for n in depths])
     return times / step_size, _LOG_FRACTION / np.log1p(-step_size / 2)
 
   step_size = step_scale * theorem3.theorem3_step_size(TARGET, SHARING_DEPTHS)
-  sharing = steps_to_train(
-    TARGET, SHARING, SHARING_DEPTHS, step_size, limit=10**5
-  )
+  sharing = steps_to_train(TARGET, SHARING, SHARING_DEPTHS, step_size, 10**5)
   allowed = -_LOG_FRACTION / ((2 * SHARING_DEPTHS - 2) * step_size)
   slopes = []
   for label, colour, depths, steps, bound in (
@@ -207,10 +193,8 @@ def prescribed(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
   title = "Steps at the prescribed step size"
   plots.finish(panel, title, _X, _STEPS, loc="upper left")
   step_size = theorem3.fact3_step_size(SMALL_TARGET[0], LITERAL_DEPTH)
-  step_size = step_scale * step_size
-  literal = steps_to_train(
-    SMALL_TARGET, ZAS, LITERAL_DEPTH, step_size, limit=10**6
-  )
+  settings = LITERAL_DEPTH, step_scale * step_size, 10**6
+  literal = steps_to_train(SMALL_TARGET, ZAS, *settings)
   by_flow, _ = zas(SMALL_TARGET, [LITERAL_DEPTH])
   return [
     claims.paper("Theorem 3: steps / guaranteed steps, worst L").at_most(
@@ -233,7 +217,7 @@ def prescribed(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
   ]
 
 
-def free(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
+def free(step_scale: float, panel) -> list[claims.Claim]:
   """The number of steps at the lemma's and at the best constant step size."""
   step_size = step_scale * theorem3.lemma_step_size(TARGET, FREE_DEPTHS)
   lemma = steps_to_train(TARGET, SHARING, FREE_DEPTHS, step_size, limit=2000)
@@ -252,8 +236,7 @@ def free(step_scale: float, panel: axes.Axes) -> list[claims.Claim]:
   allowed = np.ceil(-_LOG_FRACTION * TARGET[-1] ** 2 / 2)
   panel.axhline(allowed, **plots.PREDICTED, label="guaranteed for 1/(Lφ²)")
   panel.set_ylim(1, 1e4)
-  title = "Steps at other step sizes"
-  plots.finish(panel, title, _X, _STEPS, loc="upper left")
+  plots.finish(panel, "Steps at other step sizes", _X, _STEPS, loc="upper left")
   return [
     claims.derived(
       "Theorem 3, stronger: steps at η = 1/(Lφ²), worst L up to "

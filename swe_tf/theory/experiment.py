@@ -64,13 +64,9 @@ def run(
   output_dir: files.Path,
   log: Callable[[str], None],
 ) -> list[claims_lib.Claim]:
-  """Runs experiments, writes their figures and claims; `log` gets a line each.
+  """Runs experiments of `EXPERIMENTS`, and writes their figures and claims.
 
-  Args:
-    names: keys of `EXPERIMENTS`.
-    options: passed to every experiment.
-    output_dir: the directory; it need not exist.
-    log: called with one line per experiment.
+  `output_dir` need not exist; `log` gets one line per experiment.
   """
   results = []
   for name in names:

@@ -9,7 +9,6 @@ Beyond the paper: the ratio of the two test errors in closed form, against n.
 import dataclasses
 from typing import Any
 
-from matplotlib import axes
 import numpy as np
 
 from swe_tf.theory import algorithm1
@@ -39,12 +38,6 @@ def schedule(options: experiment.Options) -> algorithm1.Schedule:
   return options.schedule(STEP_SIZE, NUM_STEPS, UNTIE_STEP)
 
 
-def training_error(path: np.ndarray, problem: regression.Problem) -> np.ndarray:
-  """The mean squared error on the samples at all steps: [steps, seeds]."""
-  residuals = problem.inputs @ np.moveaxis(path - problem.weights, 0, -1)
-  return np.mean(residuals**2, axis=1).T
-
-
 def _ratio(numerator: np.ndarray, denominator: np.ndarray):
   """The ratio of two means over seeds, and its standard error."""
   ratio = numerator.mean() / denominator.mean()
@@ -59,11 +52,8 @@ def predicted_ratio(num_layers, num_samples):
   return swe / regression.expected_error_gd(num_layers, num_samples)
 
 
-def ratio_sweep(rng: np.random.Generator, panel: axes.Axes) -> float:
-  """Draws the ratio where both methods end, against n.
-
-  Returns the largest deviation from the closed form, in standard errors.
-  """
+def ratio_sweep(rng: np.random.Generator, panel) -> float:
+  """Draws the final ratio against n; largest deviation, in standard errors."""
   deviations = []
   for (num_layers, counts), colour in zip(RATIO_SWEEP.items(), plots.SEQUENCE):
     ratios, errors = [], []
@@ -80,8 +70,8 @@ def ratio_sweep(rng: np.random.Generator, panel: axes.Axes) -> float:
       gap = abs(ratio - predicted_ratio(num_layers, num_samples))
       deviations.append(gap / error)
     look: dict[str, Any] = dict(color=colour, fmt="o", markersize=4)
-    label = f"measured, L = {num_layers}"
-    panel.errorbar(counts, ratios, errors, label=label, **look)
+    look["label"] = f"measured, L = {num_layers}"
+    panel.errorbar(counts, ratios, errors, **look)
     grid = np.linspace(counts[0], counts[-1], 200)
     line = plots.PREDICTED | {"color": colour}
     panel.plot(grid, predicted_ratio(num_layers, grid), **line)
@@ -112,7 +102,8 @@ def run(options: experiment.Options) -> experiment.Outcome:
   ):
     expected = expected_error(NUM_LAYERS, NUM_SAMPLES)
     path = regression.descend(problem, method)
-    train = training_error(path, problem)
+    residuals = problem.inputs @ np.moveaxis(path - problem.weights, 0, -1)
+    train = np.mean(residuals**2, axis=1).T
     test = regression.test_error(path, problem)
     finals[name] = final = test[-1]
     error = final.std(ddof=1) / np.sqrt(SEEDS)
@@ -125,9 +116,9 @@ def run(options: experiment.Options) -> experiment.Outcome:
         f"Figure 2: {name}: mean test error of {SEEDS} seeds"
       ).close(expected, _SIGMAS * error, final.mean()),
     ]
-    losses.plot(test.mean(axis=-1), color=colour, label=f"{name}, test")
-    label = f"{name}, train"
-    losses.plot(train.mean(axis=-1), ":", color=colour, label=label)
+    for kind, each, style in (("test", test, "-"), ("train", train, ":")):
+      label = f"{name}, {kind}"
+      losses.plot(each.mean(axis=-1), style, color=colour, label=label)
     losses.axhline(expected, **plots.PREDICTED)
     # One seed only: the mean over seeds hides what one run does.
     first, last = _halves(path[:, 0]).T

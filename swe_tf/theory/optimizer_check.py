@@ -5,7 +5,6 @@ Both models of section 3 are built as stacks of `tf_keras` layers and trained by
 `algorithm1` at every step: while shared, across the untie step, and after.
 """
 
-from collections.abc import Callable, Sequence
 import dataclasses
 
 import numpy as np
@@ -39,11 +38,7 @@ def _dense(count: int, size: int, initial: str) -> list[tf_keras.layers.Layer]:
   return layers
 
 
-def train(
-  layers: Sequence[tf_keras.layers.Layer],
-  loss: Callable[[], tf.Tensor],
-  schedule: algorithm1.Schedule,
-) -> np.ndarray:
+def train(layers, loss, schedule: algorithm1.Schedule) -> np.ndarray:
   """Trains Dense layers by sharing, then unsharing: kernels [T + 1, L, ...]."""
   kernels = [layer.kernel for layer in layers]
   optimizer = optimizer_lib.SharedWeightsOptimizer(
@@ -100,9 +95,8 @@ def deep_linear_gap(options: experiment.Options) -> float:
   """A deep linear network from identity: largest weight difference."""
   noise = options.rng(7).standard_normal((DEEP_SIZE, DEEP_SIZE))
   target = np.eye(DEEP_SIZE) + 0.3 * noise
-  schedule = _as_kept(
-    options.schedule(DEEP_STEP_SIZE, DEEP_STEPS, DEEP_UNTIE_STEP)
-  )
+  settings = DEEP_STEP_SIZE, DEEP_STEPS, DEEP_UNTIE_STEP
+  schedule = _as_kept(options.schedule(*settings))
   start = deep_linear.identity(target, DEEP_LAYERS)
   expected = np.array(list(deep_linear.descend(start, target, schedule)))
   layers = _dense(DEEP_LAYERS, DEEP_SIZE, "identity")

@@ -6,7 +6,6 @@ Figures are built without pyplot, which would keep global state.
 from typing import Any
 
 from matplotlib import axes
-from matplotlib import axis as axis_lib
 from matplotlib import figure
 from matplotlib import ticker
 import numpy as np
@@ -25,7 +24,6 @@ DOTTED: dict[str, Any] = dict(color="black", linestyle=":")
 
 
 def panels(count: int) -> tuple[figure.Figure, list[axes.Axes]]:
-  """Returns a figure with `count` panels in a row."""
   drawing = figure.Figure(figsize=(4.6 * count, 3.8), layout="constrained")
   return drawing, list(np.atleast_1d(drawing.subplots(1, count)))
 
@@ -58,7 +56,7 @@ def explain_predicted(panel: axes.Axes, label: str) -> None:
   panel.plot([], [], label=label, **PREDICTED)
 
 
-def label_ticks(axis: axis_lib.Axis, values) -> None:
+def label_ticks(axis, values) -> None:
   """Labels a logarithmic axis of less than two decades at `values` only."""
   axis.set_major_locator(ticker.FixedLocator(values))
   axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
@@ -66,9 +64,7 @@ def label_ticks(axis: axis_lib.Axis, values) -> None:
 
 
 def finish(panel: axes.Axes, title: str, x: str, y: str, **legend) -> None:
-  """Labels a panel and gives it a legend."""
   panel.set_title(title, fontsize=10)
-  panel.set_xlabel(x)
-  panel.set_ylabel(y)
+  panel.set(xlabel=x, ylabel=y)
   panel.grid(alpha=0.25)
   panel.legend(fontsize=8, **legend)

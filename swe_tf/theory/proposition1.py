@@ -9,7 +9,6 @@ of the error: |w - w*|^2 = |P(w) - w_bar*|^2 + |P_perp(w) - w~*|^2.
 
 import dataclasses
 
-from matplotlib import figure
 import numpy as np
 from scipy import stats
 
@@ -48,11 +47,6 @@ def distances(problem: regression.Problem) -> np.ndarray:
   return np.sqrt(problem.weights.shape[-1]) * np.abs(offset[..., 0])
 
 
-def expected_distance(num_layers, num_samples):
-  """The root mean square of the distance for w* ~ N(1, 1), exact for n > 2."""
-  return np.sqrt((num_layers - 1) / (num_samples - 2))
-
-
 def measured_distance(rng, num_layers, num_samples, spread=1.0) -> np.ndarray:
   """The root mean square of the distance, for arrays of L or n."""
   problems = (
@@ -62,7 +56,7 @@ def measured_distance(rng, num_layers, num_samples, spread=1.0) -> np.ndarray:
   return np.sqrt([np.mean(distances(problem) ** 2) for problem in problems])
 
 
-def sweep(rng: np.random.Generator) -> tuple[figure.Figure, list[np.ndarray]]:
+def sweep(rng: np.random.Generator):
   """Measures and draws the distance against n, against L, and for n = L / 2."""
   drawing, (left, right) = plots.panels(2)
   series = []
@@ -74,7 +68,9 @@ def sweep(rng: np.random.Generator) -> tuple[figure.Figure, list[np.ndarray]]:
     series.append(measured_distance(rng, *sizes))
     label = f"{name}: fitted"
     plots.power_law(panel, COUNTS, series[-1], colour, label, markersize=6)
-    panel.loglog(COUNTS, expected_distance(*sizes), **plots.PREDICTED)
+    # Exact for n > 2.
+    expected = np.sqrt((sizes[0] - 1) / (sizes[1] - 2))
+    panel.loglog(COUNTS, expected, **plots.PREDICTED)
   left.axvspan(COUNTS[0] / 1.2, FIXED_LAYERS, color="0.93", zorder=0)
   left.text(COUNTS[0], series[0][-1], "L > n", color="0.4")
   for panel, name, axis in (
@@ -128,9 +124,7 @@ def project(weights: np.ndarray) -> np.ndarray:
   return weights.mean(axis=-1, keepdims=True)
 
 
-def parts(
-  weights: np.ndarray, problem: regression.Problem
-) -> tuple[np.ndarray, np.ndarray]:
+def parts(weights: np.ndarray, problem: regression.Problem):
   """Both terms of the decomposition of |w - w*|^2: [..., seeds] each."""
   error = weights - problem.weights
   common = project(error)
@@ -208,9 +202,7 @@ def printed_solution(problem: regression.Problem) -> np.ndarray:
   return project(problem.weights) + (products / np.sum(sums**2, -1))[:, None]
 
 
-def trained(
-  rng: np.random.Generator, options: experiment.Options
-) -> list[claims.Claim]:
+def trained(rng, options) -> list[claims.Claim]:
   """Sharing trained to convergence, on both sides of L = n."""
   distances = []
   schedule = options.schedule(figure2.STEP_SIZE, TRAINED_STEPS, TRAINED_STEPS)

@@ -7,10 +7,8 @@ against depth is in `depth`.
 
 import functools
 
-from matplotlib import axes
 import numpy as np
 
-from swe_tf.theory import algorithm1
 from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
@@ -30,22 +28,16 @@ _GRID = np.linspace(0, 10, 100)
 _LOSS = "R(t) / R(0)"
 
 
-def _smallest(matrices: np.ndarray) -> np.ndarray:
-  return np.linalg.eigvalsh(matrices)[..., 0]
-
-
 def _times(horizon: float) -> np.ndarray:
   """Zero, then points from the first instants on, where bounds are tight."""
   return np.concatenate([[0], np.geomspace(1e-3, 1, 80) * horizon])
 
 
-def theorem1(
-  rng: np.random.Generator, aggregate: algorithm1.Aggregate, panel: axes.Axes
-) -> list[claims.Claim]:
+def theorem1(rng, aggregate, panel) -> list[claims.Claim]:
   """Weight sharing from identity, for positive definite targets."""
   draw = functools.partial(deep_linear.positive_definite, rng, 3, SIZE, high=2)
   targets = np.concatenate([draw(low=0.4), draw(low=1.1)])
-  smallest = _smallest(targets)
+  smallest = np.linalg.eigvalsh(targets)[:, 0]
   margins, gaps, distances = [], [], []
   for depth, colour in zip(DEPTHS, plots.SEQUENCE):
     start = deep_linear.identity(targets, depth)
@@ -53,13 +45,12 @@ def theorem1(
     path = deep_linear.flow(start, targets, times, aggregate)
     losses = deep_linear.loss(path, targets)
     rates = (
-      2 * depth * np.minimum(1, smallest**power)
-      for power in (2, 2 - 2 / depth, 1)
+      2 * depth * np.minimum(1, [smallest**p for p in (2, 2 - 2 / depth, 1)])
     )
     margin = functools.partial(deep_linear.decay_margin, losses, times=times)
-    margins.append([margin(rate) for rate in rates])
-    stems = _smallest(path[..., 0, :, :]) ** (depth - 1)
-    gaps.append(np.min(stems - np.minimum(1, smallest)))
+    margins.append(list(map(margin, rates)))
+    stems = np.linalg.eigvalsh(path[..., 0, :, :])[..., 0]
+    gaps.append(np.min(stems ** (depth - 1) - np.minimum(1, smallest)))
     plain = deep_linear.flow(start, targets, times)
     distances.append(np.max(np.abs(path - plain)))
     plots.decay(panel, depth * times, losses[:, 0], colour, f"L = {depth}")
@@ -90,7 +81,7 @@ def theorem1(
   ]
 
 
-def fact1(rng: np.random.Generator, panel: axes.Axes) -> list[claims.Claim]:
+def fact1(rng, panel) -> list[claims.Claim]:
   """ZAS, for targets of any kind."""
   targets = rng.standard_normal((6, SIZE, SIZE))
   times = _times(10)
@@ -113,9 +104,7 @@ def fact1(rng: np.random.Generator, panel: axes.Axes) -> list[claims.Claim]:
   ]
 
 
-def remark(
-  aggregate: algorithm1.Aggregate, panel: axes.Axes
-) -> list[claims.Claim]:
+def remark(aggregate, panel) -> list[claims.Claim]:
   """The slopes at t = 0 for Phi = alpha I."""
   target = REMARK_ALPHA * np.eye(SIZE)
   times = np.linspace(0, 0.12, 60)

@@ -21,9 +21,8 @@ from swe_tf.theory import plots
 SIZE = 4
 NUM_LAYERS = 4
 TARGETS = 12
-DISTANCES = np.array(
-  [0, 0.1, 0.2, 1 / 3, 0.5, 0.7, 0.85, 1, 1.25, 1.5, 2, 3, 4]
-)
+_FAR = 0.5, 0.7, 0.85, 1, 1.25, 1.5, 2, 3, 4
+DISTANCES = np.array([0, 0.1, 0.2, 1 / 3, *_FAR])
 DIRECTIONS = ("random", "skew", "lowest")
 NUM_STEPS = 3000
 UNTIE_STEP = 1000
@@ -40,7 +39,6 @@ _LOWEST = DIRECTIONS.index("lowest")
 
 
 def symmetric_part(matrices: np.ndarray) -> np.ndarray:
-  """(A + A^T) / 2."""
   return (matrices + deep_linear.transpose(matrices)) / 2
 
 
@@ -54,9 +52,7 @@ def safe_step_size(targets: np.ndarray, num_layers: int) -> np.ndarray:
   return 0.5 / (num_layers * deep_linear.norm(targets, 2) ** 2)
 
 
-def draw_targets(
-  rng: np.random.Generator, size: int = SIZE
-) -> tuple[np.ndarray, np.ndarray]:
+def draw_targets(rng, size=SIZE) -> tuple[np.ndarray, np.ndarray]:
   """Draws Phi_0 with sigma_min 1, and Phi: [distance, direction, target, d, d].
 
   The directions: any; skew-symmetric, which sharing cannot see; and against
@@ -81,9 +77,7 @@ def symmetrized(options: experiment.Options) -> experiment.Options:
   return dataclasses.replace(options, aggregate=aggregate)
 
 
-def train(
-  targets: np.ndarray, untie_step: int, options: experiment.Options
-) -> tuple[np.ndarray, np.ndarray]:
+def train(targets, untie_step, options) -> tuple[np.ndarray, np.ndarray]:
   """Returns losses [steps, ...], and the product of the layers at tau."""
   step_size = safe_step_size(targets, NUM_LAYERS)
   schedule = options.schedule(step_size, NUM_STEPS, untie_step)
@@ -114,8 +108,8 @@ def _draw(swe: np.ndarray, plain: np.ndarray, targets: np.ndarray):
   path.axhline(left, **plots.PREDICTED, label="predicted: ‖Φ − Φₛ‖² / 2")
   path.set(ylim=(1e-14, 1e2), xlim=(0, 1300))
   path.axvline(UNTIE_STEP, color="0.6", linewidth=0.8)
-  title = "Theorem 2: one target, ρ = 1/3"
-  plots.finish(path, title, "gradient steps", "loss R", loc="lower left")
+  title, x = "Theorem 2: one target, ρ = 1/3", "gradient steps"
+  plots.finish(path, title, x, "loss R", loc="lower left")
 
   grid = np.linspace(0, 4, 200)
   left = swe[UNTIE_STEP, :, _LOWEST].mean(axis=-1)
@@ -211,9 +205,7 @@ def layers(gamma: np.ndarray, num_layers: int) -> np.ndarray:
   return np.repeat(stem, num_layers, axis=deep_linear.LAYER_AXIS)
 
 
-def gamma_gradient(
-  gamma: np.ndarray, target: np.ndarray, num_layers: int
-) -> np.ndarray:
+def gamma_gradient(gamma, target, num_layers) -> np.ndarray:
   """The gradient of R for Gamma, by the chain rule through all layers."""
   gradients = deep_linear.gradient(layers(gamma, num_layers), target)
   total = gradients.sum(axis=deep_linear.LAYER_AXIS)
@@ -223,24 +215,17 @@ def gamma_gradient(
 def imbalance(network: np.ndarray) -> np.ndarray:
   """The largest |W_{i+1}^T W_{i+1} - W_i W_i^T|_F, Fact 2's delta."""
   above, below = network[..., 1:, :, :], network[..., :-1, :, :]
-  gaps = deep_linear.transpose(above) @ above
-  gaps = gaps - below @ deep_linear.transpose(below)
+  outer = below @ deep_linear.transpose(below)
+  gaps = deep_linear.transpose(above) @ above - outer
   return deep_linear.norm(gaps).max(axis=-1)
 
 
-def measure_proof(
-  rng: np.random.Generator, size: tuple[int, int], options: experiment.Options
-) -> tuple[float, ...]:
+def measure_proof(rng, size, options) -> tuple[float, ...]:
   """Runs both stages, and Algorithm 1 with a symmetric stem beside them.
 
   In the shared stage gradient descent is on Gamma. At its end the proof needs
   both conditions of Fact 2: balanced layers (delta = 0), and a loss with the
-  margin sigma_min(Phi_0) / 3.
-
-  Returns:
-    Distance of the shared stage from the symmetric part, and from Algorithm 1;
-    delta; the margin over sigma_min(Phi_0); the final loss over the initial.
-    Each is of the worst target.
+  margin sigma_min(Phi_0) / 3. Every number is that of the worst target.
   """
   num_layers, width = size
   center, targets = draw_targets(rng, width)

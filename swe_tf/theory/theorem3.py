@@ -10,7 +10,6 @@ steps grows with depth is in `depth`.
 import functools
 import itertools
 
-from matplotlib import axes
 import numpy as np
 
 from swe_tf.theory import algorithm1
@@ -62,13 +61,7 @@ def fact3_step_size(norm: float, num_layers) -> np.ndarray:
   return np.minimum(1 / (4 * depth**3 * xi**6), 1 / (144 * depth**2 * xi**4))
 
 
-def share(
-  targets: np.ndarray,
-  num_layers: int,
-  step_size,
-  num_steps: int,
-  aggregate: algorithm1.Aggregate = np.mean,
-) -> tuple[np.ndarray, np.ndarray]:
+def share(targets, num_layers: int, step_size, num_steps, aggregate=np.mean):
   """Trains from identity, always shared: losses and stems W_0(t) by step."""
   schedule = algorithm1.Schedule(step_size, num_steps, num_steps, aggregate)
   start = deep_linear.identity(targets, num_layers)
@@ -76,9 +69,7 @@ def share(
   return deep_linear.loss(path, targets), path[..., 0, :, :]
 
 
-def theorem3(
-  rng: np.random.Generator, options: experiment.Options, panel: axes.Axes
-) -> list[claims.Claim]:
+def theorem3(rng, options, panel) -> list[claims.Claim]:
   """Theorem 3 at its step size, until the bound is 1e-6."""
   # Its step size is tiny for a wide spectrum; this one takes 6,000 steps.
   targets = deep_linear.positive_definite(rng, 4, SIZE, low=0.7, high=1.3)
@@ -94,9 +85,8 @@ def theorem3(
     exponents = np.arange(len(losses)) * rate[0]
     plots.decay(panel, exponents, losses[:, 0], colour, f"L = {depth}")
   plots.decay_bound(panel, 1, np.array([0, 14]))
-  title = "Theorem 3 at its step size"
   x = "exponent of the bound, (2L − 2) λmin² η t"
-  plots.finish(panel, title, x, "R(t) / R(0)")
+  plots.finish(panel, "Theorem 3 at its step size", x, "R(t) / R(0)")
   return [
     claims.paper(
       "Theorem 3: decay of R / decay of the bound exp(-(2L-2) min(λmin², 1) "
@@ -105,9 +95,7 @@ def theorem3(
   ]
 
 
-def lemma(
-  rng: np.random.Generator, options: experiment.Options, panel: axes.Axes
-) -> list[claims.Claim]:
+def lemma(rng, options, panel) -> list[claims.Claim]:
   """The lemma and the stronger Theorem 3, at the lemma's step size."""
   targets = deep_linear.positive_definite(rng, 8, SIZE, low=0.2, high=3.0)
   spectrum = np.linalg.eigvalsh(targets)
@@ -115,9 +103,8 @@ def lemma(
   highest = np.maximum(spectrum[:, -1:], 1)
 
   def run_at(depth, step_size):
-    losses, stems = share(
-      targets, depth, step_size, LEMMA_STEPS, options.aggregate
-    )
+    settings = step_size, LEMMA_STEPS, options.aggregate
+    losses, stems = share(targets, depth, *settings)
     # A run that diverges, on purpose, has no eigenvalues.
     stems = np.where(np.isfinite(stems), stems, 1e9)
     return losses, np.linalg.eigvalsh(stems)
@@ -157,9 +144,7 @@ def lemma(
   ]
 
 
-def fact3(
-  rng: np.random.Generator, options: experiment.Options
-) -> list[claims.Claim]:
+def fact3(rng, options) -> list[claims.Claim]:
   """ZAS at the step size of Fact 3, for small targets of any kind."""
   # Up to a norm of 1/2 the target does not shrink the step size.
   norms = np.array([0.5, 0.5, 0.05, 0.05])[:, None, None]
@@ -205,11 +190,8 @@ def second_order_ratio(num_layers: int, eigenvalue: float) -> float:
   stem = (0.99 * eigenvalue) ** (1 / num_layers)
   error = stem**num_layers - eigenvalue
   move = step_size * stem ** (num_layers - 1) * error
-  second_order = (
-    (stem - move) ** num_layers
-    - stem**num_layers
-    + num_layers * stem ** (num_layers - 1) * move
-  )
+  second_order = (stem - move) ** num_layers - stem**num_layers
+  second_order += num_layers * stem ** (num_layers - 1) * move
   # With 2R = error^2, the printed 2 sqrt(2) R^(3/2) is |error|^3.
   printed = step_size**2 * num_layers**2 * eigenvalue**2 * abs(error) ** 3
   return abs(second_order * error) / printed
@@ -240,9 +222,7 @@ def inner(left: np.ndarray, right: np.ndarray) -> np.ndarray:
   return np.sum(left * right, axis=(-1, -2))
 
 
-def expand_power(
-  stem: np.ndarray, move: np.ndarray, depth: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def expand_power(stem: np.ndarray, move: np.ndarray, depth: int):
   """(W + move)^L - W^L: all of it, its part linear in the move, and the rest.
 
   By recurrence on L, since the differences would be lost in rounding.
@@ -257,21 +237,13 @@ def expand_power(
   return change, linear, rest
 
 
-def measure_proof(
-  targets: np.ndarray, depth: int, options: experiment.Options
-) -> np.ndarray:
+def measure_proof(targets, depth: int, options) -> np.ndarray:
   """Trains by sharing at the step size of Theorem 3, and splits each step.
 
   The loss of one step changes by I_1 + I_2 + I_3, the parts of (W_0 - eta G)^L
   that are of first order, of higher order, and squared. The proof compares each
-  with the gradient G, whose norm it bounds from both sides.
-
-  Returns:
-    Measured over claimed for each display of the proof, at the worst step:
-    largest gradient norm over its upper bound, smallest over its lower bound,
-    largest relative errors of I_1 and of I_1 + I_2 + I_3, largest bound of I_2
-    and largest I_3 over their claimed bounds, and the smallest decrease over
-    the claimed decrease.
+  with the gradient G, whose norm it bounds from both sides. Returns measured
+  over claimed for each display of the proof, at the worst step.
   """
   spectrum = np.linalg.eigvalsh(targets)
   low, phi = np.minimum(spectrum[:, 0], 1), np.maximum(spectrum[:, -1], 1)
@@ -280,9 +252,8 @@ def measure_proof(
   risk, stem = losses[:-1], stems[:-1]
   error = np.linalg.matrix_power(stem, depth) - targets
   gradient = np.linalg.matrix_power(stem, depth - 1) @ error
-  change, linear, rest = expand_power(
-    stem, -eta[:, None, None] * gradient, depth
-  )
+  move = -eta[:, None, None] * gradient
+  change, linear, rest = expand_power(stem, move, depth)
   first, second = inner(linear, error), inner(rest, error)
   third = inner(change, change) / 2
 
@@ -296,8 +267,8 @@ def measure_proof(
   gap = np.where(settled, 0, (first + second + third) / -decrease - 1)
   return np.array(
     [
-      np.max(norm / (phi**power * root)),
-      np.min(norm / (low**power * root)),
+      np.max(norm / (phi**power * root)),  # The gradient's upper bound,
+      np.min(norm / (low**power * root)),  # and its lower bound.
       np.max(np.abs(first / (step * norm**2) + 1)),
       np.max(np.abs(gap)),
       np.max(second_bound / (step**2 * phi**3 * root**3)),
@@ -307,29 +278,23 @@ def measure_proof(
   )
 
 
-def power_ratios() -> tuple[float, float]:
-  """Both inequalities on the grid: largest (left - x^L) / (right - x^L).
-
-  For the second, the linear term is subtracted from both sides as well.
-  """
+def run_proof(options: experiment.Options) -> experiment.Outcome:
+  """Measures every display, for all depths and targets."""
+  # Both inequalities on the grid, as (left - x^L) / (right - x^L); for the
+  # second, the linear term is subtracted from both sides as well.
   depth = GRID_DEPTHS[:, None, None].astype(float)
   x = GRID_BASES[:, None]
   y = GRID_SHARES * x / depth**2
   # All are divided by x^L, so that nothing on the grid overflows.
   growth = np.expm1(depth * np.log1p(y / x))
   linear = depth * y / x
-  second = (growth - linear) / linear**2
-  return float(np.max(growth / (2 * linear))), float(np.max(second))
-
-
-def run_proof(options: experiment.Options) -> experiment.Outcome:
-  """Measures every display, for all depths and targets."""
+  first_power = np.max(growth / (2 * linear))
+  second_power = np.max((growth - linear) / linear**2)
   rng = options.rng(10)
   draw = functools.partial(deep_linear.positive_definite, rng, 2, SIZE)
   targets = np.concatenate([draw(low=low, high=high) for low, high in SPECTRA])
-  table = np.array([measure_proof(targets, depth, options) for depth in DEPTHS])
+  table = np.array([measure_proof(targets, n, options) for n in DEPTHS])
   highest, lowest = table.max(axis=0), table.min(axis=0)
-  first_power, second_power = power_ratios()
   paper, derived = (
     lambda text, kind=kind: kind(f"proof of Theorem 3: {text}")
     for kind in (claims.paper, claims.derived)

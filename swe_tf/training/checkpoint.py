@@ -24,13 +24,11 @@ _FULL = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
 
 
 def warn(message: str) -> None:
-  """Prints and logs a warning."""
   logging.warning(message)
   print(f"WARNING: {message}", flush=True)
 
 
 def last_good(directory: str) -> str:
-  """Returns a sentence about the checkpoint that a run would resume from."""
   latest = tf.train.latest_checkpoint(directory)
   if latest is None:
     return "There is no checkpoint yet, so the run starts from scratch"
@@ -98,11 +96,9 @@ def not_finite(variables: Iterable[tf.Variable]) -> str | None:
 def _variables_below(
   view: tf.train.CheckpointView, root: int
 ) -> dict[int, tuple[str, str]]:
-  """Returns name and key of every variable of a checkpoint below a node.
-
-  A variable is saved under the shortest of its names, so the key of one of the
-  model may begin with `encoder` and not with `model`.
-  """
+  """Returns name and key of every variable of a checkpoint below a node."""
+  # A variable is saved under the shortest of its names, so the key of one of
+  # the model may begin with `encoder` and not with `model`.
   nodes = view._object_graph_proto.nodes  # pylint: disable=protected-access
   paths, found, to_visit = {root: ""}, {}, [root]
   while to_visit:
@@ -126,11 +122,8 @@ def weight_keys(path: str) -> set[str]:
 
 
 def why_broken(path: str) -> str | None:
-  """Returns why a run cannot continue from a checkpoint; None if it can.
-
-  TensorFlow verifies the checksum of every tensor that it reads.
-  """
-  try:
+  """Returns why a run cannot continue from a checkpoint; None if it can."""
+  try:  # TensorFlow verifies the checksum of every tensor that it reads.
     reader = checkpoint_files.reader(path)
     weights = weight_keys(path)
     for key in reader.get_variable_to_shape_map():
@@ -145,11 +138,7 @@ def why_broken(path: str) -> str | None:
 
 
 def newest_sound(path: str) -> str:
-  """Returns a checkpoint or, if it is broken, the newest sound one before it.
-
-  Raises:
-    UsageError: If neither it nor any before it can be read.
-  """
+  """Returns a checkpoint or, if it is broken, the newest sound one before."""
   earlier = _finished(path.rpartition("/")[0] or ".")
   candidates = [path]
   if path in earlier:
@@ -188,12 +177,8 @@ def check_fits(path: str, **items: tf.Module) -> None:
   """Raises unless the checkpoint holds exactly the variables of `items`.
 
   TensorFlow restores what it can find and stays silent about the rest, or
-  raises from deep inside at the first shape that differs.
-
-  Args:
-    path: The checkpoint, as `tf.train.latest_checkpoint` names it.
-    **items: Objects with `variables`, by the name under which a
-      `tf.train.Checkpoint` holds them.
+  raises from deep inside at the first shape that differs. The items are named
+  as in the `tf.train.Checkpoint`.
   """
   with readable(path):
     view = tf.train.CheckpointView(path)
@@ -248,15 +233,12 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
-  """A checkpoint whose `model` is checked before it is restored."""
+  """A checkpoint whose `model` is checked before it is restored.
+
+  `check` is called before anything is written, and may raise.
+  """
 
   def __init__(self, check: Callable[[], None] = lambda: None, **items):
-    """Initializes the checkpoint.
-
-    Args:
-      check: Called before anything is written; may raise.
-      **items: The objects to save, by name.
-    """
     super().__init__(**items)
     self._check = check
     self._prefix = ""

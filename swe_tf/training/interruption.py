@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import contextlib
 import signal
 import sys
-import types
 from typing import Any
 
 import tensorflow as tf
@@ -31,8 +30,7 @@ def watch() -> Iterator[None]:
     for number, handler in earlier.items():
       signal.signal(number, handler)
 
-  def note(number: int, frame: types.FrameType | None) -> None:
-    del frame
+  def note(number: int, _) -> None:
     restore()  # The next one is not caught.
     _requested.append(number)
     print(
@@ -84,19 +82,12 @@ class SaveAndExit:
   training after that checkpoint, until the machine is gone.
   """
 
-  def __init__(
-    self,
-    cluster_resolver: tf.distribute.cluster_resolver.ClusterResolver,
-    checkpoint_manager: tf.train.CheckpointManager,
-    global_step: tf.Variable,
-  ):
+  def __init__(self, cluster_resolver, checkpoint_manager, global_step):
     self._global_step = global_step
-    self._handler = tf.distribute.experimental.PreemptionCheckpointHandler(
-      cluster_resolver,
-      checkpoint_manager,
-      termination_config=tf.distribute.experimental.TerminationConfig(
-        exit_fn=self._exit
-      ),
+    distribute = tf.distribute.experimental
+    ending = distribute.TerminationConfig(exit_fn=self._exit)
+    self._handler = distribute.PreemptionCheckpointHandler(
+      cluster_resolver, checkpoint_manager, termination_config=ending
     )
 
   def __call__(self, logs: Any) -> None:

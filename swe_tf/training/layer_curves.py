@@ -58,11 +58,8 @@ class LayerCurves:
 def distance_from_mean(plan: plan_lib.SharingPlan) -> tf.Tensor:
   """Returns the root-mean-square distance of the units from their mean.
 
-  Runs eagerly, between two compiled loops.
-
-  Returns:
-    A scalar, relative to the norm of the mean: 0 while shared, about 1 for
-    independent weights with a mean much smaller than themselves.
+  It is relative to the norm of the mean: 0 while shared, about 1 if independent
+  weights have a mean much smaller than themselves. Runs eagerly.
   """
   return _relative_distance(
     [[tf.convert_to_tensor(v) for v in tie] for tie in plan.whole_ties]
@@ -71,7 +68,6 @@ def distance_from_mean(plan: plan_lib.SharingPlan) -> tf.Tensor:
 
 @tf.function(autograph=False)
 def _relative_distance(ties):
-  """Returns sqrt(mean_b |w_b - mean|^2) / |mean| over all ties together."""
   apart, common = [], []
   for tie in ties:
     mean = tf.add_n(tie) / len(tie)

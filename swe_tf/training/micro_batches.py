@@ -17,9 +17,6 @@ import tensorflow as tf
 from official.core import config_definitions as cfg
 from swe_tf import errors
 
-# Tensors, IndexedSlices and None, nested.
-Summands = Any
-
 
 def check(task: cfg.TaskConfig, replicas: int) -> None:
   """Raises `UsageError` unless the batch can be cut into micro-batches.
@@ -59,13 +56,14 @@ def split(batch: Any, count: int) -> Any:
 
 
 def sum_over(
-  function: Callable[[tf.Tensor, Any], Summands], batch: Any, count: int
-) -> Summands:
+  function: Callable[[tf.Tensor, Any], Any], batch: Any, count: int
+) -> Any:
   """Returns the sum of `function(index, part)` over the parts of a batch.
 
-  Runs in a replica context; `function` is traced once. None stays None, and
-  IndexedSlices are concatenated, not added: whatever is done to their rows is
-  done to the rows of the whole batch.
+  Runs in a replica context; `function` is traced once, and returns tensors,
+  IndexedSlices and None, nested. None stays None, and IndexedSlices are
+  concatenated, not added: whatever is done to their rows is done to the rows of
+  the whole batch.
   """
   parts = split(batch, count)
   # Traced before the loop, which must know what it will carry.
@@ -92,7 +90,6 @@ def sum_over(
 
 
 def _zero(like, count: int):
-  """Returns what a sum over parts starts from."""
   if like is None:
     return ()
   if isinstance(like, tf.IndexedSlices):
@@ -109,21 +106,18 @@ def _add(total, summand, index: tf.Tensor):
     return ()
   if isinstance(summand, tf.IndexedSlices):
     values, indices, _ = total
-    return (
-      values.write(index, summand.values),
-      indices.write(index, summand.indices),
-      summand.dense_shape,
-    )
+    values = values.write(index, summand.values)
+    indices = indices.write(index, summand.indices)
+    return values, indices, summand.dense_shape
   return total + summand
 
 
 def _finish(total, like):
-  """Returns the sum, in the form of the summands."""
   if like is None:
     return None
   if isinstance(like, tf.IndexedSlices):
     *rows, dense_shape = total
-    stacked = [parts.stack() for parts in rows]
+    stacked = (parts.stack() for parts in rows)
     values, indices = (
       tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)) for x in stacked
     )

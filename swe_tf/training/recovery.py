@@ -25,15 +25,11 @@ _OR_SKIP = ", or set task.skip_bad_shards=true to train without it"
 
 
 class Diverged(errors.Failed):
-  """The loss was not finite, or too large, too many times.
-
-  Attributes:
-    problem: What is wrong, without the advice.
-  """
+  """The loss was not finite, or too large, too many times."""
 
   def __init__(self, problem: str, advice: str = ""):
     super().__init__(f"{problem}.{advice}")
-    self.problem = problem
+    self.problem = problem  # Without the advice.
 
 
 class Recovery:
@@ -44,8 +40,8 @@ class Recovery:
     config: cfg.ExperimentConfig,
     model_dir: str | None,
     *,
-    train: bool,
-    evaluate: bool,
+    train,
+    evaluate,
   ):
     """Initializes the counts, and lists the files while they exist."""
     self._config = config.trainer
@@ -69,19 +65,12 @@ class Recovery:
 
   @property
   def bad_files(self) -> tuple[str, ...]:
-    """The files that the run does without."""
     return tuple(self._bad)
 
   def problem(self, step: int, loss: float, model) -> str | None:
-    """Returns what is wrong after a loop that ended at `step`, if anything.
-
-    Raises:
-      Diverged: If this is one problem too many.
-    """
-    most, bound = (
-      self._config.recovery_max_trials,
-      self._config.loss_upper_bound,
-    )
+    """Returns what is wrong after a loop; raises if it is one too many."""
+    most = self._config.recovery_max_trials
+    bound = self._config.loss_upper_bound
     if most < 0:
       return None
     found = None
@@ -110,11 +99,7 @@ class Recovery:
       self._stop(f"{name} is not finite at step {step}")
 
   def leave_out(self, error: bad_shards.BadShards) -> str:
-    """Does without the files from now on; returns what is wrong.
-
-    Raises:
-      BadShards: If the config does not allow it, or it does not help.
-    """
+    """Does without the files, if allowed and of help; returns what is wrong."""
     new = {p: r for p, r in error.reasons.items() if p not in self._bad}
     if not (self._skips and new and self._model_dir):
       raise error
@@ -128,9 +113,8 @@ class Recovery:
     self._bad |= reasons
 
   def _stop(self, problem: str) -> NoReturn:
-    good = ""
-    if self._model_dir:
-      good = f" {checkpoint.last_good(self._model_dir)}."
+    model_dir = self._model_dir
+    good = f" {checkpoint.last_good(model_dir)}." if model_dir else ""
     most = max(0, self._config.recovery_max_trials)
     raise Diverged(
       problem,

@@ -47,11 +47,7 @@ def dropout_generators(
 
 
 class InputPosition:
-  """Starts a trainer's input where the restored step left it.
-
-  The data of a task resumes where it was if its `build_inputs` takes a
-  `start_step`.
-  """
+  """Starts a trainer's input at its step, if the task takes a `start_step`."""
 
   def __init__(self, trainer: base_trainer.Trainer, is_set: bool):
     self._trainer = trainer
@@ -68,21 +64,15 @@ class InputPosition:
 
   @property
   def batches_taken(self) -> int:
-    """The number of batches taken from the input since the run began.
-
-    Every step takes one global batch, so this is the step, unless some batches
-    were skipped.
-    """
+    """The step, as every step takes a global batch, and what was skipped."""
     step = int(self._trainer.global_step.numpy())
     return step + int(self.skipped_batches.numpy())
 
   def keep(self, batches_taken: int) -> None:
-    """Notes where the input is, after the step has gone back."""
     step = int(self._trainer.global_step.numpy())
     self.skipped_batches.assign(batches_taken - step)
 
   def seek(self) -> None:
-    """Positions the input, unless it already is."""
     if self.is_set:
       return
     self.is_set = True

@@ -45,13 +45,12 @@ class _Runner(train_lib.OrbitExperimentRunner):
   def _build_controller(self, trainer, *args, train_actions=(), **kwargs):
     train_actions = list(train_actions)
     if trainer and self._exits and self.strategy.cluster_resolver:
-      train_actions.append(
-        interruption.SaveAndExit(
-          self.strategy.cluster_resolver,
-          self.checkpoint_manager,
-          trainer.global_step,
-        )
+      resolver, manager = (
+        self.strategy.cluster_resolver,
+        self.checkpoint_manager,
       )
+      save = interruption.SaveAndExit(resolver, manager, trainer.global_step)
+      train_actions.append(save)
     return super()._build_controller(
       trainer, *args, train_actions=train_actions, **kwargs
     )
@@ -76,7 +75,7 @@ def make_runner(
     strategy: The strategy; that of `config.runtime` by default.
     actions: Makes the orbit actions that are called after each training loop.
     enable_async_checkpointing: Whether to write checkpoints in the background.
-    **trainer_arguments: Arguments for the trainer.
+    **trainer_arguments: For the trainer.
   """
   runtime = config.runtime
   performance.set_mixed_precision_policy(
@@ -116,7 +115,7 @@ def make_runner(
 
 
 def _save_config(config: cfg.ExperimentConfig, model_dir: str) -> None:
-  """Writes `params.yaml` as `train_utils.serialize_config`, all or nothing."""
+  # As `train_utils.serialize_config`, but all or nothing.
   path = os.path.join(model_dir, "params.yaml")
   with files.complete_or_absent(path) as scratch:
     hyperparams.save_params_dict_to_yaml(config, scratch)

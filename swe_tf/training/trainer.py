@@ -102,14 +102,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     self._phases = phases
     self._curves: layer_curves.LayerCurves | None = None
     if method is not None:
+      parts: dict[str, Any] = dict(task=task, model=model, optimizer=optimizer)
       training = method(
-        phases_lib.Ingredients(
-          task=task,
-          model=model,
-          optimizer=optimizer,
-          config=config,
-          untie_rule=untie_rule,
-        )
+        phases_lib.Ingredients(config=config, untie_rule=untie_rule, **parts)
       )
       phases = training.phases
       optimizer = wrapper.stack_optimizers(training.optimizer, config)
@@ -126,9 +121,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     self._recovery = recovery_lib.Recovery(config, task.logging_dir, **roles)
     # A model that grows is trained before the task's own.
     models = [m for m in (model, phases.model) if m is not None]
-    dropout = resume.dropout_generators(
-      models, getattr(task.task_config, "seed", 0)
-    )
+    seed = getattr(task.task_config, "seed", 0)
+    dropout = resume.dropout_generators(models, seed)
     # The base class's, with what resuming takes besides.
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(
       check=lambda: self._recovery.check_weights(self._step, self.model),
@@ -243,21 +237,17 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self._on_new_phase(self, step)
 
   def _recompile(self) -> None:
-    """Makes the next step another program, perhaps of another model."""
     self._loop_fn = None
     self._forget_other_models()
 
   def _roll_back(self, why: str) -> None:
-    """Restores the last checkpoint in the middle of a run, if possible.
-
-    Several workers cannot: each would have to wait for the chief's.
-    """
+    """Restores the last checkpoint in the middle of a run, if possible."""
     self.checkpoint.sync()  # The newest may still be under way.
     model_dir = self.task.logging_dir
     latest = tf.train.latest_checkpoint(model_dir) if model_dir else None
     if latest is None or self.several_workers:
       missing = "there is no checkpoint yet to go back to"
-      if latest is not None:
+      if latest is not None:  # Each would have to wait for the chief's.
         missing = "several workers cannot go back by themselves"
       raise errors.Failed(f"{why}, and {missing}; run the same command again.")
     with self.strategy.scope():
@@ -290,6 +280,5 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     return logs
 
   def _forget_other_models(self) -> None:
-    """Releases the model that was evaluated last, unless it is the current."""
     if self._evaluated_model() is not self.model:
       self._eval_loop_fn = None

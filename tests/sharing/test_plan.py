@@ -39,26 +39,21 @@ class PlanTest(tf.test.TestCase):
     import keras  # Keras 3.
 
     make = swe_tf.SharingPlan.from_layers
-    with self.assertRaisesRegex(
-      errors.UsageError, r"unit_size \(4\) .* \(6\).*1, 2, 3, 6"
+    layer, a = _dense(), _dense(3, "a")
+    differ = (
+      r"'a' and 'b'.*variable 0 is kernel:0 .*\(3, 3\).*but kernel:0 .*3, 5"
+    )
+    for layers, unit_size, message in (
+      ([layer] * 6, 4, r"unit_size \(4\) .* \(6\).*1, 2, 3, 6"),
+      ([layer], 1.0, "must be an integer"),
+      ([], 1, "empty"),
+      ([tf_keras.layers.Dense(3, name="raw")], 1, "'raw' has no trainable"),
+      ([a, _dense(5, "b")], 1, differ),
+      ([a, _dense(3, "b", use_bias=False)], 1, "only one.*bias:0"),
+      ([layer, layer], 1, "more than once"),
     ):
-      make([_dense() for _ in range(6)], 4)
-    with self.assertRaisesRegex(errors.UsageError, "must be an integer"):
-      make([_dense()], 1.0)
-    with self.assertRaisesRegex(errors.UsageError, "empty"):
-      make([])
-    with self.assertRaisesRegex(errors.UsageError, "'raw' has no trainable"):
-      make([tf_keras.layers.Dense(3, name="raw")])
-    with self.assertRaisesRegex(
-      errors.UsageError,
-      r"'a' and 'b'.*variable 0 is kernel:0 .*\(3, 3\).*but kernel:0 .*3, 5",
-    ):
-      make([_dense(3, "a"), _dense(5, "b")])
-    with self.assertRaisesRegex(errors.UsageError, "only one.*bias:0"):
-      make([_dense(3, "a"), _dense(3, "b", use_bias=False)])
-    layer = _dense()
-    with self.assertRaisesRegex(errors.UsageError, "more than once"):
-      make([layer, layer])
+      with self.assertRaisesRegex(errors.UsageError, message):
+        make(layers, unit_size)
     with self.assertRaisesRegex(TypeError, "Keras 3"):
       make([keras.layers.Dense(3)])
 
@@ -81,14 +76,8 @@ class CallbackTest(tf.test.TestCase):
     optimizer = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=toy.TAU)
     model.compile(optimizer=optimizer, loss="mse")
     x, y = map(np.concatenate, zip(*toy.batches()))
-    model.fit(
-      x,
-      y,
-      batch_size=8,
-      shuffle=False,
-      verbose=0,
-      callbacks=[swe_tf.UntieCallback()],
-    )
+    how = dict(batch_size=8, shuffle=False, verbose=0)
+    model.fit(x, y, callbacks=[swe_tf.UntieCallback()], **how)
     self.assertEqual(optimizer.untied_at, toy.TAU)
     oracle = toy.run_algorithm_1(toy.OPTIMIZERS["adamw_clip"], 1, 1)
     ours = toy.state_of(model, inner)
@@ -108,8 +97,6 @@ class CallbackTest(tf.test.TestCase):
       fit(inner())
     with self.assertRaisesRegex(errors.UsageError, "untie_step"):
       fit(swe_tf.SharedWeightsOptimizer(inner(), plan))
+    at_3 = swe_tf.SharedWeightsOptimizer(inner(), plan, untie_step=3)
     with self.assertRaisesRegex(errors.UsageError, "steps_per_execution"):
-      fit(
-        swe_tf.SharedWeightsOptimizer(inner(), plan, untie_step=3),
-        steps_per_execution=2,
-      )
+      fit(at_3, steps_per_execution=2)

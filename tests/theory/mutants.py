@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 import contextlib
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -28,18 +28,23 @@ Run = Callable[[experiment.Options], Sequence[claims_lib.Claim]]
 Patch = tuple[Any, str, Any]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Mutation:
+class _Mutation(NamedTuple):
   """One thing made wrong: patches, or options of the experiment."""
 
   run: Run
-  red: tuple[str, ...]  # How the claims that must fail begin.
+  red: list[str]  # How the claims that must fail begin.
   patches: tuple[Patch, ...]
   options: dict[str, Any]
 
 
 def _mutation(run, red, *patches, **options):
-  return _Mutation(run, red, patches, options)
+  """Reads `red`: "source: start; start of the same source; other: start"."""
+  starts, source = [], ""
+  for item in red.split("; "):
+    *named, start = item.split(": ", 1)
+    source = named[0] if named else source
+    starts.append(f"{source}: {start}")
+  return _Mutation(run, starts, patches, options)
 
 
 @contextlib.contextmanager
@@ -120,12 +125,10 @@ OPTIMIZER = part(
 
 
 def scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
-  """The same function with a wrong factor."""
   return lambda *args, **kwargs: factor * function(*args, **kwargs)
 
 
 def wrong_factor(module: Any, name: str, factor: float) -> Patch:
-  """Replaces a function by itself with a wrong factor."""
   return module, name, scaled(getattr(module, name), factor)
 
 
@@ -142,24 +145,20 @@ _second_order_ratio = theorem3.second_order_ratio
 
 
 def few_samples(problem):
-  """Least squares that never looks at more than 12 samples."""
   few = regression.Problem(problem.weights, problem.inputs[:, :12])
   return _shared_solution(few)
 
 
 def one_coordinate(problem):
-  """The distance in one coordinate, where there are L."""
   return np.abs(_shared_solution(problem) - problem.common)[..., 0]
 
 
 def half_projection(weights):
-  """The mean of the first half of the weights only."""
   half = weights[..., : weights.shape[-1] // 2]
   return half.mean(axis=-1, keepdims=True)
 
 
 def sum_projection(weights):
-  """The sum of the weights, where their mean is due."""
   return weights.sum(axis=-1, keepdims=True)
 
 
@@ -171,7 +170,6 @@ def without_depth(u, w, num_layers, target):
 
 
 def not_symmetric(*args, **kwargs):
-  """Targets that are not symmetric."""
   targets = _positive_definite(*args, **kwargs)
   return targets + 0.3 * np.triu(np.ones(targets.shape[-2:]), 1)
 
@@ -188,8 +186,6 @@ def near_one(num_layers, eigenvalue):
 
 
 def untied_after(untie_step):
-  """Training by the optimizer, untied after another step than asked for."""
-
   def train(layers, loss, schedule):
     other = dataclasses.replace(schedule, untie_step=untie_step)
     return _train(layers, loss, other)
@@ -197,210 +193,172 @@ def untied_after(untie_step):
   return train
 
 
-_PROOF2 = "proof of Theorem 2: "
-_PROOF3 = "proof of Theorem 3: "
 _NO_DEPTH = (depth, "gradient", without_depth)
 _SWAPPED = ((depth, "ZAS", 1.0), (depth, "SHARING", 0.0))
 
 MUTATIONS = {
   "figure2_sum_for_mean": _mutation(
     FIGURE2,
-    (
-      "Figure 2: 100 shared steps reach",
-      "Figure 2: SWE fits the training set",
-      "Figure 2: SWE: mean test error",
-      "Figure 2: share of seeds",
-      "Figure 2: test error ratio",
-    ),
+    "Figure 2: 100 shared steps reach; SWE fits the training set; Figure 2:"
+    " SWE: mean test error; share of seeds; test error ratio",
     **SUM,
   ),
   "figure2_step_size": _mutation(
     FIGURE2,
-    ("Figure 2: GD fits the training set", "Figure 2: GD: mean test error"),
+    "Figure 2: GD fits the training set; Figure 2: GD: mean test error",
     step_scale=2.0,
   ),
   "figure2_predicted_ratio": _mutation(
     FIGURE2,
-    ("Figure 2: closed-form ratio", "Figure 2: test error ratio"),
+    "Figure 2: closed-form ratio; test error ratio",
     wrong_factor(figure2, "predicted_ratio", 0.7),
   ),
   "proposition1_few_samples": _mutation(
     PROPOSITION1,
-    ("Proposition 1: slope of ‖ŵ − w̄*‖ against n", "Proposition 1: n = L / 2"),
+    "Proposition 1: slope of ‖ŵ − w̄*‖ against n; n = L / 2",
     (regression, "shared_solution", few_samples),
   ),
   "proposition1_one_coordinate": _mutation(
     PROPOSITION1,
-    (
-      "Proposition 1: exact law",
-      "Proposition 1: slope of ‖ŵ − w̄*‖ against L",
-      "Proposition 1: the constant is",
-    ),
+    "Proposition 1: exact law; slope of ‖ŵ − w̄*‖ against L; the constant is",
     (proposition1, "distances", one_coordinate),
   ),
   "decomposition_half_projection": _mutation(
     DECOMPOSITION,
-    ("section 3.1: ‖ŵ − w*‖² =", "section 3.1: while shared"),
+    "section 3.1: ‖ŵ − w*‖² =; while shared",
     (proposition1, "project", half_projection),
   ),
   "decomposition_sum_projection": _mutation(
     DECOMPOSITION,
-    (
-      "after Proposition 1: ‖w̄*‖ is Θ(√L)",
-      "after Proposition 1: it needs a common component",
-    ),
+    "after Proposition 1: ‖w̄*‖ is Θ(√L); it needs a common component",
     (proposition1, "project", sum_projection),
   ),
   "decomposition_one_shared_step": _mutation(
     DECOMPOSITION,
-    ("section 3.1: sharing does not minimise",),
+    "section 3.1: sharing does not minimise",
     (figure2, "UNTIE_STEP", 1),
   ),
   "decomposition_sum_for_mean": _mutation(
     DECOMPOSITION,
-    (
-      "section 3.1: untying lowers the second term",
-      "proof of Proposition 1: shared training ends",
-    ),
+    "section 3.1: untying lowers the second term; proof of Proposition 1: "
+    "shared training ends",
     **SUM,
   ),
   "theorem1_slow_sharing": _mutation(
     THEOREM1,
-    ("Theorem 1: decay of R", "Theorem 1: the same for the sharper rate"),
+    "Theorem 1: decay of R; the same for the sharper rate",
     **SLOW,
   ),
   "theorem1_sum_for_mean": _mutation(
     THEOREM1,
-    (
-      "Remark: sharing: R'(0)",
-      "Theorem 1: sharing is not what speeds it up",
-      "after Theorem 1: the rate repeated without the square",
-    ),
+    "Remark: sharing: R'(0); Theorem 1: sharing is not what speeds it up; "
+    "after Theorem 1: the rate repeated without the square",
     **SUM,
   ),
   "theorem1_half_identity": _mutation(
     THEOREM1,
-    ("Fact 1: ZAS", "Remark: ZAS: R'(0)", "proof of Theorem 1: λmin"),
+    "Fact 1: ZAS; Remark: ZAS: R'(0); proof of Theorem 1: λmin",
     HALF_IDENTITY,
   ),
   "theorem2_step_size": _mutation(
     THEOREM2,
-    (
-      "Fact 2: its condition",
-      "Theorem 2: Algorithm 1 does not force symmetry",
-      "Theorem 2: no constant above 1",
-      "Theorem 2: plain gradient descent",
-      "Theorem 2: the same up to",
-      "Theorem 2: the symmetric shared phase",
-      "Theorem 2: untying then reaches",
-    ),
+    "Fact 2: its condition; Theorem 2: Algorithm 1 does not force symmetry;"
+    " no constant above 1; plain gradient descent; the same up to; the "
+    "symmetric shared phase; untying then reaches",
     step_scale=8.0,
   ),
   "theorem2_no_symmetric_part": _mutation(
     THEOREM2_SHORT,
-    (_PROOF2 + "σmin(Φₛ) >= σmin(Φ) is the wrong way round",),
+    "proof of Theorem 2: σmin(Φₛ) >= σmin(Φ) is the wrong way round",
     (theorem2, "symmetric_part", lambda matrices: matrices),
   ),
   "theorem2_half_symmetric_part": _mutation(
     THEOREM2_SHORT,
-    (_PROOF2 + "what holds instead", _PROOF2 + "‖Φ - Φₛ‖ / ‖Φ - Φ₀‖"),
+    "proof of Theorem 2: what holds instead; ‖Φ - Φₛ‖ / ‖Φ - Φ₀‖",
     wrong_factor(theorem2, "symmetric_part", 0.5),
   ),
   "theorem2_large_singular_value": _mutation(
     THEOREM2_SHORT,
-    ("Fact 2: the same at identity",),
+    "Fact 2: the same at identity",
     wrong_factor(theorem2, "smallest_singular", 9),
   ),
   "theorem2_proof_no_symmetry": _mutation(
     THEOREM2_PROOF,
-    (_PROOF2 + "Fact 2's δ",),
+    "proof of Theorem 2: Fact 2's δ",
     (theorem2, "symmetric_part", lambda matrices: matrices),
   ),
   "theorem2_proof_five_steps": _mutation(
     THEOREM2_PROOF,
-    (
-      _PROOF2 + "(σmin(Φ) - √(2R)) / σmin(Φ₀)",
-      _PROOF2 + "the margin can be",
-      _PROOF2 + "untied gradient descent then reaches",
-      _PROOF2 + "Γ trained ends at",
-    ),
+    "proof of Theorem 2: (σmin(Φ) - √(2R)) / σmin(Φ₀); the margin can be; "
+    "untied gradient descent then reaches; Γ trained ends at",
     (theorem2, "STAGE_STEPS", 5),
   ),
   "theorem2_proof_half_gradient": _mutation(
     THEOREM2_PROOF,
-    (_PROOF2 + "with W_i = W₀/√L",),
+    "proof of Theorem 2: with W_i = W₀/√L",
     wrong_factor(theorem2, "gamma_gradient", 0.5),
   ),
   "lemma_step_size": _mutation(
     LEMMA,
-    ("Lemma: largest step outside", "Theorem 3, stronger: decay of R"),
+    "Lemma: largest step outside; Theorem 3, stronger: decay of R",
     step_scale=4.0,
   ),
-  "theorem3_slow_sharing": _mutation(
-    THEOREM3, ("Theorem 3: decay of R",), **SLOW
-  ),
+  "theorem3_slow_sharing": _mutation(THEOREM3, "Theorem 3: decay of R", **SLOW),
   "fact3_rate": _mutation(
-    FACT3, ("Fact 3: ZAS: decay of R",), (theorem3, "FACT3_RATE", 2.1)
+    FACT3, "Fact 3: ZAS: decay of R", (theorem3, "FACT3_RATE", 2.1)
   ),
   "fact3_all_layers_zero": _mutation(
     FACT3,
-    ("Fact 3: ZAS: decay of R",),
+    "Fact 3: ZAS: decay of R",
     (deep_linear, "zero_asymmetric", scaled(deep_linear.identity, 0)),
   ),
   "slips_corrected": _mutation(
     THEOREM3_SLIPS,
-    ("proof of the Lemma: its display sums", _PROOF3 + "I₂ is printed"),
+    "proof of the Lemma: its display sums; proof of Theorem 3: I₂ is printed",
     (theorem3, "share", half_the_step),
     (theorem3, "second_order_ratio", near_one),
   ),
   "theorem3_proof_step_size": _mutation(
     THEOREM3_PROOF,
-    (_PROOF3 + "‖∇R‖ / (φ^", _PROOF3 + "with φ³", _PROOF3 + "I₃ /"),
+    "proof of Theorem 3: ‖∇R‖ / (φ^; with φ³; I₃ /",
     step_scale=300.0,
   ),
   "theorem3_proof_half_identity": _mutation(
     THEOREM3_PROOF,
-    (_PROOF3 + "(R(t) - R(t+1))", _PROOF3 + "‖∇R‖ / (min(λmin, 1)^"),
+    "proof of Theorem 3: (R(t) - R(t+1)); ‖∇R‖ / (min(λmin, 1)^",
     HALF_IDENTITY,
   ),
   "theorem3_proof_beyond_the_grid": _mutation(
     THEOREM3_PROOF,
-    (_PROOF3 + "((x+y)^L - x^L) /", _PROOF3 + "((x+y)^L - x^L - L x^(L-1) y)"),
+    "proof of Theorem 3: ((x+y)^L - x^L) /; ((x+y)^L - x^L - L x^(L-1) y)",
     (theorem3, "GRID_SHARES", np.geomspace(1, 10000.0, 20)),
   ),
   "theorem3_proof_slow_sharing": _mutation(
-    THEOREM3_PROOF, (_PROOF3 + "R(t+1) - R(t) = I₁",), **SLOW
+    THEOREM3_PROOF, "proof of Theorem 3: R(t+1) - R(t) = I₁", **SLOW
   ),
   "theorem3_proof_inner_product": _mutation(
     THEOREM3_PROOF,
-    (_PROOF3 + "I₁ = -ηL",),
+    "proof of Theorem 3: I₁ = -ηL",
     wrong_factor(theorem3, "inner", 1.5),
   ),
   "depth_two_layers_flow": _mutation(
     CONTINUOUS,
-    (
-      "Remark: ZAS' rate is not 2 for long",
-      "Remark: ZAS' time",
-      "Theorem 1: exponent in L",
-      "Theorem 1: sharing's time",
-    ),
+    "Remark: ZAS' rate is not 2 for long; ZAS' time; Theorem 1: exponent in"
+    " L; sharing's time",
     _NO_DEPTH,
   ),
   "depth_swapped_starts": _mutation(
-    CONTINUOUS, ("after Theorem 1: a small eigenvalue",), *_SWAPPED
+    CONTINUOUS, "after Theorem 1: a small eigenvalue", *_SWAPPED
   ),
   "depth_two_layers_steps": _mutation(
     PRESCRIBED,
-    (
-      "Fact 3: exponent in L of ZAS' steps at its step size",
-      "Theorem 3: exponent in L of the steps at its step size",
-      "Theorem 3: steps / guaranteed steps",
-    ),
+    "Fact 3: exponent in L of ZAS' steps at its step size; Theorem 3: "
+    "exponent in L of the steps at its step size; steps / guaranteed steps",
     _NO_DEPTH,
   ),
   "depth_too_large_step": _mutation(
     PRESCRIBED,
-    ("Fact 3: the same for Φ = 0.001", "Fact 3: literal steps"),
+    "Fact 3: the same for Φ = 0.001; literal steps",
     (
       theorem3,
       "fact3_step_size",
@@ -409,45 +367,38 @@ MUTATIONS = {
   ),
   "depth_two_layers_best": _mutation(
     FREE,
-    (
-      "Fact 3: best constant step size",
-      "Theorem 3, stronger: steps at",
-      "Theorem 3: best constant step size",
-    ),
+    "Fact 3: best constant step size; Theorem 3, stronger: steps at; "
+    "Theorem 3: best constant step size",
     _NO_DEPTH,
   ),
   "control_not_symmetric": _mutation(
     CONTROL,
-    ("Theorem 3: it compares initialisations", "Theorem 3: sharing's steps /"),
+    "Theorem 3: it compares initialisations; sharing's steps /",
     (deep_linear, "positive_definite", not_symmetric),
   ),
   "control_slow_sharing": _mutation(
-    CONTROL, ("Theorem 2: the same ratio",), **SLOW
+    CONTROL, "Theorem 2: the same ratio", **SLOW
   ),
   "control_no_symmetric_steps": _mutation(
     CONTROL,
-    ("Theorem 2: the symmetric stem of its proof",),
+    "Theorem 2: the symmetric stem of its proof",
     (control, "SYMMETRIC_STEPS", 0),
   ),
   "control_swapped_starts": _mutation(
     CONTROL,
-    ("after Theorem 3: ZAS' steps", "after Theorem 3: the same at L"),
+    "after Theorem 3: ZAS' steps; the same at L",
     *_SWAPPED,
   ),
   "optimizer_sum_for_mean": _mutation(
     OPTIMIZER,
-    (
-      "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l",
-      "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, d",
-    ),
+    "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l;"
+    " the optimizer that trains BERT = Algorithm 1 in numpy, d",
     **SUM,
   ),
   **{
     f"optimizer_untied_after_{step}_for_15": _mutation(
       OPTIMIZER,
-      (
-        "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l",
-      ),
+      "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l",
       (optimizer_check, "train", untied_after(step)),
     )
     for step in (14, 16)

@@ -50,15 +50,8 @@ class ClaimsTest(absltest.TestCase):
     )
     self.assertEqual(
       read[0],
-      {
-        "source": "Lemma",
-        "claim": "|W|",
-        "predicted": "<= 1",
-        "measured": 0.5,
-        "holds": True,
-        "kind": "paper",
-        "proved": True,
-      },
+      dict(source="Lemma", claim="|W|", predicted="<= 1", measured=0.5)
+      | dict(holds=True, kind="paper", proved=True),
     )
     self.assertEqual((read[1]["measured"], read[1]["holds"]), ("inf", False))
     table = (directory / "claims.md").read_text(encoding="utf-8").splitlines()

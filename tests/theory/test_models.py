@@ -7,7 +7,6 @@ from swe_tf.theory import algorithm1
 from swe_tf.theory import control
 from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
-from swe_tf.theory import figure2
 from swe_tf.theory import proposition1
 from swe_tf.theory import regression
 from swe_tf.theory import theorem2
@@ -43,13 +42,6 @@ class IteratesTest(parameterized.TestCase):
     np.testing.assert_allclose(
       path[-1], _literal(np.zeros(5), gradient, 0.1, 9, untie_step), rtol=1e-12
     )
-
-  def test_layers_are_equal_until_untied(self):
-    schedule = algorithm1.Schedule(0.1, num_steps=6, untie_step=3)
-    path = algorithm1.iterates(np.zeros(5), _quadratic(5), schedule)
-    spreads = [np.ptp(weights) for weights in path]
-    np.testing.assert_array_equal(spreads[:4], 0)
-    self.assertTrue(np.all(np.array(spreads[4:]) > 0.1))
 
   def test_problems_of_a_batch_are_independent(self):
     starts = np.random.default_rng(0).standard_normal((3, 1)) + np.zeros(4)
@@ -125,40 +117,14 @@ class RegressionTest(parameterized.TestCase):
       gap = abs(errors.mean() - expected_error(num_layers, num_samples))
       self.assertLess(gap, 4 * errors.std() / np.sqrt(errors.size))
 
-  def test_ratio_tends_to_one_half(self):
-    self.assertAlmostEqual(
-      figure2.predicted_ratio(200, 120), 199 * 119 / (2 * 198 * 118)
-    )
-    self.assertAlmostEqual(figure2.predicted_ratio(10**6, 10**5), 0.5, places=4)
-
-  def test_distance_is_that_of_the_projection(self):
-    problem = _problem(3, 9, 4)
-    for i, distance in enumerate(proposition1.distances(problem)):
-      trained = np.full(9, regression.shared_solution(problem)[i, 0])
-      common = np.full(9, problem.weights[i].mean())
-      self.assertAlmostEqual(distance, np.linalg.norm(trained - common))
-
 
 class DeepLinearTest(parameterized.TestCase):
-  def test_product_multiplies_the_last_layer_from_the_left(self):
-    layers = np.random.default_rng(0).standard_normal((3, 2, 2))
-    np.testing.assert_allclose(
-      deep_linear.product(layers), layers[2] @ layers[1] @ layers[0]
-    )
-
   def test_gradient_is_that_of_the_loss(self):
     rng = np.random.default_rng(0)
     network, target = rng.standard_normal((2, 4, 3, 3)), np.eye(3)
     numeric = _numeric(lambda w: np.sum(deep_linear.loss(w, target)), network)
     gradient = deep_linear.gradient(network, target)
     np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-6)
-
-  def test_zas_is_identity_but_for_the_last_layer(self):
-    network = deep_linear.zero_asymmetric(np.zeros((2, 3, 3)), 4)
-    np.testing.assert_array_equal(
-      network[:, :-1], np.tile(np.eye(3), (2, 3, 1, 1))
-    )
-    np.testing.assert_array_equal(network[:, -1], 0)
 
   def test_targets_have_the_spectrum_asked_for(self):
     targets = deep_linear.positive_definite(
@@ -224,14 +190,6 @@ class SpectralTest(parameterized.TestCase):
 
 
 class ProofsTest(parameterized.TestCase):
-  def test_printed_solution_is_least_squares(self):
-    problem = regression.Problem.draw(np.random.default_rng(0), (4, 5, 9))
-    np.testing.assert_allclose(
-      proposition1.printed_solution(problem),
-      regression.shared_solution(problem),
-      rtol=1e-10,
-    )
-
   def test_parts_are_squared_distances_of_projections(self):
     problem = regression.Problem.draw(np.random.default_rng(0), (1, 3, 6))
     weights = np.linspace(-1, 2, 6)
@@ -253,10 +211,6 @@ class ProofsTest(parameterized.TestCase):
 
     numeric = _numeric(loss, gamma)
     np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-6)
-
-  def test_imbalance_of_unequal_layers(self):
-    layers = np.stack([np.eye(2), 2 * np.eye(2), 2 * np.eye(2)])
-    np.testing.assert_allclose(theorem2.imbalance(layers), 3 * np.sqrt(2))
 
   def test_parts_of_a_step_are_those_of_the_binomial(self):
     change, linear, rest = theorem3.expand_power(

@@ -16,14 +16,14 @@ from swe_tf.training import recovery
 from tests import tiny
 
 _EVERY = 4  # Steps of a loop, and between checkpoints.
+_INTERVALS = ("checkpoint_interval", "steps_per_loop", "summary_interval")
 
 
 def _layers(records, **task):
   """Returns a run with one phase only, unless the task says otherwise."""
   base = tiny.overrides(str(records))
   base["task"]["sharing"] = {"mode": "none"}
-  every = ("checkpoint_interval", "steps_per_loop", "summary_interval")
-  base["trainer"] |= dict.fromkeys(every, _EVERY)
+  base["trainer"] |= dict.fromkeys(_INTERVALS, _EVERY)
   base["task"] |= task
   return base
 
@@ -49,11 +49,11 @@ def _records(tmp_path):
   return tiny.write_records(str(tmp_path / "records"))
 
 
-def _rewrite(path, change):
-  """Passes every record of a file through `change(index, example)`."""
+def _rewrite(path, change, count=None):
+  """Passes the first records of a file through `change(index, example)`."""
   records = [r.numpy() for r in tf.data.TFRecordDataset(str(path))]
   with tf.io.TFRecordWriter(str(path)) as writer:
-    for index, record in enumerate(records):
+    for index, record in enumerate(records[:count]):
       example = tf.train.Example.FromString(record)
       change(index, example.features.feature)
       writer.write(example.SerializeToString())
@@ -200,13 +200,6 @@ def _break(path):
   return count // 2
 
 
-def _keep(path, count):
-  records = [r.numpy() for r in tf.data.TFRecordDataset(path)]
-  with tf.io.TFRecordWriter(path) as writer:
-    for record in records[:count]:
-      writer.write(record)
-
-
 def test_a_broken_shard_is_named(records, tmp_path):
   config = tiny.config_of(_layers(records))
   _run(config, tmp_path / "run", _EVERY)
@@ -229,11 +222,9 @@ def test_a_broken_shard_is_cut_if_asked(records, tmp_path, capsys):
   layers = _layers(records, skip_bad_shards=True)
   layers["task"]["train_data"]["shuffle_buffer_size"] = 8
   model_dir = tmp_path / "run"
-  _keep(cut.replace("*", "1"), _break(path))
+  _rewrite(cut.replace("*", "1"), lambda *_: None, _break(path))
   # Checkpoints before the fault, so that there is something to go back to.
-  layers["trainer"] |= dict.fromkeys(
-    ("checkpoint_interval", "steps_per_loop", "summary_interval"), 1
-  )
+  layers["trainer"] |= dict.fromkeys(_INTERVALS, 1)
   trainer = _run(tiny.config_of(layers), model_dir)
   assert f"training without the rest of {path}" in capsys.readouterr().out
   with open(model_dir / "bad_shards.json") as f:

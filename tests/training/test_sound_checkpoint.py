@@ -1,8 +1,10 @@
-"""Damaged checkpoints: found, said, and the one before is used."""
+"""Checkpoints: damage is found, and the one before used; no steps are mixed."""
 
 import os
 import pathlib
 import shutil
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -25,14 +27,18 @@ def _cut(path, place):
   path.write_bytes(path.read_bytes()[: int(place * path.stat().st_size)])
 
 
+def _config(records, interval, *overrides):
+  base = tiny.overrides(records)
+  every = ("checkpoint_interval", "steps_per_loop", "summary_interval")
+  base["trainer"] |= dict.fromkeys(every, interval)
+  return tiny.config_of(base, *overrides)
+
+
 @pytest.fixture(scope="module", name="trained")
 def _trained(tmp_path_factory):
   """A run of 12 steps with checkpoints after steps 4, 8 and 12."""
   records = tmp_path_factory.mktemp("records")
-  base = tiny.overrides(tiny.write_records(str(records)))
-  every = ("checkpoint_interval", "steps_per_loop", "summary_interval")
-  base["trainer"] |= dict.fromkeys(every, 4)
-  config = tiny.config_of(base)
+  config = _config(tiny.write_records(str(records)), 4)
   model_dir = tmp_path_factory.mktemp("run") / "model"
   tiny.runner.make_runner(config, str(model_dir), mode="train").run()
   return config, model_dir
@@ -47,6 +53,13 @@ def _values(path):
   }
 
 
+def _assert_same(one, other):
+  wanted, found = _values(one), _values(other)
+  assert wanted.keys() == found.keys()
+  for key, value in wanted.items():
+    np.testing.assert_array_equal(value, found[key], err_msg=key)
+
+
 @pytest.mark.parametrize("place", [0.02, 0.5, 0.98])
 @pytest.mark.parametrize("damage", [_flip, _cut])
 @pytest.mark.parametrize("part", [_DATA, _INDEX])
@@ -54,8 +67,7 @@ def test_damage_is_found_wherever_it_is(
   trained, tmp_path, part, damage, place, capsys
 ):
   _, model_dir = trained
-  copy = tmp_path / "model"
-  shutil.copytree(model_dir, copy)
+  copy = shutil.copytree(model_dir, tmp_path / "model")
   newest = tf.train.latest_checkpoint(str(copy))
   assert newest.endswith("ckpt-12")
   assert checkpoint.newest_sound(newest) == newest
@@ -70,22 +82,50 @@ def test_damage_is_found_wherever_it_is(
 
 def test_a_run_goes_on_from_the_one_before_and_ends_the_same(trained, tmp_path):
   config, model_dir = trained
-  copy = tmp_path / "model"
-  shutil.copytree(model_dir, copy)
+  copy = shutil.copytree(model_dir, tmp_path / "model")
   _flip(copy / f"ckpt-12{_DATA}", 0.5)
   _cut(copy / f"ckpt-8{_DATA}", 0.5)
   tiny.runner.make_runner(config, str(copy), mode="train").run()
-  wanted, found = (_values(path / "ckpt-12") for path in (model_dir, copy))
-  assert wanted.keys() == found.keys()
-  for key, value in wanted.items():
-    np.testing.assert_array_equal(value, found[key], err_msg=key)
+  _assert_same(model_dir / "ckpt-12", copy / "ckpt-12")
 
 
 def test_nothing_sound_is_one_line(trained, tmp_path):
   _, model_dir = trained
-  copy = tmp_path / "model"
-  shutil.copytree(model_dir, copy)
+  copy = shutil.copytree(model_dir, tmp_path / "model")
   for step in (4, 8, 12):
     (copy / f"ckpt-{step}{_DATA}").unlink()
   with pytest.raises(errors.UsageError, match="every checkpoint before it"):
     checkpoint.newest_sound(str(copy / "ckpt-12"))
+
+
+def _train(records, model_dir, growth, in_background):
+  """Trains with a checkpoint every other step; tau is in between."""
+  config = _config(records, 2, {"task": growth})
+  tiny.runner.make_runner(
+    config,
+    str(model_dir),
+    mode="train",
+    enable_async_checkpointing=in_background,
+  ).run()
+  return [
+    model_dir / f"ckpt-{step}" for step in range(tiny.STEPS - 6, tiny.STEPS, 2)
+  ]
+
+
+@pytest.mark.parametrize("growth", [{}, {"growth": {"method": "net2net"}}])
+def test_a_slow_disk_does_not_mix_steps(tmp_path, monkeypatch, growth):
+  if growth:
+    growth |= {"sharing": {"mode": "none"}}
+  records = tiny.write_records(str(tmp_path))
+  wanted = _train(records, tmp_path / "at_once", growth, False)
+  write = tf.train.Checkpoint._write
+
+  def write_slowly(self, *args, **kwargs):
+    if threading.current_thread() is not threading.main_thread():
+      time.sleep(0.5)  # Several steps.
+    return write(self, *args, **kwargs)
+
+  monkeypatch.setattr(tf.train.Checkpoint, "_write", write_slowly)
+  found = _train(records, tmp_path / "later", growth, True)
+  for one, other in zip(wanted, found, strict=True):
+    _assert_same(one, other)
