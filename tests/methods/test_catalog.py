@@ -92,9 +92,7 @@ def test_rules_are_made_from_the_config():
   rule = _rule(rule="staged", unit_size=2, untie_step=100, stages=stages)
   assert (rule.untie_step, rule.stages) == (100, [(50, 2)])
   assert rule.cosine_interval is None
-  for name, split in (("adaptive", False), ("split", True)):
-    rule = _rule(rule=name, check_interval=7, rho=0.2)
-    assert (rule.split, rule.cosine_interval) == (split, 7)
+  assert _rule(rule="adaptive", check_interval=7).cosine_interval == 7
   with pytest.raises(errors.UsageError, match="not a multiple of"):
     _rule(rule="staged", unit_size=3, stages=stages)
 
@@ -106,7 +104,7 @@ def test_rules_are_made_from_the_config():
     (dict(rule="never"), r"rule \('never'\) must be one of fixed"),
     (dict(stages=[{}]), "stages is set"),
     (dict(rule="adaptive", rho=1.5), r"rho \(1.5\)"),
-    (dict(rule="split", patience=0), r"patience \(0\)"),
+    (dict(rule="adaptive", patience=0), r"patience \(0\)"),
     (dict(rule="adaptive", check_interval=0), r"interval \(0\)"),
   ],
 )

@@ -81,7 +81,6 @@ _GIN = {
   "albert": {"untie_fraction": 1.0},
   "staged": {"rule": "staged"},
   "adaptive": {"rule": "adaptive", "check_interval": 1000},
-  "split units_2": {"rule": "split", "unit_size": 2},
   "reparameterize": {"mode": "reparameterize"},
   "baseline": {"mode": "none"},
   "net2net": {"mode": "none", "growth": "net2net"},
