@@ -61,17 +61,6 @@ _PACKAGES = ("swe-tf", "tensorflow", "tf-keras", "tf-models-official")
 _HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 
 
-def _usage() -> str:
-  lines = ["usage: swe COMMAND [FLAGS]"]
-  for title, group in _GROUPS.items():
-    lines += ["", f"{title}:"]
-    lines += [f"  swe {name:<20} {text}" for name, text in group.items()]
-  return "\n".join(lines) + (
-    "\n\nswe COMMAND --help shows an example and the flags of a command,"
-    "\nswe --version shows the versions that matter."
-  )
-
-
 def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
   """Splits the longest known command off the arguments; '' if there is none."""
   for words in (2, 1):
@@ -131,7 +120,14 @@ def _dispatch(arguments: Sequence[str]) -> None:
       for name in _PACKAGES:
         print(name, metadata.version(name))
     elif not rest or rest[0] == "help" or rest[0] in _HELP:
-      print(_usage())
+      print("usage: swe COMMAND [FLAGS]")
+      for title, group in _GROUPS.items():
+        lines = [f"  swe {name:<20} {text}" for name, text in group.items()]
+        print("", f"{title}:", *lines, sep="\n")
+      print(
+        "\nswe COMMAND --help shows an example and the flags of a command,"
+        "\nswe --version shows the versions that matter."
+      )
     else:
       name = " ".join(rest[: 2 if rest[0] in ("prepare", "doctor") else 1])
       end = errors.nearest(name, COMMANDS, "swe --help lists the commands.")

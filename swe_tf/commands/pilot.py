@@ -30,7 +30,6 @@ from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.studies import executors
 
-_Outcomes = Mapping[str, outcome_lib.Outcome]
 _TIE = 1e-3  # A smaller difference of losses is none.
 
 
@@ -142,13 +141,10 @@ def run(options: Options) -> int:
     "dropped": tuning_lib.dropped(tuning, losses),
     "outcomes": {a: dataclasses.asdict(o) for a, o in outcomes.items()},
   }
-  files.write_json(path, _finite(plan | result))
+  # JSON has no number for a loss that diverged.
+  finite = json.loads(json.dumps(plan | result), parse_constant=lambda _: None)
+  files.write_json(path, finite)
   return int(bool(failures))
-
-
-def _finite(value: Any) -> Any:
-  """Replaces what JSON does not have, such as a loss that diverged, by None."""
-  return json.loads(json.dumps(value), parse_constant=lambda _: None)
 
 
 def _describe(outcome: outcome_lib.Outcome, is_at_edge: bool) -> str:
@@ -167,7 +163,7 @@ def _describe(outcome: outcome_lib.Outcome, is_at_edge: bool) -> str:
 
 
 def _notes(
-  outcomes: _Outcomes,
+  outcomes: Mapping[str, outcome_lib.Outcome],
   at_edge: list[str],
   verdict: outcome_lib.Verdict,
   shallow: str | None,

@@ -86,18 +86,13 @@ def tokens(config: cfg.ExperimentConfig) -> int:
 def training_flops(config: cfg.ExperimentConfig) -> int:
   """Returns the FLOPs of the matrix products of the whole run."""
   # Tied layers are computed one by one, so tau does not matter.
-  return sum(steps * flops for steps, flops in phase_flops(config))
-
-
-def phase_flops(config: cfg.ExperimentConfig) -> tuple[tuple[int, int], ...]:
-  """Returns each phase's steps and FLOPs per step."""
   resolved, encoder = catalog.resolve(config), _encoder(config)
   if resolved.sharing.mode == catalog.SWE and resolved.untie_step is None:
     # Such a rule applies all layers in every step.
     phases = catalog.never_shared(resolved, encoder.size)
   else:
     phases = catalog.find(resolved).phases(resolved, encoder.size)
-  return tuple((p.steps, _flops_per_step(config, p.size)) for p in phases)
+  return sum(p.steps * _flops_per_step(config, p.size) for p in phases)
 
 
 def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:

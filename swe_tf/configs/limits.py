@@ -140,16 +140,9 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
       raise errors.UsageError(
         f"{name} ({value!r}) is not known to Keras; see tf_keras.activations."
       ) from error
-  _check_lengths(config.task, None if follows_data else encoder)
-
-
-def _check_lengths(
-  task: cfg.TaskConfig, encoder: registry.Encoder | None
-) -> None:
-  """Raises unless predictions fit sequences, and these fit the encoder."""
-  configs = {name: getattr(task, name) for name in _DATA}
+  configs = {name: getattr(config.task, name) for name in _DATA}
   used = [n for n, data in configs.items() if data.input_path] or [_DATA[0]]
-  positions = encoder.positions if encoder is not None else None
+  positions = encoder.positions if encoder and not follows_data else None
   for name, data in configs.items():
     length = getattr(data, "seq_length", None)
     predictions = getattr(data, "max_predictions_per_seq", None)

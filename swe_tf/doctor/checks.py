@@ -80,31 +80,28 @@ def check_data(config: _Config, *_) -> str:
   if hasattr(task, "check_data"):
     task.check_data()
   lines = []
+  encoder = registry.encoder_of(config.task.as_dict())
   for name in ("train_data", "validation_data"):
     data = getattr(config.task, name)
-    if data.input_path and data.input_path != "dummy":
-      paths = input_reader.match_files(data.input_path)
-      lines.append(f"{name}: {_read_records(config, data, paths)}")
+    if not data.input_path or data.input_path == "dummy":
+      continue
+    paths = input_reader.match_files(data.input_path)
+    lines.append(f"{name}: {len(paths)} file(s)")
+    if isinstance(data, pretrain_text.PretrainTextDataConfig):
+      continue  # The task has read their beginnings.
+    some = paths
+    if len(paths) > _SAMPLE:
+      some = [paths[i * len(paths) // _SAMPLE] for i in range(_SAMPLE)]
+    for path in some:
+      if isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
+        vocab_size = encoder.vocab_size if encoder else None
+        data_checks.check_record(data, path, vocab_size)
+      elif not path.endswith(".json"):  # The answers of SQuAD.
+        data_checks.check_parses(data, path)
+    lines.append(f"a record of {len(some)} read")
   data = config.task.train_data
   shape = f"{data.global_batch_size} sequences of {data.seq_length} tokens"
   return ", ".join([*lines, f"batches of {shape}"])
-
-
-def _read_records(config, data, paths: list[str]) -> str:
-  """Checks one record of each file, or of some files if there are many."""
-  if isinstance(data, pretrain_text.PretrainTextDataConfig):
-    return f"{len(paths)} file(s)"  # The task has read their beginnings.
-  encoder = registry.encoder_of(config.task.as_dict())
-  some = paths
-  if len(paths) > _SAMPLE:
-    some = [paths[i * len(paths) // _SAMPLE] for i in range(_SAMPLE)]
-  for path in some:
-    if isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
-      vocab_size = encoder.vocab_size if encoder else None
-      data_checks.check_record(data, path, vocab_size)
-    elif not path.endswith(".json"):  # The answers of SQuAD.
-      data_checks.check_parses(data, path)
-  return f"{len(paths)} file(s), a record of {len(some)} read"
 
 
 def check_hosts(config: _Config, *_) -> str:

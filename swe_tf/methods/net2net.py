@@ -50,11 +50,9 @@ def _tile(value: tf.Tensor, axes: tuple[int, ...]) -> tf.Tensor:
 
 
 def _is_kernel(variable: tf.Variable) -> bool:
-  """Returns whether a variable reads units along its first axis.
-
-  All kernels of BERT do: [units, units] in dense layers, [units, heads, size]
-  for queries, keys and values, [heads, size, units] after attention.
-  """
+  # All kernels read units along their first axis: [units, units] in dense
+  # layers, [units, heads, size] for queries, keys and values, [heads, size,
+  # units] after attention.
   return "kernel" in variable.name.split("/")[-1]
 
 
@@ -117,15 +115,16 @@ def widen(
 class WideningPhases(growth.GrowthPhases):
   """Half the width, then all of it."""
 
-  def __init__(self, model, narrow, optimizer, steps, *, noise, seed):
+  def __init__(self, ingredients: phases.Ingredients, steps: list[int]):
+    task, self._wide = ingredients.task, ingredients.model
+    narrow = task.build_model(halve_width(task.task_config.model))
     widths = [
-      m.encoder_network.get_config()["hidden_size"] for m in (narrow, model)
+      m.encoder_network.get_config()["hidden_size"]
+      for m in (narrow, self._wide)
     ]
-    super().__init__(optimizer, steps, widths)
-    self._wide = model
+    super().__init__(ingredients.optimizer, steps, widths)
     self._saved.narrow = narrow
-    self._noise = noise
-    self._seed = seed
+    self._config = task.task_config
 
   @property
   def name(self) -> str:
@@ -136,13 +135,12 @@ class WideningPhases(growth.GrowthPhases):
     return None if self.stage else self._saved.narrow
 
   def grow(self, stage: int) -> str:
-    """See base class."""
     widen(
       self._saved.narrow,
       self._wide,
       self._optimizer,
-      noise=self._noise,
-      seed=self._seed,
+      noise=self._config.growth.noise,
+      seed=self._config.seed,
     )
     return f"widened {self._sizes[stage]} to {self._sizes[stage + 1]}"
 
@@ -155,7 +153,6 @@ class WideningPhases(growth.GrowthPhases):
     return done
 
   def on_rollback(self) -> None:
-    """See base class."""
     if not self.stage and not hasattr(self._saved, "narrow"):
       raise errors.Failed(
         "the last checkpoint is from before the model was widened, and the "
@@ -163,21 +160,9 @@ class WideningPhases(growth.GrowthPhases):
       )
 
 
-def build(ingredients: phases.Ingredients, steps: list[int]) -> WideningPhases:
-  task = ingredients.task
-  return WideningPhases(
-    ingredients.model,
-    task.build_model(halve_width(task.task_config.model)),
-    ingredients.optimizer,
-    steps,
-    noise=task.task_config.growth.noise,
-    seed=task.task_config.seed,
-  )
-
-
 growth.register(
   "net2net",
-  build,
+  WideningPhases,
   halves=_HALVES,
   fractions=(0.1,),  # Appendix B.1: 50k of 500k steps.
 )

@@ -35,7 +35,6 @@ class StackingPhases(growth.GrowthPhases):
     return self._views[self.stage] if shallow else None
 
   def grow(self, stage: int) -> str:
-    """See base class; copies the trained blocks and their slots on top."""
     depth = self._sizes[stage]
     pairs = [
       pair

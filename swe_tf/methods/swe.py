@@ -14,21 +14,155 @@ The cards: docs/cards/swe.md; always_tied.md for the ALBERT-like special case
 that stays shared to the end.
 """
 
+from collections.abc import Mapping
 import dataclasses
+from typing import Any
 
+import numpy as np
+import tensorflow as tf
 import tf_keras
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.methods import plans
-from swe_tf.methods import swe_phases
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import plan as plan_lib
+from swe_tf.sharing import schedule
 from swe_tf.sharing import untie_step as untie_step_lib
+from swe_tf.training import layer_curves
 from swe_tf.training import phases
+
+
+class SharingPhases(phases.Phases):
+  """Shared, possibly in ever smaller groups, then unshared."""
+
+  def __init__(
+    self,
+    optimizer: optimizer_lib.SharedWeightsOptimizer,
+    rule: schedule.UntieRule,
+    loops: untie_step_lib.LoopSchedule,
+    views: Mapping[int, tf_keras.Model],
+    untied_as: tuple[str, int] = ("copies", 0),
+  ):
+    """Initializes the phases.
+
+    `views` are the models that apply the unit less often, by number of loops;
+    `untied_as` is what the layers are right after untying, and its seed.
+    """
+    self.optimizer = optimizer
+    self.rule = rule
+    self._loops = loops
+    self._views = views
+    self._untied_as = untied_as
+    self._name_before: str | None = None
+
+  @property
+  def is_shared(self) -> bool:
+    return self.optimizer.phase == optimizer_lib.SHARED
+
+  @property
+  def name(self) -> str:
+    if not self.is_shared:
+      return optimizer_lib.UNSHARED
+    name = f"{optimizer_lib.SHARED} {self.optimizer.plan}"
+    loops = self.optimizer.loops
+    return f"{name}, {loops} loops" if loops in self._views else name
+
+  @property
+  def model(self) -> tf_keras.Model | None:
+    return self._views.get(self.optimizer.loops)
+
+  def begin(self) -> None:
+    self.optimizer.begin()
+
+  def next_decision(self, step: int) -> int | None:
+    if not self.is_shared:
+      return None
+    steps = self.rule.next_decision(step), self._loops.next_change(step)
+    return min((s for s in steps if s is not None), default=None)
+
+  def change_if_due(self, step: int) -> str | None:
+    done, before = None, self.optimizer.plan
+    groups = before.groups
+    if self.is_shared:
+      groups = self.rule.regroup(step, self.optimizer.gradient_cosines, groups)
+    if groups != before.groups:
+      self.optimizer.split(groups)
+      done = f"split {before} into {self.optimizer.plan} after step {step}"
+      if not self.is_shared:
+        break_symmetry(self.optimizer.plan, *self._untied_as)
+        done = f"untied {before} after step {step}"
+    was, self._name_before = self._name_before, self.name
+    if done or was in (None, self.name):
+      return done
+    return f"{was} became {self.name} after step {step}"
+
+  @property
+  def state(self) -> dict[str, Any]:
+    return self.rule.state
+
+  def logs(self) -> Mapping[str, Any]:
+    tau = self.optimizer.untied_at
+    if tau is None:
+      tau = self.optimizer.untie_step
+    logs: dict[str, Any] = {"sharing/phase": float(not self.is_shared)}
+    if tau is not None:
+      logs["sharing/untie_step"] = float(tau)
+    if self._views:
+      logs["sharing/loops"] = float(self.optimizer.loops)
+    if self.is_shared:
+      logs["sharing/groups"] = float(len(set(self.optimizer.plan.groups)))
+      logs["sharing/gradient_cosine"] = self.optimizer.gradient_cosine
+    else:
+      logs["sharing/distance_from_mean"] = layer_curves.distance_from_mean(
+        self.optimizer.plan
+      )
+    return logs
+
+  def eval_logs(self) -> Mapping[str, Any]:
+    """See base class; fewer loops compute another function than the stack."""
+    if not self._views:
+      return {}
+    return {"sharing/loops": float(self.optimizer.loops)}
+
+
+def break_symmetry(plan: plan_lib.SharingPlan, way: str, seed: int) -> None:
+  """Makes the units of a plan that was just untied different. Runs eagerly.
+
+  Copies of one layer with equal slots part only as fast as their gradients
+  differ. The ways out change all units but the first, by numbers that are a
+  function of the seed, the tie and the unit:
+
+  - `noise`: normal noise on the kernels, half as large as their own deviation.
+  - `redraw`: a random half of the entries of each kernel is drawn anew, with
+    the deviation that the kernel has.
+  - `identity`: new layers of their own random kernels, whose output projections
+    are 0, so that under Pre-LN they start as the identity. Without the random
+    kernels all new layers would have the same gradients and stay equal.
+
+  Slots stay copies: their scale is right, and moments of directions that no
+  longer exist fade within tens of steps.
+  """
+  if way == "copies":
+    return
+  for index, tie in enumerate(plan.whole_ties):
+    for unit, variable in enumerate(tie[1:], start=1):
+      random = np.random.default_rng([seed, index, unit])
+      value = variable.numpy()
+      if way == "identity" and "output/" in variable.name:
+        new = np.zeros_like(value)
+      elif "kernel" not in variable.name:
+        continue
+      else:
+        new = random.standard_normal(value.shape) * value.std()
+        if way == "noise":
+          new = value + 0.5 * new
+        elif way == "redraw":
+          new = np.where(random.random(value.shape) >= 0.5, value, new)
+      variable.assign(tf.cast(new, variable.dtype))
 
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
@@ -51,33 +185,18 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
   if sharing.loops:
     # Keras's new optimizers order their slots as they first see the variables.
     optimizer.build(ingredients.model.trainable_variables)
-    views = _views(ingredients, plan, loops)
+    build_encoder = plans.encoder_builder(ingredients.task)
+    views = {
+      count: plans.view_of(
+        ingredients.model, list(range(count * plan.unit_size)), build_encoder
+      )
+      for _, count in loops.stages
+      if count < plan.num_units
+    }
+  untied_as = sharing.untied_as, getattr(config.task, "seed", 0)
   return phases.Training(
-    optimizer,
-    swe_phases.SharingPhases(
-      optimizer,
-      rule,
-      loops,
-      views,
-      (sharing.untied_as, getattr(config.task, "seed", 0)),
-    ),
+    optimizer, SharingPhases(optimizer, rule, loops, views, untied_as)
   )
-
-
-def _views(
-  ingredients: phases.Ingredients,
-  plan: plan_lib.SharingPlan,
-  loops: untie_step_lib.LoopSchedule,
-) -> dict[int, tf_keras.Model]:
-  """Returns the models that apply fewer units, by number of loops."""
-  build_encoder = plans.encoder_builder(ingredients.task)
-  return {
-    count: plans.view_of(
-      ingredients.model, list(range(count * plan.unit_size)), build_encoder
-    )
-    for _, count in loops.stages
-    if count < plan.num_units
-  }
 
 
 def phases_of(
@@ -152,3 +271,37 @@ catalog.register(
     ignores=frozenset({"tau"}),
   )
 )
+
+
+def _make_fixed(resolved: catalog.Resolved) -> schedule.UntieRule:
+  tau = catalog.tau_of(resolved.sharing, resolved.train_steps)
+  return schedule.UntieAtStep(tau)
+
+
+def _make_staged(resolved: catalog.Resolved) -> schedule.UntieRule:
+  unit_size = resolved.sharing.unit_size
+  for _, larger in resolved.stages:
+    if larger % unit_size:
+      raise errors.UsageError(
+        f"task.sharing.stages has units of {larger} layers, which is not a "
+        f"multiple of task.sharing.unit_size ({unit_size})."
+      )
+  return schedule.UntieInStages(
+    catalog.tau_of(resolved.sharing, resolved.train_steps),
+    [(step, larger // unit_size) for step, larger in resolved.stages],
+  )
+
+
+def _make_adaptive(resolved: catalog.Resolved) -> schedule.UntieRule:
+  sharing = resolved.sharing
+  return schedule.UntieByCorrelation(
+    sharing.check_interval, sharing.rho, sharing.patience
+  )
+
+
+for _rule in (
+  catalog.Rule(name=catalog.FIXED, make=_make_fixed, fixes_tau=True),
+  catalog.Rule(name=catalog.STAGED, make=_make_staged, fixes_tau=True),
+  catalog.Rule(name="adaptive", make=_make_adaptive),
+):
+  catalog.register_rule(_rule)

@@ -5,6 +5,8 @@ A thin layer over Model Garden's task: the same model, loss and metrics.
 
 from collections.abc import Collection
 import dataclasses
+import functools
+import types
 
 import tensorflow as tf
 
@@ -115,7 +117,12 @@ class SharedMaskedLMTask(
     terms: dict[str, tf.Tensor] = {}
     names = ("lm_example_loss", "next_sentence_loss")
     # Model Garden gives each term to a metric while it builds the loss.
-    takers = [_Taker(name, terms) for name in names]
+    takers = [
+      types.SimpleNamespace(
+        name=name, update_state=functools.partial(terms.__setitem__, name)
+      )
+      for name in names
+    ]
     self.build_losses(labels, outputs, metrics=takers)
     count = self.task_config.micro_batches
     shares = {name: value / count for name, value in terms.items()}
@@ -132,14 +139,3 @@ class SharedMaskedLMTask(
     for metric in metrics:
       if metric.name in terms:
         metric.update_state(terms[metric.name])
-
-
-@dataclasses.dataclass
-class _Taker:
-  """Takes the place of a metric, to get the term of the loss it is given."""
-
-  name: str
-  terms: dict[str, tf.Tensor]
-
-  def update_state(self, value: tf.Tensor) -> None:
-    self.terms[self.name] = value
