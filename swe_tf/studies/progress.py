@@ -28,23 +28,15 @@ _LINE_PART = 0.01
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Status:
-  """What a run reports after each training loop; it is in `progress.json`.
+  """What a run reports after each training loop; it is in `progress.json`."""
 
-  Attributes:
-    step: The number of updates made, of `steps`.
-    phase: `shared` or `unshared`; empty for a run that never shares.
-    untie_step: Tau; None if it is not known yet.
-    tokens_per_step: How many tokens an update reads; 0 if unknown.
-    text: What else is going on, such as "evaluating".
-  """
-
-  step: int
+  step: int  # The number of updates made, of `steps`.
   steps: int
-  phase: str = ""
-  untie_step: int | None = None
+  phase: str = ""  # `shared` or `unshared`; empty if it never shares.
+  untie_step: int | None = None  # Tau; None if it is not known yet.
   loss: float | None = None
-  tokens_per_step: int = 0
-  text: str = ""
+  tokens_per_step: int = 0  # 0 if unknown.
+  text: str = ""  # What else is going on, such as "evaluating".
 
   def describe(self, steps_per_second: float | None = None) -> str:
     """Returns a line for people, with what matters most first.

@@ -8,7 +8,6 @@ import pytest
 from swe_tf.analysis import paper
 from swe_tf.analysis import report
 from swe_tf.analysis import runs as runs_lib
-from swe_tf.scoring import column
 from tests.analysis.fake_runs import config
 from tests.analysis.fake_runs import swe
 from tests.analysis.fake_runs import write_run
@@ -56,10 +55,6 @@ def test_every_number_is_the_printed_one(shared):
 def test_runs_that_stand_in_two_tables_are_the_same():
   scores = paper.TABLES.drop(columns="table").drop_duplicates()
   assert not scores.duplicated(list(paper.RUN)).any()
-  for _, row in scores.iterrows():
-    assert column.with_averages(dict(row))["GLUE average"] == pytest.approx(
-      row["GLUE average"], abs=0.0051
-    )
 
 
 def _config(batch_size=512, seq_length=512, **fields):

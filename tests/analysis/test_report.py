@@ -198,9 +198,6 @@ def test_a_column_in_the_rows_of_the_paper(tmp_path):
   assert title == f"{tmp_path.name}: ckpt-1, random weights"
   assert "no pre-training run has finished" in report.verdict
   frame = finetuning.column_frame(dev, {"QNLI": 91.0}).set_index("score")
-  assert list(frame.loc["QNLI"]) == [90.0, 91.0]
-  assert list(frame.loc["AX"]) == [None, 30.0]
-  assert list(frame.loc["squad_v1.1"]) == [80.0, None]
   assert list(frame.loc["GLUE average"]) == [None, None]
 
 

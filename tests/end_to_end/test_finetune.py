@@ -21,25 +21,14 @@ def fixture_inputs(tmp_path_factory):
   data_dir = samples.write_data(
     "SST-2", folder, count=32, real=False, max_seq_length=64
   )
-  encoder = samples.write_encoder(
-    folder / "encoder",
-    data_dir,
-    hidden_size=16,
-    num_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-  )
-  return data_dir, encoder
+  encoder = folder / "encoder"
+  return data_dir, samples.write_encoder(encoder, data_dir, **samples.SMALL)
 
 
 def _start(output_dir, data_dir, encoder, *flags):
   return subprocess.Popen(
     [
-      sys.executable,
-      "-m",
-      "swe_tf.cli",
-      "finetune",
-      "--task=SST-2",
+      *(sys.executable, "-m", "swe_tf.cli", "finetune", "--task=SST-2"),
       f"--checkpoint={encoder}",
       f"--data_dir={data_dir}",
       f"--output_dir={output_dir}",

@@ -1,12 +1,9 @@
-"""`swe sweep` in processes: run, killed, called again, as printed commands."""
+"""`swe sweep` in processes: printed commands, and a sweep of its own."""
 
 import json
-import os
 import shlex
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -56,30 +53,3 @@ def test_printed_commands_run_and_a_sweep_collects_their_results(tmp_path):
     assert f"{loss:.4f}" in output and results[1]["cpu_seconds"] > 1
   status, output = _finish(studies.sweep(study, tmp_path / "here", "--dry_run"))
   assert output.count("finished") >= 2 and "left: 0.00e+00 FLOPs" in output
-
-
-@pytest.mark.slow
-def test_a_killed_sweep_goes_on(tmp_path):
-  study = studies.write(tmp_path, {"method": ["baseline", "swe"], "seed": [1]})
-  runs = tmp_path / "runs"
-  first = studies.sweep(study, runs)
-  deadline = time.time() + _PATIENCE
-  finished = runs / "baseline-seed1" / "result.json"
-  while not (runs / "swe-seed1" / "checkpoint").exists():
-    assert first.poll() is None and time.time() < deadline
-    time.sleep(0.01)
-  progress = json.loads((runs / "swe-seed1" / "progress.json").read_text())
-  os.kill(progress["process"], signal.SIGSTOP)  # Or it may be done too soon.
-  first.send_signal(signal.SIGKILL)
-  first.wait()
-  stamp = finished.stat().st_mtime_ns
-  status, output = _finish(studies.sweep(study, runs))
-  assert status == 1 and "another process is working on this run" in output
-  os.kill(progress["process"], signal.SIGKILL)
-  status, output = _finish(studies.sweep(study, runs))
-  assert status == 0, output
-  assert "finished before" in output
-  assert finished.stat().st_mtime_ns == stamp
-  log = (runs / "swe-seed1" / "log.txt").read_text()
-  assert "restored from checkpoint" in log
-  assert (runs / "swe-seed1" / "result.json").exists()

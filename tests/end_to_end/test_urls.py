@@ -132,11 +132,6 @@ def fixture_roots(tmp_path_factory):
   return roots
 
 
-def test_prepared_data_is_the_same(roots):
-  local, ram = (_tree(f"{root}/data") for root in roots)
-  assert "manifest.json" in ram and local == ram
-
-
 def test_a_run_is_the_same_and_is_found_again(roots):
   local, ram = (f"{root}/runs/swe" for root in roots)
   output = _swe("diff", local, ram, status=1)  # The paths differ.

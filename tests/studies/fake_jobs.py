@@ -9,14 +9,7 @@ from swe_tf.studies import progress
 
 
 def train(job, steps=3, sleep=0.0, end=""):
-  """Counts from its checkpoint on; at the end it may fail in some way.
-
-  Args:
-    job: The job.
-    steps: How many steps there are.
-    sleep: How long one of them takes.
-    end: How it ends, instead of with a result.
-  """
+  """Counts from its checkpoint on; `end` is how it fails at the end."""
   calls = job.path / "calls.txt"
   earlier = calls.read_text() if calls.exists() else ""
   cores = sorted(os.sched_getaffinity(0))

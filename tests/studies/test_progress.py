@@ -1,6 +1,7 @@
 """The display of runs: bars on a terminal, plain lines in a log."""
 
 import io
+import types
 
 import pytest
 from rich import console as rich_console
@@ -14,19 +15,11 @@ def _status(step, **fields):
   return progress_lib.Status(step=step, **{**values, "loss": 2.5, **fields})
 
 
-class _Clock:
-  """Stands for `time`, and passes when told to."""
-
-  def __init__(self):
-    self.now = 100.0
-
-  def monotonic(self):
-    return self.now
-
-
 @pytest.fixture(name="clock")
 def fixture_clock(monkeypatch):
-  clock = _Clock()
+  """Stands for `time`, and passes when told to."""
+  clock = types.SimpleNamespace(now=100.0)
+  clock.monotonic = lambda: clock.now
   monkeypatch.setattr(progress_lib, "time", clock)
   return clock
 

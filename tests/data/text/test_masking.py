@@ -1,13 +1,47 @@
-"""Random numbers and bad values; tests/properties has which tokens, exactly."""
+"""How often what is masked; tests/properties has which tokens, exactly."""
 
 import numpy as np
 import pytest
 
 from swe_tf import errors
+from swe_tf.data.text import budget
 from swe_tf.data.text import masking
+from swe_tf.data.text import packing
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
+
+_VOCABULARY = vocab_lib.Vocabulary.from_tokens(corpus.tokens())
+
+
+# In very short sequences few whole words fit in the budget.
+@pytest.mark.parametrize(
+  "kind, length", [("random", 20), ("random", 128), ("whole_word", 128)]
+)
+def test_rate_and_fates(kind, length):
+  lines = corpus.sentences(10_000)
+  lines[7::50] = ["Zz " + line for line in lines[7::50]]  # Unknown words.
+  tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
+  ids = packing.Packer(tokenizer, length).pack(lines).numpy()
+  most = budget.max_predictions(length, 0.15)
+  masker = masking.Masker(tokenizer, kind, 0.15, most)
+  masked = masker.mask(ids, masking.draw(1, 0, 0, len(ids), length))
+  rows, slots = np.nonzero(masked["masked_lm_weights"])
+  positions = masked["masked_lm_positions"].numpy()[rows, slots]
+  selected = np.zeros_like(ids, bool)
+  selected[rows, positions] = True
+  assert selected.sum() == len(rows), "a token was selected twice"
+  is_text = _VOCABULARY.is_text
+  assert is_text[ids[selected]].all()
+  share = selected.sum() / is_text[ids].sum()
+  assert share == pytest.approx(0.15, abs=0.005)
+  shown = masked["input_word_ids"].numpy()
+  np.testing.assert_array_equal(shown[~selected], ids[~selected])
+  to_mask = shown[selected] == _VOCABULARY.id_of("[MASK]")
+  kept = shown[selected] == ids[selected]
+  fates = [to_mask.mean(), kept.mean(), (~to_mask & ~kept).mean()]
+  assert fates == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
+  assert is_text[shown[selected][~to_mask]].all()
 
 
 @pytest.mark.parametrize("length", [16, 21])
@@ -34,8 +68,7 @@ def test_numbers_belong_to_places(length):
   ],
 )
 def test_bad_values(change, message):
-  vocabulary = vocab_lib.Vocabulary.from_tokens(corpus.tokens())
-  tokenizer = tokenizers.WordPieceTokenizer(vocabulary)
+  tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
   values = dict(masking="random", rate=0.15, max_predictions=3) | change
   with pytest.raises(errors.UsageError, match=message):
     masking.Masker(tokenizer, **values)

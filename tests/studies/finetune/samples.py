@@ -31,6 +31,10 @@ SHARED = pathlib.Path(
 )
 COUNT = 64
 LENGTH = 160
+# Of an encoder that need not learn.
+SMALL = dict(
+  hidden_size=16, num_layers=1, num_attention_heads=2, intermediate_size=16
+)
 
 # The files of a GLUE task; all have the same examples.
 _PARTS = ("matched", "mismatched")

@@ -39,12 +39,6 @@ def test_ids_are_those_of_pre_training(vocab_file):
   ]
 
 
-def test_word_pieces_are_not_taken_for_characters(tmp_path):
-  path = tmp_path / "vocab.txt"
-  path.write_text("\n".join([*vocab_lib.SPECIAL_TOKENS, "a", "##b"]) + "\n")
-  assert tokenizers.CachedTokenizer(path).tokenize("ab") == ["a", "##b"]
-
-
 def _points_after(phrase, feature):
   """Returns logits that point at the word after a phrase, if it is whole."""
   logits = np.zeros([2, 64])

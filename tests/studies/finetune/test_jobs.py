@@ -18,10 +18,6 @@ from tests.studies.finetune import samples
 
 pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
 
-_SMALL = dict(
-  hidden_size=16, num_layers=1, num_attention_heads=2, intermediate_size=16
-)
-
 
 class _WatchedJob(worker.Job):
   """Keeps what is reported."""
@@ -39,9 +35,8 @@ def _inputs(directory, name):
   data_dir = samples.write_data(
     name, directory, count=32, real=False, max_seq_length=64
   )
-  return data_dir, samples.write_encoder(
-    directory / "encoder", data_dir, **_SMALL
-  )
+  encoder = directory / "encoder"
+  return data_dir, samples.write_encoder(encoder, data_dir, **samples.SMALL)
 
 
 def _run(output_dir, inputs, learning_rate=1e-3, epochs=3.0, **settings):

@@ -20,12 +20,8 @@ def fixture_root(tmp_path_factory):
   folder = tmp_path_factory.mktemp("column")
   for task in _TASKS:
     samples.write_data(task, folder, count=4, real=False)
-  samples.write_encoder(
-    folder / "encoder",
-    str(folder / "data" / "SST-2"),
-    **dict(hidden_size=16, num_layers=1, intermediate_size=16),
-    num_attention_heads=2,
-  )
+  sst2 = str(folder / "data" / "SST-2")
+  samples.write_encoder(folder / "encoder", sst2, **samples.SMALL)
   return folder / "data"
 
 
