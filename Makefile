@@ -99,12 +99,13 @@ rehearsal: venv
 docs: venv
 	$(BIN)/pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/python docs/build_api.py build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo built build/docs/index.html
 
 # Needs Chromium (Debian: apt-get install chromium); the demo's page, if it was
 # made, by `make demo`.
 PAGES := report=docs/results/small_table5_baselines/report.html \
-  api=build/docs/swe_tf.html $(addprefix demo=,$(wildcard runs/demo/index.html))
+  site=build/docs/index.html api=build/docs/api/swe_tf.sharing.plan.html $(addprefix demo=,$(wildcard runs/demo/index.html))
 
 screenshots: docs
 	$(BIN)/python -m benchmarks.screenshots --output_dir=docs/images $(PAGES)
