@@ -14,6 +14,7 @@ import tensorflow as tf
 import tf_keras
 
 from swe_tf import errors
+from swe_tf.sharing import keras_family
 from swe_tf.sharing import units as units_lib
 
 Tie = tuple[tf.Variable, ...]
@@ -194,7 +195,8 @@ class SharingPlan:
       The plan.
 
     Raises:
-      TypeError: If a layer is not a `tf_keras` layer.
+      TypeError: If a layer is not a `tf_keras` layer. Layers of Keras 3 get
+        the plan of `keras3_plan`.
       ValueError: If there are no layers, a layer is not built, `unit_size` does
         not divide their number, or two layers are not alike.
 
@@ -207,6 +209,13 @@ class SharingPlan:
     ('2x2', 4, [2, 2])
     """
     layers = list(layers)
+    if any(map(keras_family.is_keras3, layers)):
+      if share != ALL or own_layers:
+        raise errors.UsageError(
+          "share and own_layers are for layers of tf_keras: leave them out for "
+          "layers of Keras 3."
+        )
+      return keras_family.keras3("SharingPlan").from_layers(layers, unit_size)
     if not layers:
       raise errors.UsageError(
         "There are no layers to share weights between: the list is empty."
