@@ -206,6 +206,12 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
   def build(self, variables) -> None:
     """Makes the slots, and makes branches copies of their stems."""
     variables = list(variables)
+    if not variables:
+      raise errors.UsageError(
+        "There are no variables to train. If this is a model loaded from the "
+        "legacy HDF5 format, Keras does not restore its optimizer: save it as "
+        "`.keras`, or load it with compile=False."
+      )
     if isinstance(self._plan, keras3_plan.PlanConfig):
       self._plan = self._plan.resolve(variables)
     trained = {self._key(v) for v in variables}
