@@ -279,9 +279,10 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
       }
       if not own:
         continue
-      # A variable that the loss does not reach has a zero gradient; it must
-      # not change the divisor.
-      mean = sum(own.values()) / len(tie)
+      # One op: TensorFlow orders a chain of additions by the names of the
+      # layers, and with it the last bit. A variable that the loss does not
+      # reach has a zero gradient; it must not change the divisor.
+      mean = ops.sum(ops.stack(list(own.values())), axis=0) / len(tie)
       for i in places:
         rest = own[i] if i in own else ops.zeros_like(mean)
         grads[i] = ops.where(is_shared, mean, rest)
