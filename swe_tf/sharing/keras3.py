@@ -1,4 +1,4 @@
-"""Sharing for Keras 3, on TensorFlow or JAX: the optimizer and the callback.
+"""Sharing for Keras 3, on TensorFlow or JAX: how one update runs.
 
 Algorithm 1 run literally: every variable has its own slots, the inner optimizer
 updates all of them, and while shared it gets, for each tied gradient, the mean
@@ -18,12 +18,10 @@ import operator
 from typing import Any
 import warnings
 
-from absl import logging
 import keras
 
 from swe_tf import errors
 from swe_tf.sharing import keras3_plan
-from swe_tf.sharing import keras_family
 
 SharingPlan = keras3_plan.SharingPlan
 
@@ -113,7 +111,7 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
   def __init__(
     self,
     inner_optimizer: keras.optimizers.Optimizer,
-    plan: SharingPlan,
+    plan: SharingPlan | keras3_plan.PlanConfig,
     untie_step: int | None = None,
     *,
     name: str = "shared_weights_optimizer",
@@ -122,8 +120,9 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
 
     Args:
       inner_optimizer: A Keras 3 optimizer.
-      plan: The ties. Branches become copies of their stems when the optimizer
-        is built, before the first update.
+      plan: The ties, or, in a loaded optimizer, what was saved of them.
+        Branches become copies of their stems when the optimizer is built,
+        before the first update.
       untie_step: Tau: the first tau updates are shared. With gradient
         accumulation an update is several batches.
       name: The name of the optimizer.
@@ -136,7 +135,7 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
       self.__dict__.pop(setting, None)
     self.inner_optimizer = inner_optimizer
     self.untie_step = untie_step
-    self._plan = plan
+    self._plan: SharingPlan | keras3_plan.PlanConfig = plan
     # The phase is data: a resumed run finds it beside the slots.
     self._untied_at = self.add_variable(
       shape=(),
@@ -162,7 +161,11 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
   @property
   def untied_at(self) -> int | None:
     """The number of updates made when the weights were untied, or None."""
-    by_hand, step, tau = _on_host(self._untied_at), self._step(), self.untie_step
+    by_hand, step, tau = (
+      _on_host(self._untied_at),
+      self._step(),
+      self.untie_step,
+    )
     if by_hand is not None and step is not None:
       is_over = tau is not None and step >= tau
       self._last_untied_at = (
@@ -301,7 +304,7 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
     store["untied_at"] = keras.ops.convert_to_numpy(self._untied_at)
 
   def load_own_variables(self, store) -> None:
-    if "untied_at" not in store.keys():  # noqa: SIM118: not a dict.
+    if "untied_at" not in list(store.keys()):
       warnings.warn(
         "The saved optimizer did not share weights: its phase is not loaded.",
         stacklevel=2,
@@ -368,46 +371,3 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
 
   def finalize_variable_values(self, var_list) -> None:
     self.inner_optimizer.finalize_variable_values(var_list)
-
-
-class UntieCallback(keras.callbacks.Callback):
-  """Compiles the step of `fit` again when the weights are untied.
-
-  The unshared step is then that of the inner optimizer alone. It also copies
-  the stems to their branches before the first update, which matters if weights
-  were loaded after the optimizer was built.
-  """
-
-  def on_train_begin(self, logs=None) -> None:
-    del logs
-    optimizer = find(self.model.optimizer)
-    if optimizer is None:
-      raise errors.UsageError(
-        "UntieCallback needs a model that was compiled with a "
-        f"SharedWeightsOptimizer, got {type(self.model.optimizer).__name__}."
-      )
-    if optimizer.untie_step is None:
-      raise errors.UsageError(
-        "UntieCallback needs an untie_step: "
-        "SharedWeightsOptimizer(inner, plan, untie_step=...)."
-      )
-    self._optimizer = optimizer
-    self._left = 0
-    if optimizer.built and optimizer.phase == SHARED and not optimizer.batches:
-      optimizer.plan.tie_weights()
-    if optimizer.compiled_phase not in (None, optimizer.phase):
-      self.model.make_train_function(force=True)  # A state was loaded.
-
-  def on_train_batch_end(self, batch, logs=None) -> None:
-    del batch, logs
-    # On JAX, `self.model` takes the state out of `fit`: not in every step.
-    self._left -= self._model.steps_per_execution
-    if self._left > 0 or self._optimizer.compiled_phase == UNSHARED:
-      return
-    model, optimizer = self.model, self._optimizer
-    if optimizer.phase == SHARED:
-      per_update = optimizer.gradient_accumulation_steps or 1
-      self._left = optimizer.untie_step * per_update - optimizer.batches
-      return
-    model.make_train_function(force=True)
-    logging.info("Untied the weights after step %d.", optimizer.untied_at)

@@ -189,9 +189,7 @@ class PlanConfig:
             "SharedWeightsOptimizer(inner, SharingPlan.from_layers(layers))."
           )
       ties.append(tuple(found))
-    return SharingPlan(
-      ties, unit_size=self.unit_size, num_units=self.num_units
-    )
+    return SharingPlan(ties, unit_size=self.unit_size, num_units=self.num_units)
 
 
 def check_plan(plan: Any) -> None:

@@ -8,9 +8,12 @@ import importlib
 import os
 import sys
 
-_KERAS3 = "swe_tf.sharing.keras3"
-# The names that exist for either Keras.
-NAMES = ("SharingPlan", "SharedWeightsOptimizer", "UntieCallback")
+# The names that exist for either Keras, and where they are for Keras 3.
+NAMES = {
+  "SharingPlan": "swe_tf.sharing.keras3_plan",
+  "SharedWeightsOptimizer": "swe_tf.sharing.keras3",
+  "UntieCallback": "swe_tf.sharing.keras3_callback",
+}
 
 
 def is_keras3(value: object) -> bool:
@@ -22,7 +25,7 @@ def is_keras3(value: object) -> bool:
 
 def keras3(name: str):
   """Returns the class of that name for Keras 3, which is imported now."""
-  return getattr(importlib.import_module(_KERAS3), name)
+  return getattr(importlib.import_module(NAMES[name]), name)
 
 
 def only_keras3() -> bool:

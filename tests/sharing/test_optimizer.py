@@ -268,7 +268,7 @@ class PhaseTest(tf.test.TestCase):
 
     plan = swe_tf.SharingPlan.from_layers(toy.make_stack().blocks)
     wrap = swe_tf.SharedWeightsOptimizer
-    with self.assertRaisesRegex(TypeError, "Keras 3.*tf_keras"):
+    with self.assertRaisesRegex(TypeError, "Keras 3.*same Keras"):
       wrap(keras.optimizers.SGD(), plan)
     with self.assertRaisesRegex(TypeError, "the other way round"):
       wrap(

@@ -59,8 +59,8 @@ class PlanTest(tf.test.TestCase):
     layer = _dense()
     with self.assertRaisesRegex(errors.UsageError, "more than once"):
       make([layer, layer])
-    with self.assertRaisesRegex(TypeError, "Keras 3"):
-      make([keras.layers.Dense(3)])
+    with self.assertRaisesRegex(TypeError, "one Keras only"):
+      make([_dense(), keras.layers.Dense(3)])
 
 
 class ScheduleTest(parameterized.TestCase):
