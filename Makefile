@@ -49,7 +49,7 @@ extras: $(EXTRAS)
 
 $(EXTRAS): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[dev,parity,ray,tpu-check]'
+	  --constraint constraints.txt --editable '.[dev,keras3,parity,ray,tpu-check]'
 	touch $(EXTRAS)
 
 test-all: extras

@@ -2,10 +2,12 @@
 
 The names below are the public contract. They are looked up on first use, so
 that a command that needs no TensorFlow (`swe theory`, `swe score`) starts in a
-fraction of a second.
+fraction of a second, and that neither Keras is imported before it is needed.
 """
 
 import importlib
+
+from swe_tf.sharing import keras_family
 
 __version__ = "0.1.0"
 
@@ -24,6 +26,8 @@ __all__ = ["__version__", *_EXPORTS]
 def __getattr__(name):
   if name not in _EXPORTS:
     raise AttributeError(f"module 'swe_tf' has no attribute {name!r}")
+  if name in keras_family.NAMES and keras_family.only_keras3():
+    return keras_family.keras3(name)
   return getattr(importlib.import_module(_EXPORTS[name]), name)
 
 

@@ -7,6 +7,7 @@ from absl import logging
 import tf_keras
 
 from swe_tf import errors
+from swe_tf.sharing import keras_family
 from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import wrapper
 
@@ -24,8 +25,17 @@ class UntieCallback(tf_keras.callbacks.Callback):
       model.fit(dataset, callbacks=[swe_tf.UntieCallback()])
   """
 
+  def set_model(self, model):
+    super().set_model(model)
+    self._of_keras3 = None
+    if keras_family.is_keras3(model):
+      self._of_keras3 = keras_family.keras3("UntieCallback")()
+      self._of_keras3.set_model(model)
+
   def on_train_begin(self, logs=None):
-    del logs
+    if self._of_keras3:
+      self._of_keras3.on_train_begin(logs)
+      return
     optimizer = wrapper.find_wrapper(self.model.optimizer)
     if not isinstance(optimizer, optimizer_lib.SharedWeightsOptimizer):
       raise errors.UsageError(
@@ -53,8 +63,10 @@ class UntieCallback(tf_keras.callbacks.Callback):
     self._untie_if_due()
 
   def on_train_batch_end(self, batch, logs=None):
-    del batch, logs
-    self._untie_if_due()
+    if self._of_keras3:
+      self._of_keras3.on_train_batch_end(batch, logs)
+    else:
+      self._untie_if_due()
 
   def _untie_if_due(self):
     if self._optimizer.phase != optimizer_lib.SHARED:

@@ -18,6 +18,7 @@ import tensorflow as tf
 from swe_tf import errors
 from swe_tf.sharing import cosines
 from swe_tf.sharing import gradients
+from swe_tf.sharing import keras_family
 from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
@@ -45,6 +46,14 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     plan: The current ties.
     untie_step: Tau, or None if only `untie()` ends the shared phase.
   """
+
+  def __new__(cls, inner_optimizer, plan, *args, **kwargs):
+    """Returns the optimizer of `keras3` if either is of Keras 3."""
+    tied = [v for tie in getattr(plan, "ties", ()) for v in tie][:1]
+    if any(map(keras_family.is_keras3, [inner_optimizer, *tied])):
+      wrap = keras_family.keras3("SharedWeightsOptimizer")
+      return wrap(inner_optimizer, plan, *args, **kwargs)
+    return super().__new__(cls)
 
   def __init__(
     self,

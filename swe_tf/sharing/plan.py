@@ -14,6 +14,7 @@ import tensorflow as tf
 import tf_keras
 
 from swe_tf import errors
+from swe_tf.sharing import keras_family
 from swe_tf.sharing import untie_step as untie_step_lib
 
 Tie = tuple[tf.Variable, ...]
@@ -156,7 +157,8 @@ class SharingPlan:
       The plan.
 
     Raises:
-      TypeError: If a layer is not a `tf_keras` layer.
+      TypeError: If a layer is not a `tf_keras` layer. Layers of Keras 3 get
+        the plan of `keras3_plan`.
       ValueError: If there are no layers, a layer is not built, `unit_size` does
         not divide their number, or two layers are not alike.
 
@@ -169,6 +171,8 @@ class SharingPlan:
     ('2x2', 4, [2, 2])
     """
     layers = list(layers)
+    if any(map(keras_family.is_keras3, layers)):
+      return keras_family.keras3("SharingPlan").from_layers(layers, unit_size)
     if not layers:
       raise errors.UsageError(
         "There are no layers to share weights between: the list is empty."

@@ -258,7 +258,7 @@ class PhaseTest(tf.test.TestCase):
     scaled = tf_keras.mixed_precision.LossScaleOptimizer(optimizers.SGD())
     changed = optimizers.legacy.SGD(gradient_transformers=[lambda x: x])
     for inner, tau, kind, message in (
-      (keras.optimizers.SGD(), None, TypeError, "Keras 3.*tf_keras"),
+      (keras.optimizers.SGD(), None, TypeError, "Keras 3.*same Keras"),
       (optimizers.SGD(), -1, errors.UsageError, r"\(-1\) must not be < 0"),
       (scaled, None, TypeError, "the other way round"),
       (changed, None, errors.UsageError, "gradient_transformers"),

@@ -54,8 +54,8 @@ class PlanTest(tf.test.TestCase):
     ):
       with self.assertRaisesRegex(errors.UsageError, message):
         make(layers, unit_size)
-    with self.assertRaisesRegex(TypeError, "Keras 3"):
-      make([keras.layers.Dense(3)])
+    with self.assertRaisesRegex(TypeError, "one Keras only"):
+      make([_dense(), keras.layers.Dense(3)])
 
 
 class ScheduleTest(parameterized.TestCase):
