@@ -238,6 +238,8 @@ def restore(name: str, output_dir: str, params_override: str = "") -> None:
         "cpu_seconds": record.seconds,
       }
       files.write_json(run.directory.path / "result.json", result)
+      for name in ("train", "validation"):  # `collect` looks for curves.
+        (run.directory.path / name).mkdir(exist_ok=True)
 
 
 def _key(record: outcome_lib.Record) -> tuple[str, float, int]:

@@ -109,7 +109,7 @@ def test_values():
     (_Options, "s --jobs=0", "'0' is not an integer of at least 1"),
     (_Options, "s --rate=nan", "a number of at least 0.0 and at most 1.0"),
     (_Options, "s --dry_run=maybe", "'maybe' is not true or false"),
-    (_Options, "s --init=fiirst", "did you mean first.. is not one of first, b"),
+    (_Options, "s --init=fiirst", "did you mean first.. is not one of first"),
     (_Options, "s --rates=1,x", "'x' is not a number"),
     (_Many, "a c", "NAMES: 'c' is not one of a, b."),
     (_Many, "", "NAMES is missing: one of a, b."),
