@@ -133,6 +133,14 @@ def _dispatch(arguments: Sequence[str]) -> None:
       end = errors.nearest(name, COMMANDS, "swe --help lists the commands.")
       raise errors.UsageError(f"swe has no command {name!r}; {end}")
     return
+  try:
+    os.getcwd()
+  except FileNotFoundError as error:
+    raise errors.UsageError(
+      "the working directory was removed; cd to one that exists."
+    ) from error
+  # No process that a command starts may import from the working directory.
+  os.environ.setdefault("PYTHONSAFEPATH", "1")
   # TensorFlow's start-up messages have nothing to do with the command.
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   module = load(command)
@@ -154,10 +162,18 @@ def _dispatch(arguments: Sequence[str]) -> None:
   app.run(module.run, [title, *rest], flags_parser=make_options)
 
 
+def _drop_output() -> None:
+  """Makes standard output go nowhere, so that its last flush succeeds."""
+  os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
   """Runs a command, by default that of `sys.argv`, and exits."""
   try:
-    _dispatch(sys.argv[1:] if arguments is None else arguments)
+    try:
+      _dispatch(sys.argv[1:] if arguments is None else arguments)
+    finally:
+      sys.stdout.flush()
   except (errors.UsageError, errors.Failed) as error:
     # Gin appends lines to the message of an error raised in a configurable.
     print(f"error: {str(error).partition(chr(10))[0]}", file=sys.stderr)
@@ -165,7 +181,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
   except KeyboardInterrupt:
     sys.exit(130)
   except BrokenPipeError:  # The reader is gone, for example `| head`.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
+    sys.exit(1)
+  except Exception as error:
+    if not errors.is_full(error):
+      raise
+    place = getattr(error, "filename", None) or ""
+    reason = getattr(error, "strerror", None) or errors.first_line(error)
+    print(
+      f"error: cannot write {place or 'all output'}: {reason}; free some space "
+      "and run the same command again.",
+      file=sys.stderr,
+    )
+    _drop_output()
     sys.exit(1)
   sys.exit(0)
 

@@ -5,10 +5,14 @@
 
 from collections.abc import Iterable
 import difflib
+import errno
+import os
 import re
 
 # Graph details that TensorFlow puts around its actual message.
 _GRAPH = re.compile(r"\{\{[^}]*\}\}\s*|\s*\[(Op:|\[).*")
+
+_FULL = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
 
 
 class UsageError(ValueError):
@@ -44,3 +48,8 @@ def first_line(error: BaseException) -> str:
   text = text or str(error.args[0] if error.args else "") or str(error)
   lines = [_GRAPH.sub("", line).strip() for line in text.splitlines()]
   return next(filter(None, lines), type(error).__name__).rstrip(".")
+
+
+def is_full(error: BaseException) -> bool:
+  """Whether a disk or a quota is full, whichever library says so."""
+  return any(text in str(error) for text in _FULL)

@@ -23,6 +23,7 @@ _NAMES = {
   bool: "true or false",
   str: "text",
 }
+_TOO_LARGE = {int: 2**63, float: math.inf}
 
 
 def conform(
@@ -100,6 +101,10 @@ def _convert(annotation: Any, now: Any, value: Any, path: str) -> Any:
     ):
       such = " of tables, such as [{a: 1}]" if of_tables else ", such as [1, 2]"
       raise errors.UsageError(f"{path} ({value!r}) must be a list{such}.")
+    if item in _NAMES:
+      return [
+        _convert_plain(item, v, f"{path}[{i}]") for i, v in enumerate(value)
+      ]
     if not of_tables:
       return value
     return [conform(item(), v, f"{path}[{i}]") for i, v in enumerate(value)]
@@ -110,6 +115,10 @@ def _convert(annotation: Any, now: Any, value: Any, path: str) -> Any:
 
 def _convert_plain(kind: type, value: Any, path: str) -> Any:
   is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+  if is_number and kind in (int, float) and abs(value) >= _TOO_LARGE[kind]:
+    raise errors.UsageError(
+      f"{path} ({repr(value)[:30]}) is too large for {_NAMES[kind]}."
+    )
   if kind is int and is_number and float(value).is_integer():
     return int(value)
   if kind is float and is_number and math.isfinite(value):
@@ -117,6 +126,8 @@ def _convert_plain(kind: type, value: Any, path: str) -> Any:
   if kind is bool and (isinstance(value, bool) or value in (0, 1)):
     return bool(value)
   if kind is str and (value is None or isinstance(value, str)):
+    if value and "\0" in value:
+      raise errors.UsageError(f"{path} ({value!r}) has a NUL; remove it.")
     return value
   if path == "runtime.distribution_strategy" and value is False:
     return "off"

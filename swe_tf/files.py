@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import socket
 import tempfile
 from typing import Any, BinaryIO, TypeAlias, cast
 import uuid
@@ -17,6 +18,7 @@ import uuid
 from etils import epath
 from etils.epath import backend
 from etils.epath import gpath
+import filelock
 
 from swe_tf import errors
 
@@ -56,6 +58,8 @@ def is_url(path: PathLike) -> bool:
 
 def as_path(path: PathLike) -> Path:
   """Returns an object with the interface of `pathlib.Path`, also for a URL."""
+  if "\0" in os.fspath(path):
+    raise errors.UsageError(f"{os.fspath(path)!r} has a NUL, as no path can.")
   return _UrlPath(os.fspath(path)) if is_url(path) else Path(os.fspath(path))
 
 
@@ -78,9 +82,31 @@ def _one_line(what: str, path: PathLike, advice: str = "") -> Iterator[None]:
     ) from error
 
 
+def check_regular(path: PathLike) -> None:
+  """Raises for a FIFO, a socket or a device: reading it may never end."""
+  as_path(path)  # No NUL.
+  # Not by epath, which takes whatever is not a directory for a file.
+  if is_url(path) or not os.path.exists(path):
+    return
+  if os.path.isfile(path) or os.path.isdir(path):
+    return
+  raise errors.UsageError(
+    f"{path} is not a regular file; copy what it holds to a file."
+  )
+
+
+def refuse_link(path: PathLike) -> None:
+  """Raises for a symbolic link, which may lead a write anywhere."""
+  if os.path.islink(path):
+    raise errors.UsageError(
+      f"{path} is a symbolic link, which is not followed; remove it."
+    )
+
+
 @contextlib.contextmanager
 def open_binary(path: PathLike) -> Iterator[BinaryIO]:
   """Opens a file for reading; `OSError`s in the block become `UsageError`s."""
+  check_regular(path)
   with _one_line("read", path), as_path(path).open("rb") as file:
     yield cast(BinaryIO, file)
 
@@ -106,12 +132,25 @@ def read_text(path: PathLike) -> str:
 def read_json(path: PathLike) -> Any:
   """Returns the content of a JSON file; errors become `UsageError`s."""
   text = read_text(path)
+
+  def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):  # Readers differ on which of them counts.
+      names = [name for name, _ in pairs]
+      twice = next(name for name in names if names.count(name) > 1)
+      raise errors.UsageError(f"{path}: the key {twice!r:.60} occurs twice.")
+    return found
+
   try:
-    return json.loads(text)
+    return json.loads(text, object_pairs_hook=unique)
+  except errors.UsageError:
+    raise
   except json.JSONDecodeError as error:
     raise errors.UsageError(
       f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})."
     ) from error
+  except (RecursionError, ValueError) as error:  # Deep, or endless digits.
+    raise errors.UsageError(f"{path}: {errors.first_line(error)}.") from error
 
 
 @contextlib.contextmanager
@@ -162,8 +201,44 @@ def check_output_dir(path: PathLike, name: str) -> None:
       reason = f"{place} is a file"
     elif not os.access(place, os.W_OK | os.X_OK):
       reason = f"{place} cannot be written to"
+  if set("*?[") & set(os.fspath(path)):
+    reason = "TensorFlow takes *, ? and [ for patterns"
   if reason:
     raise errors.UsageError(f"{name}={path}: {reason}; name another directory.")
+
+
+@contextlib.contextmanager
+def lock(directory: PathLike, seconds: float = 0.0) -> Iterator[None]:
+  """Keeps other processes from working in a directory until the block ends.
+
+  Waits for at most `seconds`. The lock of a process that died is free. A store
+  (a URL) has no locks.
+  """
+  if is_url(directory):
+    yield
+    return
+  place = pathlib.Path(directory)
+  path = place / "run.lock"
+  with _one_line("lock", place):
+    place.mkdir(parents=True, exist_ok=True)
+    refuse_link(path)
+    held = filelock.FileLock(path)
+    try:
+      held.acquire(timeout=seconds)
+    except filelock.Timeout as error:
+      owner = path.read_text().strip() or "not known which"
+      raise errors.UsageError(
+        f"{place}: another process is working on this run ({owner}). Wait for "
+        "it, or end it, and run the same command again."
+      ) from error
+    path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+  try:
+    yield
+  finally:
+    path.unlink(missing_ok=True)
+    held.release()
+    with contextlib.suppress(OSError):  # Only if nothing was made in it.
+      place.rmdir()
 
 
 @contextlib.contextmanager

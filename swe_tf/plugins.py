@@ -23,8 +23,10 @@ def load() -> None:
   for name in names:
     try:
       importlib.import_module(name)
-    except ImportError as error:
+    # A module may raise anything, or end the program.
+    except (Exception, SystemExit) as error:
       raise errors.UsageError(
-        f"plug-in {name} cannot be imported ({error}); name a module in "
-        "this directory or on PYTHONPATH."
+        f"plug-in {name} cannot be imported ("
+        f"{type(error).__name__}: {errors.first_line(error)}); name a module "
+        "in this directory or on PYTHONPATH that can be imported."
       ) from error

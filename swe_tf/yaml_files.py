@@ -8,13 +8,45 @@ import yaml
 from swe_tf import errors
 from swe_tf import files
 
+_MOST_NODES, _MOST_LEVELS = 100_000, 100
+
 
 class _Loader(yaml.SafeLoader):
-  """Refuses a key that is there twice, and makes no Python objects.
+  """Refuses double keys, cycles, bombs and depth; makes no Python objects.
 
   Model Garden writes tuples in `params.yaml` with tags of Python: tagged
   objects are loaded as the plain values that they hold.
   """
+
+  def __init__(self, stream: Any):
+    super().__init__(stream)
+    self._depth = self._size = 0
+    self._sizes: dict[yaml.Node, int] = {}
+
+  def compose_node(self, parent: Any, index: Any) -> yaml.Node:
+    """See base class; `_size` counts nodes as if no alias were used."""
+    is_alias = self.check_event(yaml.AliasEvent)
+    mark, before = self.peek_event().start_mark, self._size
+    self._depth += 1
+    if self._depth > _MOST_LEVELS:
+      problem = f"it is nested more than {_MOST_LEVELS} levels deep"
+      raise yaml.MarkedYAMLError(None, None, problem, mark)
+    node = super().compose_node(parent, index)
+    assert node is not None
+    self._depth -= 1
+    problem = ""
+    if not is_alias:
+      self._size += 1
+      self._sizes[node] = self._size - before
+    elif node not in self._sizes:
+      problem = "an alias stands for what it is part of"
+    else:
+      self._size += self._sizes[node]
+      if self._size > _MOST_NODES:
+        problem = f"aliases make more than {_MOST_NODES:,} values"
+    if problem:
+      raise yaml.MarkedYAMLError(None, None, problem, mark)
+    return node
 
   def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
     node = super().compose_mapping_node(anchor)

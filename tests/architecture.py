@@ -40,7 +40,9 @@ ORDER = (
 )
 # The rooms of files that stand alone, and what each is for.
 _ROOM_OF = {
-  **dict.fromkeys(("errors", "files", "yaml_files", "fields"), BASE),
+  **dict.fromkeys(
+    ("errors", "files", "yaml_files", "fields", "sameness"), BASE
+  ),
   **dict.fromkeys(("plugins", "library"), BASE),
   **dict.fromkeys(("cli", "train", "__init__"), ENTRY),
   "registry": "configs",

@@ -42,6 +42,13 @@ def pytest_collection_modifyitems(items):
   )
 
 
+@pytest.fixture(autouse=True)
+def _import_path():
+  """Undoes what `cli.main` sets for the processes that a command starts."""
+  yield
+  os.environ.pop("PYTHONSAFEPATH", None)
+
+
 @pytest.fixture(scope="session")
 def shared():
   """The directory with `data/` and `paper/`; set SWE_SHARED to move it."""

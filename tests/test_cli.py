@@ -1,9 +1,14 @@
 """The `swe` command itself: exit codes, near misses, plug-ins, help."""
 
+import contextlib
 import dataclasses
+import errno
+import io
+import os
 import re
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -68,7 +73,7 @@ _SCORE = "score squad --version=1.1 --data=x"
     (f"{_SCORE} --predictions=y", "cannot read x: No such file or directory."),
     (
       "experiments --plugins=my_project.methods",
-      "plug-in my_project.methods cannot be imported (No module named 'my_pro",
+      "plug-in my_project.methods cannot be imported (ModuleNotFoundError",
     ),
   ],
 )
@@ -126,3 +131,58 @@ def test_the_modules_are_programs(module):
   done = subprocess.run(command, capture_output=True, text=True, check=False)
   assert done.returncode == 2
   assert "has no flag --x" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+  "code", ["def", "1 / 0", "raise SystemExit(3)", "exit()"]
+)
+def test_a_plugin_that_fails_is_one_line(swe, tmp_path, monkeypatch, code):
+  (tmp_path / "broken_plugin.py").write_text(code)
+  monkeypatch.chdir(tmp_path)
+  status, output, error = swe("experiments", "--plugins=broken_plugin")
+  assert (status, output, error.count("\n")) == (2, "", 1)
+  assert error.startswith("error: plug-in broken_plugin cannot be imported (")
+
+
+def test_a_removed_working_directory_is_one_line(swe, tmp_path, monkeypatch):
+  gone = tmp_path / "gone"
+  gone.mkdir()
+  monkeypatch.chdir(gone)
+  gone.rmdir()
+  status, _, error = swe("experiments")
+  assert (status, error.count("\n")) == (2, 1)
+  assert "the working directory was removed" in error
+  os.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+  "full",
+  [
+    OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out/x.json"),
+    RuntimeError("{{node x}} out/x.json; No space left on device"),
+  ],
+)
+def test_a_full_disk_is_one_line(monkeypatch, full):
+  monkeypatch.setattr(cli, "_drop_output", lambda: None)
+  monkeypatch.setattr(
+    cli.load("experiments"), "run", mock.Mock(side_effect=full)
+  )
+  with contextlib.redirect_stderr(io.StringIO()) as shown:
+    with pytest.raises(SystemExit) as end:
+      cli.main(["experiments"])
+  error = shown.getvalue()
+  assert (end.value.code, error.count("\n")) == (1, 1)
+  assert "out/x.json" in error and "No space left on device" in error
+
+
+def test_standard_output_on_a_full_device_is_one_line():
+  with open("/dev/full", "w") as full:
+    done = subprocess.run(
+      [sys.executable, "-m", "swe_tf.cli", "experiments"],
+      stdout=full,
+      stderr=subprocess.PIPE,
+      text=True,
+      check=False,
+    )
+  assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+  assert done.stderr.startswith("error: cannot write all output: No space left")

@@ -1,9 +1,9 @@
 """Every file of `experiments/`: the paper's numbers, the parser, a step."""
 
+import collections
 import dataclasses
 import functools
 import pathlib
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -47,38 +47,27 @@ _TABLE5 = {
 _UNITS = {"12x2": 73.82, "6x4": 73.99, "4x6": 73.90, "2x12": 74.16}
 
 
-class Paper(NamedTuple):
-  """What the paper says about a row."""
-
-  size: str
-  peak: float
-  steps: int
-  mode: str
-  unit_size: int
-  accuracy: float | None
-
-
-def paper_rows():
-  rows = {}
-  for name, (size, peak, *accuracies) in _FOUR.items():
-    for label, steps, pair in zip(
-      ("500k", "1m"), (500_000, 1_000_000), accuracies
-    ):
-      for kind, mode, accuracy in zip(
-        ("baseline", "swe"), ("none", "swe"), pair
-      ):
-        row = Paper(size, peak, steps, mode, 1, accuracy)
-        rows[f"{name}_{label}_{kind}"] = row
-  large = ("large", 3e-4, 500_000)
-  for units, accuracy in _UNITS.items():
-    size = int(units.split("x")[0])
-    rows[f"table4/units_{units}"] = Paper(*large, "swe", size, accuracy)
-  for name, (mode, accuracy) in _TABLE5.items():
-    rows[f"table5/{name}"] = Paper(*large, mode, 1, accuracy)
-  return rows
-
-
-PAPER = paper_rows()
+# What the paper says about a row.
+Paper = collections.namedtuple(
+  "Paper", "size peak steps mode unit_size accuracy"
+)
+_LARGE = ("large", 3e-4, 500_000)
+PAPER = {
+  f"{name}_{label}_{kind}": Paper(size, peak, steps, mode, 1, accuracy)
+  for name, (size, peak, *accuracies) in _FOUR.items()
+  for (label, steps), pair in zip(
+    (("500k", 500_000), ("1m", 1_000_000)), accuracies
+  )
+  for kind, mode, accuracy in zip(("baseline", "swe"), ("none", "swe"), pair)
+}
+PAPER |= {
+  f"table4/units_{name}": Paper(*_LARGE, "swe", int(name.split("x")[0]), value)
+  for name, value in _UNITS.items()
+}
+PAPER |= {
+  f"table5/{name}": Paper(*_LARGE, mode, 1, accuracy)
+  for name, (mode, accuracy) in _TABLE5.items()
+}
 
 
 def name_of(row):
@@ -162,13 +151,9 @@ def test_index_lists_the_rows():
 
 
 def parse(experiment, *files):
-  return train_utils.parse_configuration(
-    train_utils.ParseConfigOptions(
-      experiment=experiment,
-      config_file=[str(EXPERIMENTS / name) for name in files],
-    ),
-    print_return=False,
-  )
+  paths = [str(EXPERIMENTS / name) for name in files]
+  options = train_utils.ParseConfigOptions(experiment, paths)
+  return train_utils.parse_configuration(options, print_return=False)
 
 
 def test_xlnet_data_is_masked_by_whole_words():
@@ -184,35 +169,31 @@ def test_xlnet_data_is_masked_by_whole_words():
 
 @pytest.fixture(scope="module", name="records")
 def fixture_records(tmp_path_factory):
-  return tiny.write_records(str(tmp_path_factory.mktemp("records")))
+  return tiny.write_records(tmp_path_factory.mktemp("records"))
 
 
 def reduced(records: str) -> str:
   """Returns overrides that leave the depth as it is and little else."""
   base = tiny.overrides(records)["task"]
-  encoder = base["model"]["encoder"]["any"] | {
-    "hidden_size": 16,
-    "intermediate_size": 32,
-  }
-  kept = ("num_layers", "initializer_range")
-  values = {
-    f"task.model.encoder.any.{name}": value
-    for name, value in encoder.items()
-    if name not in kept and "dropout" not in name
-  }
-  for data in ("train_data", "validation_data"):
-    values |= {f"task.{data}.{name}": v for name, v in base[data].items()}
-  return ",".join(f"{name}={value}" for name, value in values.items())
+  own = ("num_layers", "initializer_range", "dropout_rate")
+  own += ("attention_dropout_rate",)
+  encoder = base["model"]["encoder"]["any"]
+  encoder = {name: encoder[name] for name in encoder if name not in own}
+  encoder |= {"hidden_size": 16, "intermediate_size": 32}
+  tables = {name: base[name] for name in ("train_data", "validation_data")}
+  return ",".join(
+    f"task.{table}.{name}={value}"
+    for table, fields in (tables | {"model.encoder.any": encoder}).items()
+    for name, value in fields.items()
+  )
 
 
 @functools.cache
 def build_model(num_layers: int, overrides: str):
   """Builds the model of the first row that is this deep; reduced, all agree."""
-  for row in ROWS:
-    config = index.load_config(row, overrides)
-    if config.task.model.encoder.get().num_layers == num_layers:
-      return task_factory.get_task(config.task).build_model()
-  raise ValueError(f"No row has {num_layers} layers.")
+  row = next(row for row in ROWS if step_of(row)[0] == num_layers)
+  task = index.load_config(row, overrides).task
+  return task_factory.get_task(task).build_model()
 
 
 def step_of(row):
@@ -232,13 +213,9 @@ def test_rows_take_a_step_at_reduced_width(step, records):
   config = configs[0]
   model = build_model(num_layers, reduced(records))
   task = task_factory.get_task(config.task)
-  trainer = trainer_lib.SharedWeightsTrainer(
-    config,
-    task,
-    model=model,
-    optimizer=train_utils.create_optimizer(task, config),
-    evaluate=False,
-  )
+  how = {"model": model, "evaluate": False}
+  how["optimizer"] = train_utils.create_optimizer(task, config)
+  trainer = trainer_lib.SharedWeightsTrainer(config, task, **how)
   rng = np.random.default_rng(0)
   for variable in model.trainable_variables:
     variable.assign(rng.normal(scale=0.3, size=variable.shape))
@@ -253,10 +230,8 @@ def test_rows_take_a_step_at_reduced_width(step, records):
 
   assert np.isfinite(logs["training_loss"])
   assert trainer.optimizer.iterations == 1
-  assert any(
-    np.any(old != new.numpy())
-    for old, new in zip(before, model.trainable_variables)
-  )
+  after = model.trainable_variables
+  assert any(np.any(old != new.numpy()) for old, new in zip(before, after))
   blocks = model.encoder_network.transformer_layers
   assert len(blocks) == num_layers
   distinct = unit_size if mode == "swe" else num_layers
@@ -296,8 +271,7 @@ def test_factory_and_files_agree_on_bert_large():
   default = exp_factory.get_exp_config("swe/bert_pretraining")
   default.validate()
   assert config.task.model.as_dict() == default.task.model.as_dict()
-  ours, theirs = config.trainer.as_dict(), default.trainer.as_dict()
-  assert ours == theirs
+  assert config.trainer.as_dict() == default.trainer.as_dict()
 
 
 STUDIES = sorted((EXPERIMENTS / "studies").glob("*.yaml"))

@@ -3,8 +3,10 @@
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
+from experiments import figure1
 from experiments import paper_index
 from swe_tf import cli
 from swe_tf.studies import study_file
@@ -52,3 +54,15 @@ def test_what_the_index_names_is_there(name, entry):
 
 def test_the_page_is_that_of_the_index():
   assert paper_index.PAGE.read_text() == paper_index.page()
+
+
+def test_sharing_first_ends_nearer_to_the_truth_and_both_fit():
+  ends = {tau: figure1.train(tau)[-1] for tau in (0, figure1.TAU)}
+  for end in ends.values():
+    assert abs(figure1.SAMPLE @ (end - figure1.TRUE)) < 1e-2
+  shared = figure1.train(figure1.TAU)[: figure1.TAU + 1]
+  np.testing.assert_array_equal(shared[:, 0], shared[:, 1])
+  plain, swe = (
+    np.linalg.norm(ends[tau] - figure1.TRUE) for tau in (0, figure1.TAU)
+  )
+  assert swe < 0.6 * plain

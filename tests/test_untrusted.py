@@ -1,16 +1,25 @@
 """Untrusted files: what they say is read, never run or written elsewhere."""
 
 import json
+import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf import yaml_files
 from swe_tf.analysis import report as report_lib
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
+from swe_tf.data.text import text_files
 from swe_tf.studies import study_file
+from swe_tf.studies import worker
 from tests.analysis import fake_runs
+
+_ROOT = pathlib.Path(__file__).parents[1]
 
 
 def test_yaml_makes_no_objects(tmp_path):
@@ -68,3 +77,48 @@ def test_a_report_removes_only_its_own_files(tmp_path):
   (report / report_lib.MANIFEST).write_text(json.dumps(listed))
   report_lib.write(report, {"report.md": b""})
   assert precious.exists()
+
+
+@pytest.mark.parametrize("name", ["run.lock", "log.txt"])
+def test_a_run_follows_no_links_out_of_its_directory(name, tmp_path):
+  precious = tmp_path / "precious"
+  precious.write_text("kept")
+  run = tmp_path / "run"
+  run.mkdir()
+  (run / name).symlink_to(precious)
+  call = worker.Call(function="math:sqrt", directory=str(run))
+  assert "is a symbolic link, which is not followed" in worker.work(call)
+  assert precious.read_text() == "kept"
+
+
+def test_input_that_never_ends_is_refused(tmp_path):
+  fifo = tmp_path / "a.txt"
+  os.mkfifo(fifo)
+  for read in (files.read_text, lambda path: text_files.match(str(path))):
+    with pytest.raises(errors.UsageError, match="is not a regular file"):
+      read(fifo)
+  with pytest.raises(errors.UsageError, match="has a NUL"):
+    files.read_text("a\0b")
+
+
+def test_processes_do_not_import_from_the_working_directory(tmp_path):
+  (tmp_path / "signal.py").write_text("print('imported', flush=True)")
+  script = tmp_path / "bin" / "swe"
+  script.parent.mkdir()
+  script.write_text(
+    "from swe_tf import cli\n"
+    "from swe_tf.commands import experiments\n"
+    "import multiprocessing, os\n"
+    "def run(_):\n"
+    "  process = multiprocessing.get_context('spawn').Process("
+    "target=os.getpid)\n"
+    "  process.start(); process.join(); print(process.exitcode)\n"
+    "experiments.run = run\n"
+    "if __name__ == '__main__': cli.main(['experiments'])\n"
+  )
+  command = [sys.executable, str(script)]
+  environment = dict(os.environ, PYTHONPATH=str(_ROOT))
+  printed = subprocess.check_output(
+    command, cwd=tmp_path, text=True, env=environment
+  )
+  assert printed == "0\n"

@@ -1,6 +1,5 @@
 """A BERT and a data set so small that an experiment takes seconds."""
 
-from collections.abc import Sequence
 import os
 
 import numpy as np
@@ -16,12 +15,7 @@ VOCAB, LENGTH, PREDICTIONS = 50, 16, 3
 LAYERS, TAU, STEPS = 2, 7, 12
 
 
-def write_records(
-  directory: str,
-  num_files: int = 3,
-  per_file: int = 40,
-  real_predictions: Sequence[int] = (PREDICTIONS,),
-):
+def write_records(directory, per_file=40, real_predictions=(PREDICTIONS,)):
   """Writes random masked examples; returns their glob.
 
   `real_predictions` says, by turns, how many predictions are not padding.
@@ -31,7 +25,7 @@ def write_records(
   def ints(values):
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
-  for i in range(num_files):
+  for i in range(3):
     path = os.path.join(directory, f"records-{i}.tfrecord")
     with tf.io.TFRecordWriter(path) as writer:
       for j in range(per_file):
@@ -98,6 +92,25 @@ def overrides(records: str) -> dict:
   }
 
 
+def written(directory, **task) -> dict:
+  """Returns `overrides` with records of its own, written to a directory."""
+  os.makedirs(directory, exist_ok=True)
+  made = overrides(write_records(directory))
+  made["task"] |= task
+  return made
+
+
+def encoder(**fields) -> dict:
+  """Returns the override of a task that changes its encoder."""
+  return {"model": {"encoder": {"any": fields}}}
+
+
+def every(steps: int, *, train_steps: int = STEPS) -> dict:
+  """Returns a trainer's override: a loop, a checkpoint and a summary a time."""
+  names = ("steps_per_loop", "summary_interval", "checkpoint_interval")
+  return dict.fromkeys(names, steps) | {"train_steps": train_steps}
+
+
 def config_of(*layers: dict, experiment: str = "swe/bert_pretraining"):
   """Returns the validated config of an experiment with overrides applied."""
   config = exp_factory.get_exp_config(experiment)
@@ -108,17 +121,21 @@ def config_of(*layers: dict, experiment: str = "swe/bert_pretraining"):
   return config
 
 
-def make_runner(
-  config, model_dir: str, mode: str = "train", strategy=None, **kwargs
-):
+def make_runner(config, model_dir, mode="train", strategy=None, **kwargs):
   """Returns Model Garden's runner with our trainer, restored if it can be."""
+  strategy = strategy or tf.distribute.get_strategy()
   return runner.make_runner(
-    config,
-    model_dir,
-    mode=mode,
-    strategy=strategy or tf.distribute.get_strategy(),
-    **kwargs,
+    config, str(model_dir), mode=mode, strategy=strategy, **kwargs
   )
+
+
+def train(config, model_dir, *stops: int, strategy=None, **kwargs):
+  """Trains to each stop in a new runner; returns the last trainer."""
+  for stop in stops or (config.trainer.train_steps,):
+    made = make_runner(config, model_dir, strategy=strategy, **kwargs)
+    with made.strategy.scope():
+      made.controller.train(stop)
+  return made.trainer
 
 
 def inner_optimizer(optimizer):
@@ -143,3 +160,37 @@ def final_state(trainer):
       average = trainer.optimizer.get_slot(v, "average")
       state[f"{i} average"] = average.numpy()
   return state
+
+
+def assert_same_state(one, other) -> None:
+  """Asserts that two trainers have the same weights and slots, bit by bit."""
+  ours, theirs = map(final_state, (one, other))
+  assert ours.keys() == theirs.keys()
+  differ = [k for k in ours if ours[k].tobytes() != theirs[k].tobytes()]
+  assert not differ, f"{len(differ)} of {len(ours)} tensors differ: {differ}"
+  assert all(np.isfinite(value).all() for value in ours.values())
+
+
+def assert_close_state(one: dict, other: dict, rtol: float, atol: float):
+  """Asserts that two final states are equal up to rounding."""
+  assert one.keys() == other.keys()
+  for name, value in one.items():
+    np.testing.assert_allclose(value, other[name], rtol, atol, err_msg=name)
+
+
+def assert_same_checkpoints(one, other) -> None:
+  """Asserts that two checkpoints, or two runs' last ones, are equal."""
+
+  def values(path):
+    reader = tf.train.load_checkpoint(str(path))
+    names = reader.get_variable_to_shape_map()
+    # What is saved in the background is counted in another way.
+    aside = ("save_counter", "OBJECT_GRAPH", "identity/")
+    kept = (name for name in names if not any(part in name for part in aside))
+    return {name: reader.get_tensor(name) for name in kept}
+
+  ours, theirs = values(one), values(other)
+  assert ours.keys() == theirs.keys()
+  assert len(ours) > 20, "weights and slots"
+  differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
+  assert not differ, differ

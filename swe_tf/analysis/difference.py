@@ -11,9 +11,9 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import sameness
 from swe_tf import yaml_files
 from swe_tf.analysis import scalars
-from swe_tf.configs import sameness
 from swe_tf.modeling import checkpoint_files
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"

@@ -7,7 +7,7 @@ report is computed from these two frames.
 A setting is everything that two runs must have in common to be compared: model,
 data, budget, optimizer. The rest of a config is the method, the peak learning
 rate and the seed. `methods.catalog` tells methods apart, `modeling.registry`
-encoders, `configs.sameness` the fields that matter.
+encoders, `sameness` the fields that matter.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ import pandas as pd
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import sameness
 from swe_tf import yaml_files
 from swe_tf.analysis import scalars
-from swe_tf.configs import sameness
 from swe_tf.data.text import budget
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry
@@ -32,6 +32,7 @@ from swe_tf.sharing import untie_step as untie_step_lib
 
 FINISHED, UNFINISHED, DIVERGED = "finished", "unfinished", "diverged"
 NOT_EVALUATED, REPEATED = "not evaluated", "repeated seed"
+CHANGED = "changed on the way"  # What it ends with is no method's result.
 # Columns of scores; fine-tuning adds those of the paper's rows.
 LOSS, ACCURACY = "validation_loss", "mlm_accuracy"
 # Fields that runs of one setting may differ in, besides the peak rate.
@@ -110,6 +111,8 @@ def _outcome(
     status = DIVERGED
   elif step < steps:
     status = UNFINISHED
+  elif sameness.accepted(path):
+    status = CHANGED
   else:
     status = NOT_EVALUATED if loss is None else FINISHED
   is_good = status == FINISHED

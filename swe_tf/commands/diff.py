@@ -13,6 +13,7 @@ import dataclasses
 from rich import console as rich_console
 
 from swe_tf import errors
+from swe_tf import sameness
 from swe_tf.analysis import difference as difference_lib
 from swe_tf.commands import options as opt
 
@@ -35,6 +36,10 @@ def run(options: Options) -> int:
   console = rich_console.Console(highlight=False, soft_wrap=True)
   for line in _describe(found):
     console.print(line, markup=False)
+  for path in options.runs:
+    changed = sameness.describe_accepted(path)
+    if changed:
+      console.print(f"{path} was changed on the way: {changed}", markup=False)
   return 0 if found.is_equal else 1
 
 

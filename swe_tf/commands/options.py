@@ -27,6 +27,7 @@ from swe_tf import errors
 
 REQUIRED: Any = dataclasses.MISSING
 
+_BEYOND = {int: 2**31, float: float("inf")}
 _NAMES = {int: "an integer", float: "a number", bool: "true or false"}
 
 
@@ -115,6 +116,8 @@ class _Parser(flags.ArgumentParser):
         (not choices or value in choices)
         and (least is None or value >= least)
         and (most is None or value <= most)
+        # What computes with it has 32 bits.
+        and (self.kind not in (int, float) or abs(value) < _BEYOND[self.kind])
       )
     except ValueError:
       fits = False

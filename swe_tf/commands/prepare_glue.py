@@ -20,7 +20,9 @@ from swe_tf.data.text import vocab as vocab_lib
 class Options(opt.Records):
   task: str = opt.flag("A GLUE task, such as SST-2 or MNLI.")
   input_dir: str = opt.flag("Directory with the task's files.")
-  max_seq_length: int = opt.flag("Length of every sequence.", 128, least=8)
+  max_seq_length: int = opt.flag(
+    "Length of every sequence.", 128, least=8, most=2**16
+  )
 
 
 def run(options: Options) -> None:

@@ -39,7 +39,9 @@ class Options(job.Options):
   masking_rate: float = opt.flag(
     "The fraction of the tokens to predict.", 0.15, least=0.01, most=0.9
   )
-  seq_length: int = opt.flag("Length of every sequence.", 512, least=8)
+  seq_length: int = opt.flag(
+    "Length of every sequence.", 512, least=8, most=2**16
+  )
   max_predictions_per_seq: int | None = opt.flag(
     "By default seq_length * masking_rate, rounded up.", None, least=1
   )

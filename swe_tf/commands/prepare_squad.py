@@ -27,7 +27,9 @@ class Options(opt.Records):
     "",
     choices=("train", "eval"),
   )
-  max_seq_length: int = opt.flag("Length of every sequence.", 384, least=16)
+  max_seq_length: int = opt.flag(
+    "Length of every sequence.", 384, least=16, most=2**16
+  )
   max_query_length: int = opt.flag("Maximum tokens in a question.", 64, least=1)
   doc_stride: int = opt.flag("Tokens between two windows.", 128, least=1)
 

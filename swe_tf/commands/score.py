@@ -48,6 +48,11 @@ class Options:
       raise errors.UsageError(
         "--na_probs is for --version=2.0: in v1.1 every question has an answer."
       )
+    if self.na_prob_threshold != 1.0 and not self.na_probs:
+      raise errors.UsageError(
+        f"--na_prob_threshold={self.na_prob_threshold} needs --na_probs, the "
+        "probabilities that it is compared with."
+      )
 
 
 def run(options: Options) -> None:

@@ -6,7 +6,6 @@ that would be resumed has the same model.
 """
 
 from collections.abc import Mapping
-import contextlib
 import dataclasses
 import os
 from typing import Any
@@ -14,9 +13,7 @@ from typing import Any
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
-from swe_tf import yaml_files
 from swe_tf.commands import options as opt
-from swe_tf.configs import sameness
 from swe_tf.modeling import checkpoint_files
 
 MODES = (
@@ -117,21 +114,6 @@ def check_experiment(options: StockOptions, values: Mapping[str, Any]) -> None:
   model_dir = files.as_path(options.model_dir or "")
   resumes = bool(options.model_dir) and (model_dir / "checkpoint").exists()
   check_data(values, *needed, resumes=resumes)
-  if not resumes or "data_dir" in values["task"]:
-    return  # Fine-tuning takes its encoder from the checkpoint.
-  before: Any = None
-  # Every start rewrites it, and nothing else reads it.
-  with contextlib.suppress(errors.UsageError):
-    before = yaml_files.read(model_dir / "params.yaml")
-  if not isinstance(before, dict):
-    return
-  for field, then, now in sameness.difference(
-    before, values, lambda field: field.startswith("task.model.")
-  ):
-    raise errors.UsageError(
-      f"--model_dir={model_dir} has a run with {field}={then}, but now it is "
-      f"{now}; choose another model_dir, or the configuration of that run."
-    )
 
 
 def check_data(

@@ -10,7 +10,9 @@ clean exit: after SIGTERM or Ctrl-C it saves a checkpoint and exits with status
 75, which means that the same command will resume.
 """
 
+import contextlib
 import dataclasses
+from typing import Any
 
 from rich import console as rich_console
 
@@ -27,6 +29,10 @@ _NAME = "train"  # Of the only run in the progress display.
 class Options(stock_options.StockOptions):
   mode: str = opt.flag("What to run.", choices=stock_options.MODES)
   model_dir: str = opt.flag("Directory for the run.")
+  accept_changes: bool = opt.flag(
+    "Continue a run whose config or data was another, and record the changes.",
+    False,
+  )
 
 
 def run(options: Options) -> None:
@@ -37,7 +43,8 @@ def run(options: Options) -> None:
     )
   options.check_files()
   files.check_output_dir(options.model_dir, "model_dir")
-  # TensorFlow takes seconds to import.
+  import tensorflow as tf  # Takes seconds.
+
   from official.common import registry_imports  # noqa: F401 (registers)
   from swe_tf import registry  # noqa: F401 (registers)
   from swe_tf.configs import experiment
@@ -63,7 +70,12 @@ def run(options: Options) -> None:
   def report(status):
     shown.step(_NAME, status)
 
-  with shown:
+  locked: Any = contextlib.nullcontext()
+  resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+  if "train" in options.mode and not resolver.task_id:  # The chief's, if any.
+    locked = files.lock(options.model_dir)
+  accepted = {"accept_changes": True} if options.accept_changes else {}
+  with locked, shown:
     runner.run(
       config,
       options.model_dir,
@@ -72,4 +84,5 @@ def run(options: Options) -> None:
       actions=lambda trainer: [progress_lib.report_loss(trainer, report)],
       enable_async_checkpointing=options.enable_async_checkpointing,
       pretrain_steps=options.pretrain_steps,
+      **accepted,
     )

@@ -35,6 +35,8 @@ _WARMUP_FRACTION = 0.1
 # Holds all but the largest data sets whole: records are in the order of the
 # official files, where SQuAD has all questions of an article together.
 _SHUFFLE_BUFFER = 100_000
+# A few examples may fill a batch together, but reading them this often hangs.
+_PASSES_PER_BATCH = 100
 
 
 class EncoderSource(NamedTuple):
@@ -49,6 +51,7 @@ def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
   """Finds the encoder of a checkpoint, or of the latest in a directory."""
   path, config_file = checkpoint_files.find_with_config(checkpoint)
   encoder = checkpoint_files.read_config(config_file)
+  checkpoint_files.check_grown(path, encoder)
   places = [config_file.parent / "vocab.txt"]
   train_data = encoder.task.get("train_data") or {}
   if train_data.get("vocab_file_path"):
@@ -137,7 +140,14 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
     size = data.train.size if data.train else 0
     if data.train:
       task.train_data.input_path = data.train.path
-    _follow_train_size(self, min(task.max_train_examples or size, size))
+      size = min(task.max_train_examples or size, size)
+      batch = task.train_data.global_batch_size
+      if batch > _PASSES_PER_BATCH * size:
+        raise errors.UsageError(
+          f"task.train_data.global_batch_size ({batch}) is more than "
+          f"{_PASSES_PER_BATCH} times the {size} example(s); lower it."
+        )
+    _follow_train_size(self, size)
 
 
 def _follow_glue_data(

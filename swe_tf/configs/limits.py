@@ -22,9 +22,21 @@ _STEPS = (
   "steps_per_loop",
   *(f"{i}_interval" for i in _INTERVALS),
 )
-_RATES = ("weight_decay_rate", "gradient_clip_norm", "epsilon", "momentum")
+_WARMUP = "trainer.optimizer_config.warmup.*"
+_EMA = "trainer.optimizer_config.ema"
+_RATES = (
+  "weight_decay_rate",
+  "weight_decay",
+  "gradient_clip_norm",
+  "global_clipnorm",
+  "epsilon",
+)
 _AT_LEAST_0, _AT_LEAST_1 = fields.Limit(least=0), fields.Limit(least=1)
+_ABOVE_0 = fields.Limit(above=0)
 _BELOW_1 = fields.Limit(least=0, below=1)
+# Above them lies no model, but a slip of the finger that would fill the memory.
+_SIZE = fields.Limit(least=1, below=10**9)
+_LAYERS = fields.Limit(least=1, below=10**5)
 
 LIMITS = {
   **config_lib.LIMITS,
@@ -36,14 +48,14 @@ LIMITS = {
     ),
     fields.Limit(required=True),
   ),
-  # Those of `official.common.distribute_utils`.
+  # Those of `official.common.distribute_utils`, but for `parameter_server`:
+  # its workers do not wait for each other, so no step is that of the method.
   "runtime.distribution_strategy": fields.Limit(
     choices=(
       "off",
       "one_device",
       "mirrored",
       "multi_worker_mirrored",
-      "parameter_server",
       "tpu",
     ),
     required=True,
@@ -58,22 +70,36 @@ LIMITS = {
   "trainer.best_checkpoint_metric_comp": fields.Limit(
     choices=("higher", "lower")
   ),
-  f"{_OPTIMIZER}.beta_1": _BELOW_1,
-  f"{_OPTIMIZER}.beta_2": _BELOW_1,
+  **{
+    f"{_OPTIMIZER}.{name}": _BELOW_1
+    for name in ("beta_1", "beta_2", "momentum", "rho")
+  },
+  **{
+    f"{_OPTIMIZER}.{name}": _ABOVE_0
+    for name in ("clipnorm", "clipvalue", "clip_threshold")
+  },
+  f"{_EMA}.average_decay": _BELOW_1,
   **dict.fromkeys(
     (
       *(f"{_OPTIMIZER}.{name}" for name in _RATES),
       *(f"{_RATE}.{name}learning_rate" for name in ("end_", "")),
-      "trainer.optimizer_config.warmup.*.warmup_steps",
+      *(f"{_WARMUP}.warmup_{name}" for name in ("steps", "learning_rate")),
+      f"{_EMA}.start_step",
+      "task.seed",
+      *(f"task.{data}.seed" for data in _DATA),
     ),
     _AT_LEAST_0,
   ),
   f"{_RATE}.initial_learning_rate": fields.Limit(least=0, required=True),
   f"{_RATE}.decay_steps": _AT_LEAST_1,
-  **{f"task.model.encoder.*.{name}": _AT_LEAST_1 for name in registry.SIZES},
+  "trainer.optimizer_config.learning_rate.polynomial.power": _ABOVE_0,
+  f"{_WARMUP}.power": _ABOVE_0,
+  **{f"task.model.encoder.*.{name}": _SIZE for name in registry.SIZES},
+  "task.model.encoder.*.num_layers": _LAYERS,
+  "task.model.encoder.*.initializer_range": _ABOVE_0,
   "task.model.encoder.*.dropout_rate": _BELOW_1,
   "task.model.encoder.*.attention_dropout_rate": _BELOW_1,
-  "task.epochs": fields.Limit(above=0),
+  "task.epochs": _ABOVE_0,
   "task.max_train_examples": _AT_LEAST_0,
   **{
     f"task.{data}.{name}": limit
@@ -159,16 +185,16 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
       )
 
 
-def check_replicas(config: cfg.ExperimentConfig) -> None:
-  """Raises unless every GPU gets the same number of sequences.
+def check_replicas(config: cfg.ExperimentConfig, workers: int = 1) -> None:
+  """Raises unless every replica gets the same number of sequences.
 
   Not part of `check`, because `swe doctor` first checks that the GPUs exist.
   """
-  gpus = config.runtime.num_gpus
+  replicas = workers * max(1, config.runtime.num_gpus)
   for name in _DATA:
     batch = getattr(config.task, name).global_batch_size
-    if batch and gpus > 1 and batch % gpus:
+    if batch and batch % replicas:
       raise errors.UsageError(
         f"task.{name}.global_batch_size ({batch}) cannot be divided among "
-        f"{gpus} replicas."
+        f"{replicas} replicas."
       )

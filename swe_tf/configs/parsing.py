@@ -12,10 +12,10 @@ import yaml
 from official.core import config_definitions as cfg
 from official.core import exp_factory
 from official.core import train_utils
-from official.modeling import hyperparams
 from official.modeling.hyperparams import params_dict
 from swe_tf import errors
 from swe_tf import yaml_files
+from swe_tf.methods import gin_bindings
 from swe_tf.training import trainer as trainer_lib
 
 # Gin itself reads local files only.
@@ -95,20 +95,25 @@ def apply_overrides(
       place = match.end()
     for name in names:
       # Model Garden would silently let the one hide the other.
+      if names.count(name) > 1:
+        raise errors.UsageError(f"{name} is set twice; set it once.")
       if any(other.startswith(f"{name}.") for other in names):
         raise errors.UsageError(
           f"{name} is set, and so is a parameter of this table; set only one."
         )
-    try:
-      return hyperparams.override_params_dict(
-        config, params_override, is_strict=True
-      )
-    except tf.errors.NotFoundError as error:
-      # Model Garden takes what it cannot read for the name of a file.
+    text = params_override
+    with contextlib.suppress(ValueError):  # Then it is YAML.
+      text = params_dict.nested_csv_str_to_json_str(params_override)
+    overrides = yaml_files.parse(text, "")
+    if not isinstance(overrides, dict):
+      # Model Garden would take it for the name of a file.
       raise errors.UsageError(
         f"{params_override!r} is not NAME=VALUE; separate parameters by "
         "commas, and put a value that has commas in quotes."
-      ) from error
+      )
+    gin_bindings.refuse_conflicts(overrides)
+    config.override(overrides, is_strict=True)
+  return config
 
 
 def parse_gin(options: Any) -> None:
@@ -117,6 +122,10 @@ def parse_gin(options: Any) -> None:
     gin.parse_config_files_and_bindings(
       options.gin_file, options.gin_params, finalize_config=False
     )
+  except RecursionError as error:
+    raise errors.UsageError(
+      "gin: a file includes itself, or a value is nested too deeply."
+    ) from error
   except _FAULTS as error:
     # The rest of `ast`'s message is the address of an object.
     reason = errors.first_line(error).partition(" on line")[0]

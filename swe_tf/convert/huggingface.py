@@ -5,6 +5,7 @@ Neither can hold an encoder with a different embedding width. Heads are written,
 but not read. Everything is checked before anything is written.
 """
 
+from collections.abc import Mapping
 import pathlib
 from typing import NamedTuple
 
@@ -60,8 +61,14 @@ def import_huggingface(
   params = theirs.read(input_dir)
   # Only ours has a final layer norm.
   encoder = registry.bert(params, "any" if params["norm_first"] else "bert")
+  tensors = read_tensors(input_dir)
+  if params["num_layers"] > len(tensors):  # The model would fill the memory.
+    raise errors.UsageError(
+      f"{input_dir}: num_hidden_layers is {params['num_layers']} in "
+      f"config.json, but there are {len(tensors)} weights."
+    )
   network = encoder.build()
-  load_weights(network, params["num_layers"], input_dir / theirs.WEIGHTS)
+  load_weights(network, params["num_layers"], tensors, input_dir)
   vocab_file = input_dir / theirs.VOCABULARY
   loaded = checkpoint_files.LoadedEncoder(network, encoder, vocab_file)
   with files.new_directory(output_dir) as scratch:
@@ -69,31 +76,40 @@ def import_huggingface(
   return loaded
 
 
-def load_weights(
-  encoder: tf_keras.layers.Layer, num_layers: int, path: files.PathLike
-) -> None:
-  """Fills a Model Garden encoder from a safetensors file."""
+def read_tensors(directory: files.Path) -> dict[str, np.ndarray]:
+  """Returns the weights of an encoder by Hugging Face's names."""
   tensors = {}
-  try:
-    with (
-      files.local_copy(path) as local,
-      safetensors.safe_open(local, framework="numpy") as archive,
-    ):
-      for name in archive.keys():  # noqa: SIM118 (no dict)
-        # Names may start with that of the architecture (`bert.`), and layer
-        # norms may have gamma and beta, as in the oldest files.
-        short = name
-        for layout in theirs.LAYOUTS.values():
-          short = short.removeprefix(layout.prefix)
-        short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
-        short = short.replace("LayerNorm.beta", "LayerNorm.bias")
-        if short.startswith(_ENCODER):
-          # Weights may be float16; heads and position ids are left out.
-          tensors[short] = archive.get_tensor(name).astype(np.float32)
-  except (OSError, TypeError, safetensors.SafetensorError) as error:
-    raise errors.UsageError(
-      f"cannot read {path}: {str(error).splitlines()[0]}."
-    ) from error
+  for path in theirs.weight_files(directory):
+    try:
+      with (
+        files.local_copy(path) as local,
+        safetensors.safe_open(local, framework="numpy") as archive,
+      ):
+        for name in archive.keys():  # noqa: SIM118 (no dict)
+          # Names may start with that of the architecture (`bert.`), and layer
+          # norms may have gamma and beta, as in the oldest files.
+          short = name
+          for layout in theirs.LAYOUTS.values():
+            short = short.removeprefix(layout.prefix)
+          short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
+          short = short.replace("LayerNorm.beta", "LayerNorm.bias")
+          if short.startswith(_ENCODER):
+            # Weights may be float16; heads and position ids are left out.
+            tensors[short] = archive.get_tensor(name).astype(np.float32)
+    except (OSError, TypeError, safetensors.SafetensorError) as error:
+      raise errors.UsageError(
+        f"cannot read {path}: {str(error).splitlines()[0]}."
+      ) from error
+  return tensors
+
+
+def load_weights(
+  encoder: tf_keras.layers.Layer,
+  num_layers: int,
+  tensors: Mapping[str, np.ndarray],
+  path: files.PathLike,
+) -> None:
+  """Fills a Model Garden encoder with the tensors of `path`."""
   weights = theirs.encoder_weights(encoder, num_layers)
   missing = [weight.name for weight in weights if weight.name not in tensors]
   if missing:
@@ -114,6 +130,10 @@ def load_weights(
       raise errors.UsageError(
         f"{path}: {weight.name} has shape {value.shape}, but by config.json it "
         f"should be {weight.shape}."
+      )
+    if not np.isfinite(value).all():
+      raise errors.UsageError(
+        f"{path}: {weight.name} has values that are not finite."
       )
     weight.variable.assign(weight.from_huggingface(value))
 

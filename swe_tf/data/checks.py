@@ -1,73 +1,143 @@
 """Can the data of a run be read by its config? Asked once, before any step.
 
-The files exist, text is text, and shards are as the config says.
+The files exist, text is text and known to the vocabulary, shards are as the
+config and their manifest say, and there is enough for a batch.
 """
 
 import functools
 import os
 
 from absl import logging
+import numpy as np
 import tensorflow as tf
 
 from official.common import dataset_fn
 from official.core import config_definitions as cfg
+from official.core import input_reader
 from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.prepare import manifest
+from swe_tf.data.text import coverage
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
+
+_SAMPLE = 16  # Records of a shard.
 
 
 def check_input(
   *configs: cfg.DataConfig, vocab_size: int | None = None
-) -> None:
+) -> list[str]:
   """Checks that the data of a run exists, is sound and fits the model.
 
   Configs without `input_path`, with dummy data or of other tasks are skipped.
+
+  Returns:
+    Warnings: what can be trained on, but is hardly meant.
   """
   known: dict[str, str] = {}  # Where each vocabulary was found.
+  warnings: list[str] = []
+  trained_on: set[str] = set()
   for params in configs:
     is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
     source = params.input_path or (is_text and params.tfds_name)
     if not source or source == "dummy":
       continue
+    name = "train_data" if params.is_training else "validation_data"
     if is_text:
-      known |= _check_text(params, vocab_size)
+      paths = _match(pretrain_text.with_files(params), name)
+      found, said = _check_text(params, paths, vocab_size)
+      known |= found
+      warnings += [f"task.{name}: {warning}" for warning in said]
     elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
-      known |= _check_shards(params, vocab_size)
+      paths = _match(params, name)
+      known |= _check_shards(params, paths, vocab_size)
+    else:
+      continue
+    real = {p if files.is_url(p) else os.path.realpath(p) for p in paths}
+    if params.is_training:
+      trained_on |= real
+    elif shared := sorted(real & trained_on):
+      warnings.append(
+        f"{len(shared)} of the {len(real)} files of task.{name} are also "
+        f"trained on, such as {shared[0]}: its loss says little."
+      )
   if len(known) > 1:
     first, second, *_ = known.values()
     raise errors.UsageError(
       f"{second} was made with a different vocabulary from {first}; prepare "
       "both with the same one."
     )
+  return warnings
 
 
-def _check_text(params, vocab_size) -> dict[str, str]:
-  """Checks the start of each file; returns the input by its vocabulary."""
+def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
+  """Checks the start of each file.
+
+  Returns the input by its vocabulary, and warnings.
+  """
   # Its constructor checks the values, such as lengths and the tokenizer.
   loader = pretrain_text.PretrainTextDataLoader(params)
   vocabulary = loader.tokenizer.vocabulary
   _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
-  params = pretrain_text.with_files(params)
-  for path in _match(params):
+  for path in paths:
     if text_files.are_records([path]):
       text_files.check_records(path, params.text_feature)
     else:
       text_files.check(path, text_files.PEEK_BYTES)
   source = params.input_path
   name = source if isinstance(source, str) else ",".join(source)
-  return {vocabulary.sha256: name}
+  try:
+    warnings = coverage.check_files(
+      loader.tokenizer, paths, params.text_feature
+    )
+  except errors.UsageError as error:
+    raise errors.UsageError(
+      f"{name} with {params.vocab_file_path}: {error}"
+    ) from error
+  _check_batch(params, loader.sequences(paths))
+  return {vocabulary.sha256: name}, warnings
 
 
-def _check_shards(params, vocab_size) -> dict[str, str]:
+def _check_batch(params: cfg.DataConfig, examples: tf.data.Dataset) -> None:
+  """Raises unless there is a batch of examples, of which none would be made."""
+  batch = params.global_batch_size
+  name = "train_data" if params.is_training else "validation_data"
+  if not (params.is_training or params.drop_remainder):
+    batch = 1
+  count = int(examples.take(batch).reduce(np.int64(0), lambda n, _: n + 1))
+  if count < batch:
+    raise errors.UsageError(
+      f"task.{name} has {count} example(s), which is less than a batch; lower "
+      f"task.{name}.global_batch_size ({params.global_batch_size})."
+    )
+
+
+def _check_shards(params, paths, vocab_size) -> dict[str, str]:
   """Checks all shards; returns their folders by vocabulary."""
-  load = functools.cache(manifest.load)
   known: dict[str, str] = {}
   unknown: set[str] = set()
-  for shard in _match(params):
+
+  @functools.cache
+  def load(folder):
+    found = manifest.load(folder)
+    missing = manifest.missing_shards(folder, found)
+    if missing:
+      total = len(manifest.shards_of(found))
+      raise errors.UsageError(
+        f"{folder} lacks {len(missing)} of the {total} shards of its manifest, "
+        f"such as {missing[0]}; re-run the same `swe prepare pretraining` to "
+        "make them again."
+      )
+    if found and not found["splits"]["train"].get("predictions"):
+      raise errors.UsageError(
+        f"the shards in {folder} have no token to predict; prepare the text "
+        "again with its own vocabulary."
+      )
+    return found
+
+  for shard in paths:
     folder = os.path.dirname(shard)
     found = load(folder)
     if not found:
@@ -83,7 +153,8 @@ def _check_shards(params, vocab_size) -> dict[str, str]:
         unknown.add(folder)
       continue
     known[found["vocab_sha256"]] = folder
-    if os.path.basename(shard) not in manifest.shards_of(found):
+    facts = manifest.shards_of(found).get(os.path.basename(shard))
+    if facts is None:
       raise errors.UsageError(
         f"{shard} is not a shard of its manifest; set input_path to "
         f"{os.path.join(folder, '*.tfrecord')}."
@@ -103,16 +174,25 @@ def _check_shards(params, vocab_size) -> dict[str, str]:
         "or prepare the text again with next_sentence."
       )
     _check_size(shard, found["vocab_size"], vocab_size)
+    manifest.check_unchanged(facts, shard)
+  records = dataset_fn.pick_dataset_fn(params.file_type)(paths)
+  _check_batch(params, records)
   return known
 
 
-def _match(params: cfg.DataConfig) -> list[str]:
+def _match(params: cfg.DataConfig, name: str) -> list[str]:
   """Returns the files of a config; an error names the field."""
-  name = "train_data" if params.is_training else "validation_data"
   try:
-    return text_files.match(params.input_path)
+    found = text_files.match(params.input_path)
   except errors.UsageError as error:
     raise errors.UsageError(f"task.{name}.input_path: {error}") from error
+  # Model Garden's reader knows * and ?, but no brackets.
+  for path in set(input_reader.match_files(params.input_path)) - set(found):
+    raise errors.UsageError(
+      f"task.{name}.input_path: {path} is not a file; use only * and ? in "
+      "patterns, and match only files."
+    )
+  return found
 
 
 def _check_size(source: str, size: int, vocab_size: int | None) -> None:
@@ -144,8 +224,11 @@ def check_record(
   """Raises if the first record of a shard does not fit `params`."""
   try:
     records = dataset_fn.pick_dataset_fn(params.file_type)(shard)
-    record = next(iter(records)).numpy()
-    features = tf.train.Example.FromString(record).features.feature
+    some = [
+      tf.train.Example.FromString(record.numpy()).features.feature
+      for record in records.take(_SAMPLE)
+    ]
+    features = some[0]
   except Exception as error:  # A broken file can raise anything.
     raise errors.UsageError(
       f"cannot read a record of {shard}; check file_type ({params.file_type}), "
@@ -163,5 +246,10 @@ def check_record(
         "use_next_sentence_label and use_v2_feature_names as the shards "
         "were made."
       )
+  if not any(sum(f["masked_lm_weights"].float_list.value) for f in some):
+    raise errors.UsageError(
+      f"{shard} has no token to predict in its first {len(some)} records; "
+      "prepare the text again with its own vocabulary."
+    )
   ids = "input_word_ids" if params.use_v2_feature_names else "input_ids"
   _check_size(shard, max(features[ids].int64_list.value) + 1, vocab_size)

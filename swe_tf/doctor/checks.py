@@ -7,7 +7,6 @@ from doing what was intended, and `findings.Warned` for what may be intended.
 
 from collections.abc import Callable, Iterator, Sequence
 import importlib.metadata
-import json
 import os
 import pathlib
 import shutil
@@ -22,22 +21,22 @@ from official.core import task_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import files
-from swe_tf import yaml_files
+from swe_tf import sameness
+from swe_tf.configs import cluster
 from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
-from swe_tf.configs import sameness
 from swe_tf.data import checks as data_checks
 from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
 from swe_tf.modeling import registry
+from swe_tf.training import identity
 
 # The others are each built for one version of the first.
 _PACKAGES = ("tensorflow", "tf-keras", "tf-models-official", "tensorflow-text")
 _SERIES = "2.20"
 # The most files to look into, evenly spaced if there are more.
 _SAMPLE = 64
-_SHOWN = 3  # Differences of two configs.
 
 _Config: TypeAlias = cfg.ExperimentConfig
 
@@ -69,7 +68,7 @@ def check_devices(config: _Config, *_) -> str:
       f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} on this "
       "machine."
     )
-  limits.check_replicas(config)
+  limits.check_replicas(config, cluster.num_workers(runtime))
   replicas = max(1, runtime.num_gpus)
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
 
@@ -77,8 +76,7 @@ def check_devices(config: _Config, *_) -> str:
 def check_data(config: _Config, *_) -> str:
   """Checks that the data exists, is sound file by file, and fits the model."""
   task = task_factory.get_task(config.task)
-  if hasattr(task, "check_data"):
-    task.check_data()
+  warnings = task.check_data() if hasattr(task, "check_data") else []
   lines = []
   encoder = registry.encoder_of(config.task.as_dict())
   for name in ("train_data", "validation_data"):
@@ -99,6 +97,8 @@ def check_data(config: _Config, *_) -> str:
       elif not path.endswith(".json"):  # The answers of SQuAD.
         data_checks.check_parses(data, path)
     lines.append(f"a record of {len(some)} read")
+  if warnings:
+    raise findings.Warned(" ".join(warnings))
   data = config.task.train_data
   shape = f"{data.global_batch_size} sequences of {data.seq_length} tokens"
   return ", ".join([*lines, f"batches of {shape}"])
@@ -106,16 +106,7 @@ def check_data(config: _Config, *_) -> str:
 
 def check_hosts(config: _Config, *_) -> str:
   """Counts the hosts that read data; warns if there are fewer files."""
-  hosts = len((config.runtime.worker_hosts or "one").split(","))
-  cluster = os.environ.get("TF_CONFIG")
-  if cluster and not config.runtime.worker_hosts:
-    try:
-      jobs = json.loads(cluster).get("cluster", {})
-      hosts = max(1, len(jobs.get("worker", ())) + len(jobs.get("chief", ())))
-    except (ValueError, AttributeError) as error:
-      raise errors.UsageError(
-        f"TF_CONFIG ({cluster}) is not JSON; see docs/tpu.md for an example."
-      ) from error
+  hosts = cluster.num_workers(config.runtime)
   data = config.task.train_data
   if not data.input_path or data.input_path == "dummy":
     return f"{hosts} host(s)"
@@ -224,22 +215,14 @@ def check_model_dir(config: _Config, model_dir: str | None) -> str:
   if latest is None:
     empty = not place.exists() or not any(place.iterdir())
     return f"{model_dir}: {'new' if empty else 'not empty'}, no checkpoint"
-  path = place / "params.yaml"
-  before = yaml_files.read(path) if path.exists() else None
-  if isinstance(before, dict):
-    found = [
-      f"{field} was {then!r} and is {now!r}"
-      for field, then, now in sameness.difference(
-        before, config.as_dict(), sameness.defines_training
-      )
-    ]
-    if found:
-      more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-      raise errors.UsageError(
-        f"model_dir ({model_dir}) has a run with another config, which would "
-        f"be resumed: {'; '.join(found[:_SHOWN])}{more}. Choose another "
-        "model_dir, or use that run's config."
-      )
+  # The data is compared when the run begins; here it may not be at hand.
+  identity.Identity(config).check(latest, None, accept=False)
+  changed = sameness.describe_accepted(model_dir)
+  if changed:
+    raise findings.Warned(
+      f"{model_dir}: would resume from {os.path.basename(latest)}; its run was "
+      f"changed on the way: {changed}."
+    )
   return f"{model_dir}: would resume from {os.path.basename(latest)}"
 
 

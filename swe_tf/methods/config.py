@@ -164,7 +164,8 @@ def apply_recipe(sharing: SharingConfig, num_layers: int | None) -> None:
   now, wanted, plain = (
     each.as_dict() for each in (sharing, made, SharingConfig())
   )
-  for name in RECIPES[recipe](num_layers):
+  # A step would win over the fraction that the recipe sets.
+  for name in (*RECIPES[recipe](num_layers), "untie_step"):
     if now[name] not in (plain[name], wanted[name]):
       raise errors.UsageError(
         f"task.sharing.recipe={recipe} sets {name} to {wanted[name]}, but it "

@@ -41,6 +41,24 @@ def _growth(**bound):
   """Stands for `task.growth` in gin; never called."""
 
 
+def refuse_conflicts(overrides: Any) -> None:
+  """Raises if overrides of an experiment set what gin binds to another value.
+
+  `complete` comes last, so gin would win.
+  """
+  task = overrides.get("task")
+  for name in ("sharing", "growth"):
+    table = task.get(name) if isinstance(task, dict) else None
+    if not isinstance(table, dict):
+      continue
+    for field, bound in _bound(name).items():
+      if field in table and table[field] != bound:
+        raise errors.UsageError(
+          f"task.{name}.{field} is set to {table[field]!r}, but gin binds "
+          f"{name}.{field} = {bound!r}; set only one of them."
+        )
+
+
 def complete(task: Any, num_layers: int | None) -> None:
   """Sets what gin and the recipe say about the method, in place.
 
@@ -57,6 +75,11 @@ def complete(task: Any, num_layers: int | None) -> None:
   # What no field expresses is kept as lines of gin.
   unsaid = ["find_repeated_blocks"]
   rule = _bound("SharedWeightsTrainer").get("untie_rule")
+  if rule is not None and not getattr(rule, "evaluate", False):
+    raise errors.UsageError(
+      f"gin: SharedWeightsTrainer.untie_rule ({rule}) must be a rule, such as "
+      "@UntieAtStep(), with parentheses."
+    )
   if rule is not None:
     name = getattr(rule, "selector", str(rule)).split(".")[-1]
     if name == "UntieAtStep":

@@ -22,6 +22,9 @@ from swe_tf.modeling import registry
 _MAGIC = bytes.fromhex("57fb808b247547db")
 # The configs that Model Garden and `swe finetune` leave beside a checkpoint.
 _CONFIG_NAMES = ("encoder.yaml", "params.yaml")
+# How often a model grows, and where a checkpoint says how often it has.
+_STAGES = {"net2net": 1, "stacking": 2}
+_STAGE = "growth/stage/.ATTRIBUTES/VARIABLE_VALUE"
 _LATEST = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
 
 
@@ -107,11 +110,28 @@ def load_encoder(
   """Reads the encoder of a checkpoint; see `find_with_config`."""
   path, config_path = find_with_config(checkpoint, config_file)
   encoder = read_config(config_path)
+  check_grown(path, encoder)
   network = encoder.build()
   read_into(path, f"the encoder of {config_path}", encoder=network)
   vocab_file = files.as_path(path).parent / "vocab.txt"
   found = vocab_file if vocab_file.exists() else None
   return LoadedEncoder(network, encoder, found)
+
+
+def check_grown(path: str, encoder: registry.Encoder) -> None:
+  """Raises if the encoder is not trained yet: a smaller one still is.
+
+  `swe_tf.methods.growth` trains it, and keeps its stage in the checkpoint.
+  """
+  method = str((encoder.task.get("growth") or {}).get("method"))
+  if method not in _STAGES:
+    return
+  found = reader(path)
+  if found.has_tensor(_STAGE) and found.get_tensor(_STAGE) < _STAGES[method]:
+    raise errors.UsageError(
+      f"{path} is from before the model has grown (task.growth.method is "
+      f"{method!r}), so its full size is not trained; take a later checkpoint."
+    )
 
 
 def read_into(path: str, what: str, **items: Any) -> None:

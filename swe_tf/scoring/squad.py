@@ -7,6 +7,7 @@ for unknown questions are ignored (there they raise).
 
 import collections
 from collections.abc import Mapping, Sequence
+import math
 import re
 import string
 from typing import Any
@@ -164,7 +165,8 @@ def _read_object(path, kind, kind_name):
   if not isinstance(content, dict):
     raise errors.UsageError(f"{path}:1: not a JSON object by question id.")
   for name, value in content.items():
-    if not isinstance(value, kind):
+    is_nan = isinstance(value, float) and not math.isfinite(value)
+    if not isinstance(value, kind) or isinstance(value, bool) or is_nan:
       raise errors.UsageError(
         f"{path}: question {name} has {value!r:.60}, not {kind_name}."
       )

@@ -36,17 +36,12 @@ class UntieCallback(tf_keras.callbacks.Callback):
     if self._of_keras3:
       self._of_keras3.on_train_begin(logs)
       return
-    optimizer = wrapper.find_wrapper(self.model.optimizer)
-    if not isinstance(optimizer, optimizer_lib.SharedWeightsOptimizer):
-      raise errors.UsageError(
-        "UntieCallback needs a model that was compiled with a "
-        f"SharedWeightsOptimizer, got {type(self.model.optimizer).__name__}."
-      )
-    if optimizer.untie_step is None:
-      raise errors.UsageError(
-        "UntieCallback needs an untie_step: "
-        "SharedWeightsOptimizer(inner, plan, untie_step=...)."
-      )
+    compiled = self.model.optimizer
+    found = wrapper.find_wrapper(compiled)
+    shares = isinstance(found, optimizer_lib.SharedWeightsOptimizer)
+    optimizer = keras_family.require_untie_step(
+      found if shares else None, compiled
+    )
     self._optimizer, self._untie_step = optimizer, optimizer.untie_step
     if optimizer.phase != optimizer_lib.SHARED:
       return
@@ -54,11 +49,15 @@ class UntieCallback(tf_keras.callbacks.Callback):
     if step == 0:
       optimizer.begin()
     stride = int(self.model._steps_per_execution.numpy())  # pylint: disable=protected-access
-    if (self._untie_step - step) % stride:
+    ahead = max(self._untie_step - step, 0)
+    # An epoch ends with a shorter execution if the stride does not divide it.
+    steps = (self.params or {}).get("steps") or 0
+    if (ahead % steps if steps else ahead) % stride:
       raise errors.UsageError(
         f"untie_step ({self._untie_step}) must be a multiple of "
         f"steps_per_execution ({stride}) away from the current step ({step}), "
-        "since Keras returns control only there."
+        f"counted anew in each epoch (of {steps or 'unknown'} steps), since "
+        "Keras returns control only there."
       )
     self._untie_if_due()
 

@@ -8,9 +8,20 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from swe_tf import errors
 from swe_tf.sharing import plan as plan_lib
 
 GradsAndVars = Sequence[tuple[tf.Tensor, tf.Variable]]
+
+
+def require_some(grads_and_vars: GradsAndVars) -> None:
+  """Raises if there are variables, but no gradient of any."""
+  if grads_and_vars and all(g is None for g, _ in grads_and_vars):
+    names = ", ".join(v.name for _, v in grads_and_vars[:3])
+    raise errors.UsageError(
+      f"No gradients provided for any variable: {names}, ... The loss does not "
+      "depend on the weights: compute it inside the GradientTape."
+    )
 
 
 def gradients_of(

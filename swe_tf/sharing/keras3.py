@@ -21,9 +21,8 @@ import warnings
 import keras
 
 from swe_tf import errors
-from swe_tf.sharing import keras3_plan
-
-SharingPlan = keras3_plan.SharingPlan
+from swe_tf.sharing import keras_family
+from swe_tf.sharing import plan as plan_lib
 
 SHARED, UNSHARED = "shared", "unshared"
 _NOT_YET = -1
@@ -46,7 +45,8 @@ def find(optimizer) -> "SharedWeightsOptimizer | None":
   return optimizer
 
 
-def _check_inner(inner) -> None:
+def _check(inner, plan, untie_step) -> int | None:
+  """Returns tau; raises if the arguments of the optimizer do not fit."""
   if not isinstance(inner, keras.optimizers.Optimizer):
     raise TypeError(
       "The plan is of Keras 3 layers, but inner_optimizer "
@@ -63,14 +63,22 @@ def _check_inner(inner) -> None:
       "inner_optimizer is a LossScaleOptimizer. Wrap them the other way round: "
       "LossScaleOptimizer(SharedWeightsOptimizer(inner, plan))."
     )
+  if not isinstance(plan, plan_lib.SharingPlan | plan_lib.PlanConfig):
+    raise TypeError(
+      "plan must be a SharingPlan, made by SharingPlan.from_layers(layers), "
+      f"got {plan!r}."
+    )
+  stems = plan.stems if isinstance(plan, plan_lib.SharingPlan) else ()
+  if not all(map(keras_family.is_keras3, stems)):
+    raise TypeError(
+      f"inner_optimizer is of Keras 3, but plan ({plan!r}) is of tf_keras "
+      "layers. Take the layers and the optimizer from the same Keras."
+    )
   if keras.config.backend() not in _BACKENDS:
     raise errors.UsageError(
       f"The backend of Keras ({keras.config.backend()}) must be "
       f"{' or '.join(_BACKENDS)}: set KERAS_BACKEND before Keras is imported."
     )
-
-
-def _check_step(untie_step) -> int | None:
   if untie_step is None:
     return None
   try:
@@ -111,7 +119,7 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
   def __init__(
     self,
     inner_optimizer: keras.optimizers.Optimizer,
-    plan: SharingPlan | keras3_plan.PlanConfig,
+    plan: plan_lib.SharingPlan | plan_lib.PlanConfig,
     untie_step: int | None = None,
     *,
     name: str = "shared_weights_optimizer",
@@ -127,15 +135,13 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
         accumulation an update is several batches.
       name: The name of the optimizer.
     """
-    _check_inner(inner_optimizer)
-    keras3_plan.check_plan(plan)
-    untie_step = _check_step(untie_step)
+    untie_step = _check(inner_optimizer, plan, untie_step)
     super().__init__(learning_rate=0.0, name=name)
     for setting in _SETTINGS:
       self.__dict__.pop(setting, None)
     self.inner_optimizer = inner_optimizer
     self.untie_step = untie_step
-    self._plan: SharingPlan | keras3_plan.PlanConfig = plan
+    self._plan: plan_lib.SharingPlan | plan_lib.PlanConfig = plan
     # The phase is data: a resumed run finds it beside the slots.
     self._untied_at = self.add_variable(
       shape=(),
@@ -149,9 +155,9 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
     self.compiled_phase: str | None = None
 
   @property
-  def plan(self) -> SharingPlan:
+  def plan(self) -> plan_lib.SharingPlan:
     """The ties."""
-    if isinstance(self._plan, keras3_plan.PlanConfig):
+    if isinstance(self._plan, plan_lib.PlanConfig):
       raise errors.UsageError(
         "The plan was loaded, and its variables are not known yet: call "
         "optimizer.build(model.trainable_variables) first."
@@ -215,7 +221,7 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
         "legacy HDF5 format, Keras does not restore its optimizer: save it as "
         "`.keras`, or load it with compile=False."
       )
-    if isinstance(self._plan, keras3_plan.PlanConfig):
+    if isinstance(self._plan, plan_lib.PlanConfig):
       self._plan = self._plan.resolve(variables)
     trained = {self._key(v) for v in variables}
     for variable in (v for tie in self.plan.ties for v in tie):
@@ -318,8 +324,8 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
 
   def get_config(self) -> dict[str, Any]:
     plan = self._plan
-    if isinstance(plan, SharingPlan):
-      plan = keras3_plan.PlanConfig.of(plan, self._trainable_variables)
+    if isinstance(plan, plan_lib.SharingPlan):
+      plan = plan_lib.PlanConfig.of(plan, self._trainable_variables)
     return {
       "name": self.name,
       "inner_optimizer": keras.saving.serialize_keras_object(
@@ -336,7 +342,7 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
     inner = keras.saving.deserialize_keras_object(
       config.pop("inner_optimizer"), custom_objects=custom_objects
     )
-    plan = keras3_plan.PlanConfig(**config.pop("plan"))
+    plan = plan_lib.PlanConfig(**config.pop("plan"))
     return cls(inner, plan, **config)
 
   # The rest makes the wrapper look like the optimizer that it wraps.

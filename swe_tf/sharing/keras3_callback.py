@@ -3,8 +3,8 @@
 from absl import logging
 import keras
 
-from swe_tf import errors
 from swe_tf.sharing import keras3
+from swe_tf.sharing import keras_family
 
 
 class UntieCallback(keras.callbacks.Callback):
@@ -17,17 +17,8 @@ class UntieCallback(keras.callbacks.Callback):
 
   def on_train_begin(self, logs=None) -> None:
     del logs
-    optimizer = keras3.find(self.model.optimizer)
-    if optimizer is None:
-      raise errors.UsageError(
-        "UntieCallback needs a model that was compiled with a "
-        f"SharedWeightsOptimizer, got {type(self.model.optimizer).__name__}."
-      )
-    if optimizer.untie_step is None:
-      raise errors.UsageError(
-        "UntieCallback needs an untie_step: "
-        "SharedWeightsOptimizer(inner, plan, untie_step=...)."
-      )
+    compiled = self.model.optimizer
+    optimizer = keras_family.require_untie_step(keras3.find(compiled), compiled)
     self._optimizer, self._tau = optimizer, optimizer.untie_step
     self._left = 0
     if (

@@ -13,6 +13,8 @@ either program, and whatever compiles steps (`training.trainer`, `callback`)
 must recompile after `untie()`. When to untie is up to `schedule.py`.
 """
 
+import numbers
+
 import tensorflow as tf
 
 from swe_tf import errors
@@ -88,9 +90,26 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         stem. Algorithm 1 starts them equal (line 2).
       name: The name of the optimizer.
     """
-    if untie_step is not None and untie_step < 0:
-      raise errors.UsageError(f"untie_step ({untie_step}) must not be < 0.")
+    if not isinstance(plan, plan_lib.SharingPlan):
+      raise TypeError(
+        f"plan must be a SharingPlan, got {type(plan).__name__}: make it with "
+        "SharingPlan.from_layers(layers)."
+      )
+    if untie_step is not None and (
+      isinstance(untie_step, bool)
+      or not isinstance(untie_step, numbers.Integral)
+      or untie_step < 0
+    ):
+      raise errors.UsageError(
+        f"untie_step ({untie_step}) must be a whole number, and must not be "
+        "< 0, or None."
+      )
     super().__init__(inner_optimizer, name=name)
+    if own_init and getattr(inner_optimizer, "use_ema", False):
+      raise errors.UsageError(
+        "own_init=True and an inner optimizer with use_ema=True: the averages "
+        "of branches are not kept while shared. Use one of the two."
+      )
     self._whole_plan = self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
     # The phase is data: a resumed run finds it in the checkpoint.
@@ -98,6 +117,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     self._groups = _state(plan.groups, "groups")
     self._loops = loops or untie_step_lib.LoopSchedule(plan.num_units)
     self._own_init = own_init
+    self._saw_every_tie = False
     self._copy_when_built = self._no_dependency([])
     self._cosines_decide = cosines_decide
     self._cosines = None
@@ -157,6 +177,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         with tf.init_scope():
           self.build(variables)
       return super().make_update(grads_and_vars, name, aggregate)
+    self._require_ties(variables)
+    self._require_tau_ahead()
     with tf.init_scope():  # The inner optimizer will not see the branches.
       self.build(variables)
 
@@ -188,12 +210,46 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       wrapper.update_on_replicas(_assign_stem, copied)
     return result
 
+  def _require_ties(self, variables) -> None:
+    """Raises unless all tied variables are there, or then only their stems."""
+    given = {plan_lib.variable_key(v) for v in variables}
+    absent = lambda some: [
+      v for v in some if plan_lib.variable_key(v) not in given
+    ]
+    ties = self._applied.ties  # With few loops, the model has only these.
+    branches = [v for _, *rest in ties for v in rest]
+    missing = absent([v for tie in ties for v in tie])
+    if not missing:
+      self._saw_every_tie = True
+    elif not self._saw_every_tie or len(absent(branches)) < len(branches):
+      raise errors.UsageError(
+        f"The plan ties {missing[0].name}, which is not among the {len(given)} "
+        f"variables to update; so are {len(missing)} in all. Make the plan "
+        "from the layers of this model, and freeze layers before that."
+      )
+
+  def _require_tau_ahead(self, updates: int = 1) -> None:
+    """Raises if so many more updates would be shared after tau."""
+    tau = self.untie_step
+    if tau is None:
+      return
+    message = (
+      f"The weights are still shared after untie_step ({tau}) updates. Pass "
+      "callbacks=[swe_tf.UntieCallback()] to fit; in a loop of your own, call "
+      f"optimizer.untie() after update {tau} and compile the step again."
+    )
+    if _read(self.iterations) + updates > tau:
+      raise errors.UsageError(message)
+    if not tf.executing_eagerly():  # XLA leaves it out: see `finalize...`.
+      tf.debugging.Assert(self.iterations + updates <= tau, [message])
+
   @tf.autograph.experimental.do_not_convert
   def aggregate_gradients(self, grads_and_vars):
     """Reduces the means of the ties over the replicas, without the branches."""
     grads_and_vars = list(grads_and_vars)
     if self.phase == UNSHARED:
       return super().aggregate_gradients(grads_and_vars)
+    self._require_ties([v for _, v in grads_and_vars])
     means = gradients.mean_over_ties(grads_and_vars, self._applied)
     # Sums over micro-batches have no branches, and were measured already.
     if len(means) < len(grads_and_vars):
@@ -204,6 +260,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Returns, while shared, the means of the ties, without the branches."""
     if self.phase == UNSHARED or (self._cosines and self._cosines_decide):
       return grads_and_vars
+    self._require_ties([v for _, v in grads_and_vars])
     with tf.init_scope():  # The update will not see all variables.
       self.build([v for _, v in grads_and_vars])
     means = gradients.mean_over_ties(grads_and_vars, self._applied)
@@ -270,13 +327,25 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
 
   def build(self, var_list) -> None:
     """See base class; copies the slots that were not there at untying."""
+    if self._copy_when_built:
+      self._require_ties(var_list)
     super().build(var_list)
     slots.copy_slots(self.inner_optimizer, self._copy_when_built)
     self._copy_when_built.clear()
 
+  def finalize_variable_values(self, var_list) -> None:
+    """See base class; while shared, branches have the averages of stems."""
+    inner = self.inner_optimizer
+    if self.phase == SHARED:
+      self._require_tau_ahead(updates=0)
+      if getattr(inner, "use_ema", False) and slots.can_have_slots(inner):
+        self._copy_slots_to(v for _, *rest in self.plan.ties for v in rest)
+    super().finalize_variable_values(var_list)
+
   @property
   def variables(self):
-    return [*super().variables, self._untied_at, self._groups]
+    inner = super().variables
+    return type(inner)([*inner, self._untied_at, self._groups])
 
 
 def _state(value, name: str) -> tf.Variable:

@@ -1,7 +1,8 @@
 """Which variables share their values: the ties of a stack of layers.
 
-A plan is made once from a list of layers and only names variables. It does not
-know how an update runs (`optimizer.py`) or when sharing ends (`schedule.py`).
+A plan is made once from a list of layers, of tf_keras or of Keras 3, and only
+names variables. It does not know how an update runs (`optimizer.py`,
+`keras3.py`) or when sharing ends (`schedule.py`), and imports neither Keras.
 
 The paper writes a plan as `AxB`: `A` consecutive layers form a unit, and the
 stack is `B` such units (section 5.3.3). `1x24` shares all layers of
@@ -9,56 +10,43 @@ BERT-large, `24x1` shares none.
 """
 
 from collections.abc import Sequence
-
-import tensorflow as tf
-import tf_keras
+import dataclasses
+from typing import Any
 
 from swe_tf import errors
 from swe_tf.sharing import keras_family
 from swe_tf.sharing import untie_step as untie_step_lib
 
-Tie = tuple[tf.Variable, ...]
+Tie = tuple[Any, ...]
 # For each unit, the first unit of its group, whose weights it has.
 Groups = tuple[int, ...]
 
 
-def variable_key(variable: tf.Variable) -> str:
+def variable_key(variable: Any) -> Any:
   """Returns a key that is the same on every replica of `variable`."""
   if hasattr(variable, "_distributed_container"):
     variable = variable._distributed_container()  # pylint: disable=protected-access
-  return variable._unique_id  # pylint: disable=protected-access
+  return getattr(variable, "_unique_id", id(variable))
 
 
-def require_tf_keras(value, expected, what: str) -> None:
-  """Raises unless `value` is an `expected`; a Keras 3 object gets a hint."""
-  if isinstance(value, expected):
-    return
-  came = f"{type(value).__module__}.{type(value).__qualname__}"
-  modules = {cls.__module__.split(".")[0] for cls in type(value).__mro__}
-  if "keras" in modules:
+def require_keras(value, expected, what: str) -> None:
+  """Raises unless `value` is an `expected`, which is a class of one Keras."""
+  if not isinstance(value, expected):
     raise TypeError(
-      f"{what} is a Keras 3 object ({came}), but Model Garden runs on "
-      "tf_keras. Build it with `import tf_keras`, or set "
-      "TF_USE_LEGACY_KERAS=1 before the first `import tensorflow`."
+      f"{what} must be a {expected.__module__}.{expected.__qualname__}, got "
+      f"{type(value).__module__}.{type(value).__qualname__}: {value!r}. Use "
+      "one Keras only: tf_keras, on which Model Garden runs, or Keras 3."
     )
-  raise TypeError(
-    f"{what} must be a {expected.__module__}.{expected.__qualname__}, "
-    f"got {came}: {value!r}."
-  )
 
 
-def _role(variable: tf.Variable) -> tuple[str, tuple[int, ...], str]:
+def _role(variable: Any) -> tuple[str, tuple[int, ...], str]:
   """Returns what must agree in a tie; only the end of a name is stable."""
-  return (
-    variable.name.split(":")[0].split("/")[-1],
-    tuple(variable.shape.as_list()),
-    variable.dtype.name,
-  )
+  name = variable.name.split(":")[0].split("/")[-1]
+  dtype = getattr(variable.dtype, "name", variable.dtype)
+  return name, tuple(variable.shape), dtype
 
 
-def _check_alike(
-  stem: tf_keras.layers.Layer, branch: tf_keras.layers.Layer
-) -> None:
+def _check_alike(stem: Any, branch: Any) -> None:
   stem_roles = [_role(v) for v in stem.trainable_variables]
   branch_roles = [_role(v) for v in branch.trainable_variables]
   differs = (
@@ -118,7 +106,7 @@ class SharingPlan:
 
   def _check(self) -> None:
     num_units = self.num_units
-    seen: set[str] = set()
+    seen = set()
     for tie in self.whole_ties:
       if len(tie) != num_units:
         raise errors.UsageError(
@@ -128,9 +116,9 @@ class SharingPlan:
       for variable in tie:
         if variable_key(variable) in seen:
           raise errors.UsageError(
-            f"Variable {variable.name} is in the plan more than once. Layers "
-            "that are the same object, or already share a variable, have "
-            "nothing to untie: pass distinct layers."
+            f"Variable {getattr(variable, 'path', variable.name)} is in the "
+            "plan more than once. Layers that are the same object, or already "
+            "share a variable, have nothing to untie: pass distinct layers."
           )
         seen.add(variable_key(variable))
     if len(self.groups) != num_units or any(
@@ -143,13 +131,13 @@ class SharingPlan:
 
   @classmethod
   def from_layers(
-    cls, layers: Sequence[tf_keras.layers.Layer], unit_size: int = 1
+    cls, layers: Sequence[Any], unit_size: int = 1
   ) -> "SharingPlan":
     """Makes the plan in which layer i shares with layer j iff i = j (mod A).
 
     Args:
-      layers: The repeated layers, first to last. They must be built, and have
-        the same trainable variables.
+      layers: The repeated layers, first to last, of one Keras. They must be
+        built, and have the same trainable variables.
       unit_size: The number `A` of consecutive layers in a unit. It must divide
         the number of layers.
 
@@ -157,13 +145,13 @@ class SharingPlan:
       The plan.
 
     Raises:
-      TypeError: If a layer is not a `tf_keras` layer. Layers of Keras 3 get
-        the plan of `keras3_plan`.
+      TypeError: If a layer is not a layer of the same Keras as the others.
       ValueError: If there are no layers, a layer is not built, `unit_size` does
         not divide their number, or two layers are not alike.
 
     Example:
 
+    >>> import tf_keras
     >>> layers = [tf_keras.layers.Dense(3) for _ in range(4)]
     >>> for layer in layers: layer.build([None, 3])
     >>> plan = SharingPlan.from_layers(layers, unit_size=2)
@@ -171,14 +159,13 @@ class SharingPlan:
     ('2x2', 4, [2, 2])
     """
     layers = list(layers)
-    if any(map(keras_family.is_keras3, layers)):
-      return keras_family.keras3("SharingPlan").from_layers(layers, unit_size)
     if not layers:
       raise errors.UsageError(
         "There are no layers to share weights between: the list is empty."
       )
+    expected = keras_family.layer_class(layers)
     for i, layer in enumerate(layers):
-      require_tf_keras(layer, tf_keras.layers.Layer, f"layers[{i}]")
+      require_keras(layer, expected, f"layers[{i}]")
       if not layer.trainable_variables:
         raise errors.UsageError(
           f"Layer {layer.name!r} has no trainable variables. Build the model "
@@ -187,7 +174,7 @@ class SharingPlan:
         )
     untie_step_lib.check_unit_size(unit_size, len(layers))
     num_units = len(layers) // unit_size
-    ties: list[tuple[tf.Variable, ...]] = []
+    ties: list[Tie] = []
     for i, stem in enumerate(layers[:unit_size]):
       column = layers[i::unit_size]
       for branch in column[1:]:
@@ -204,6 +191,7 @@ class SharingPlan:
 
     Example:
 
+    >>> import tf_keras
     >>> layers = [tf_keras.layers.Dense(3) for _ in range(4)]
     >>> for layer in layers: layer.build([None, 3])
     >>> whole = SharingPlan.from_layers(layers)
@@ -235,9 +223,8 @@ class SharingPlan:
   def tie_weights(self) -> None:
     """Copies every stem to its branches (Algorithm 1, line 2). Runs eagerly."""
     for stem, *branches in self.ties:
-      value = stem.read_value()
       for branch in branches:
-        branch.assign(value)
+        branch.assign(keras_family.copy_of(stem))
 
   def __str__(self) -> str:
     period = len(set(self.groups))
@@ -252,3 +239,45 @@ class SharingPlan:
 def every_nth(n: int, num_units: int) -> Groups:
   """Returns the groups in which every `n`-th unit shares: units of n units."""
   return tuple(u % n for u in range(num_units))
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanConfig:
+  """A plan of Keras 3 in words, to be saved; `resolve` finds the variables.
+
+  `ties` are the paths of the variables of each tie, `positions` their places
+  among those that were trained; None if the optimizer was not built. A loaded
+  model may have layers with other automatic names, but in the same order.
+  """
+
+  ties: list[list[str]]
+  unit_size: int
+  num_units: int
+  positions: list[list[int]] | None = None
+
+  @classmethod
+  def of(cls, plan: SharingPlan, trained: Sequence[Any]) -> "PlanConfig":
+    """Returns the plan in words; `trained` is empty before it is known."""
+    place = {id(v): i for i, v in enumerate(trained)}
+    paths = [[v.path for v in tie] for tie in plan.ties]
+    positions = [[place.get(id(v), -1) for v in tie] for tie in plan.ties]
+    known = positions if place else None
+    return cls(paths, plan.unit_size, plan.num_units, known)
+
+  def resolve(self, trained: Sequence[Any]) -> SharingPlan:
+    """Returns the plan for the variables of a model."""
+    known: dict[Any, Any] = {v.path: v for v in trained}
+    known |= enumerate(trained)
+    all_places: Sequence[Sequence[Any]] = self.positions or self.ties
+    ties = []
+    for paths, places in zip(self.ties, all_places):
+      ties.append(tuple(known.get(place) for place in places))
+      for path, variable in zip(paths, ties[-1]):
+        if variable is None or variable.name != path.split("/")[-1]:
+          raise errors.UsageError(
+            f"The saved plan ties {path}, which is not among the "
+            f"{len(trained)} variables that are trained here. Load the model "
+            "that it was saved with, or compile with a new plan: "
+            "SharedWeightsOptimizer(inner, SharingPlan.from_layers(layers))."
+          )
+    return SharingPlan(ties, unit_size=self.unit_size, num_units=self.num_units)

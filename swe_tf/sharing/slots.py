@@ -25,8 +25,24 @@ def made_on_demand(optimizer) -> bool:
 
 
 def check_optimizer(optimizer, what: str) -> None:
+  """Raises for an optimizer with which sharing would not be Algorithm 1."""
   if not _is_legacy(optimizer):
-    plan.require_tf_keras(optimizer, tf_keras.optimizers.Optimizer, what)
+    plan.require_keras(optimizer, tf_keras.optimizers.Optimizer, what)
+  if isinstance(optimizer, tf_keras.optimizers.Nadam):
+    raise errors.UsageError(
+      f"{what} is a tf_keras.optimizers.Nadam, which counts its updates in "
+      "Python: a compiled step counts only once and trains with other rates. "
+      "Use tf_keras.optimizers.legacy.Nadam."
+    )
+  stock = tf_keras.optimizers.legacy.SGD().gradient_aggregator
+  changed = getattr(optimizer, "gradient_aggregator", stock) is not stock
+  if changed or getattr(optimizer, "gradient_transformers", None):
+    raise errors.UsageError(
+      f"{what} has gradient_transformers or a gradient_aggregator of its own. "
+      "They would see each tie once, not once for each of its variables, and "
+      "train a different model from Algorithm 1. Transform the gradients in "
+      "the train step instead."
+    )
 
 
 def build(optimizer, variables: Sequence[tf.Variable]) -> None:
@@ -120,7 +136,7 @@ def copy_slots(
   optimizer, pairs: Iterable[tuple[tf.Variable, tf.Variable]]
 ) -> None:
   pairs = list(pairs)
-  if _is_legacy(optimizer):
+  if pairs and _is_legacy(optimizer):  # A legacy Nadam takes no empty list.
     create_slots(optimizer, [v for pair in pairs for v in pair])
   for source, target in pairs:
     targets = slots_of(optimizer, target)

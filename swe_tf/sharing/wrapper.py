@@ -12,6 +12,7 @@ enclose whatever updates.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tf_keras
 
@@ -21,6 +22,18 @@ from swe_tf import errors
 from swe_tf.sharing import gradients
 from swe_tf.sharing import slots
 
+# The base class keeps these, but only the inner optimizer acts on them.
+_SETTINGS = frozenset(
+  [
+    "weight_decay",
+    "clipnorm",
+    "global_clipnorm",
+    "clipvalue",
+    "use_ema",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+  ]
+)
 _LossScale = tf_keras.mixed_precision.LossScaleOptimizer
 
 
@@ -44,14 +57,15 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
           f"inner_optimizer is a {outer.__name__}. Wrap them the other way "
           f"round: {outer.__name__}(SharedWeightsOptimizer(inner, plan))."
         )
-    if getattr(inner_optimizer, "gradient_transformers", None):
+    if isinstance(inner_optimizer, WrappedOptimizer):
       raise errors.UsageError(
-        "inner_optimizer has gradient_transformers. They would see each tie "
-        "once, not once for each of its variables, and train a different model "
-        "from Algorithm 1. Transform the gradients in the train step instead."
+        f"inner_optimizer is a {type(inner_optimizer).__name__} already. Wrap "
+        "the optimizer once: pass its inner_optimizer."
       )
-    self._inner_optimizer = inner_optimizer
     super().__init__(name=name, jit_compile=False)
+    for setting in _SETTINGS:
+      del self.__dict__[setting]
+    self._inner_optimizer = inner_optimizer
     with tf.init_scope():
       # A legacy optimizer makes this variable on first access, which must not
       # happen inside a compiled step.
@@ -102,7 +116,11 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     aggregate = not skip_gradients_aggregation and kwargs.get(
       "experimental_aggregate_gradients", True
     )
-    return self.make_update(list(grads_and_vars), name, aggregate)
+    grads_and_vars = list(grads_and_vars)
+    if not grads_and_vars:  # As stock does; it is built with the first update.
+      return self.iterations
+    gradients.require_some(grads_and_vars)
+    return self.make_update(grads_and_vars, name, aggregate)
 
   def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update.
@@ -128,14 +146,60 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
 
   def clip_and_reduce(self, grads_and_vars, multiplicity: dict[str, int]):
     """Does what the inner optimizer does before its update."""
+    gradients.require_some(grads_and_vars)
     pairs = [(g, v) for g, v in grads_and_vars if g is not None]
     # AdamWeightDecay skips this clip when it does not aggregate.
     clip_norm = getattr(self.inner_optimizer, "gradient_clip_norm", 0.0)
-    if clip_norm > 0.0:
+    if clip_norm > 0.0 and pairs:
       pairs = gradients.clip_by_global_norm(pairs, clip_norm, multiplicity)
     return slots.all_reduce(self.inner_optimizer, pairs)
 
   # The rest makes the wrapper look like the optimizer that it wraps.
+
+  def __getattr__(self, name: str):
+    inner = self.__dict__.get("_inner_optimizer")
+    if inner is None or name.startswith("_"):
+      raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+    return getattr(inner, name)
+
+  def __setattr__(self, name: str, value) -> None:
+    inner = self.__dict__.get("_inner_optimizer")
+    is_own = name.startswith("_") or hasattr(type(self), name)
+    if inner is None or is_own or name in self.__dict__:
+      super().__setattr__(name, value)
+    elif hasattr(inner, name):
+      setattr(inner, name, value)
+    elif name in _SETTINGS:
+      raise errors.UsageError(
+        f"{type(inner).__name__}, the inner optimizer, has no {name}."
+      )
+    else:
+      super().__setattr__(name, value)
+
+  def exclude_from_weight_decay(self, var_list=None, var_names=None) -> None:
+    exclude = getattr(self.inner_optimizer, "exclude_from_weight_decay", None)
+    if exclude is None:
+      raise errors.UsageError(
+        f"{type(self.inner_optimizer).__name__} has no method "
+        "exclude_from_weight_decay: a legacy optimizer that decays weights "
+        "takes the names to exclude when it is made."
+      )
+    exclude(var_list, var_names)
+
+  def get_weights(self):
+    return [v.numpy() for v in self.variables]
+
+  def set_weights(self, weights) -> None:
+    """Sets all `variables`; call it once they exist, after `build`."""
+    variables = self.variables
+    if [tuple(v.shape) for v in variables] != [np.shape(w) for w in weights]:
+      raise errors.UsageError(
+        f"set_weights takes values for the {len(variables)} variables of "
+        f"{type(self).__name__}, in their shapes, got {len(weights)}. Build "
+        "the optimizer first, and pass what get_weights returned."
+      )
+    for variable, weight in zip(variables, weights):
+      variable.assign(weight)
 
   def build(self, var_list) -> None:
     slots.build(self.inner_optimizer, var_list)
@@ -162,7 +226,8 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
 
   @property
   def variables(self):
-    return slots.all_variables(self.inner_optimizer)
+    # Stock's can be called, as a legacy optimizer's has to be.
+    return type(super().variables)(slots.all_variables(self.inner_optimizer))
 
   def finalize_variable_values(self, var_list) -> None:
     slots.finalize(self.inner_optimizer, var_list)

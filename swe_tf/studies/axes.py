@@ -7,6 +7,7 @@ with its overrides. Imports no TensorFlow.
 
 from collections.abc import Mapping
 import re
+import sys
 from typing import Any
 
 from swe_tf import errors
@@ -20,7 +21,7 @@ _LOWEST = {"width": 1, "steps": 1, "learning_rate": 0, "seed": 0, "tau": 0}
 def check_value(axis: str, value: Any) -> None:
   """Raises `UsageError` unless `value` is valid on the axis."""
   if axis == "method":
-    if value not in catalog.methods():
+    if not isinstance(value, str) or value not in catalog.methods():
       other = (
         "register another one in a plug-in, or give the axis another "
         "name, and overrides for each value."
@@ -34,7 +35,7 @@ def check_value(axis: str, value: Any) -> None:
   else:
     number = _fraction(value) if axis == "tau" else value
     is_number = isinstance(number, (int, float)) and not isinstance(value, bool)
-    low, high = _LOWEST[axis], 1 if axis == "tau" else float("inf")
+    low, high = _LOWEST[axis], 1 if axis == "tau" else sys.float_info.max
     if not is_number or not low <= number <= high:
       raise errors.UsageError(
         f"axes.{axis}: {number!r} is not a number between {low:g} and {high:g}."
@@ -43,7 +44,7 @@ def check_value(axis: str, value: Any) -> None:
 
 def _fraction(value: Any) -> Any:
   """Returns tau as a fraction of the steps, from 0.25 or '25%'."""
-  if isinstance(value, str) and re.fullmatch(r"[\d.]+ *%", value):
+  if isinstance(value, str) and re.fullmatch(r"(\d+\.?\d*|\.\d+) *%", value):
     return float(value.rstrip(" %")) / 100
   return value
 

@@ -1,6 +1,7 @@
 """The experiments of a study's runs, checked before the first one starts."""
 
 from collections.abc import Mapping
+import sys
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,8 @@ def _check_data(config: cfg.ExperimentConfig, has_data: bool) -> None:
         raise errors.UsageError(
           f"task.{name}.input_path is not set; name the files."
         )
-    task.check_data()
+    for warning in task.check_data():
+      print(f"WARNING: {warning}", file=sys.stderr)
   if config.task.init_checkpoint:
     checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
 

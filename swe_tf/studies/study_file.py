@@ -19,6 +19,7 @@ rates are tuned alike. Which runs come next then depends on the results.
 from collections.abc import Container, Iterable, Mapping, Sequence
 import dataclasses
 import itertools
+import math
 import re
 from typing import Any
 
@@ -38,6 +39,7 @@ _KEYS: Mapping[str, tuple[tuple[type, ...], str]] = {
   "tuning": ((dict,), "a table with arms, learning_rates and seeds"),
 }
 _METRICS = ("validation_loss", "masked_lm_accuracy")
+_MOST_RUNS = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +161,7 @@ def tuned(study: Study, table: Any, path: str = "the study") -> Study:
 
 def plan_runs(axes: Any, path: str = "the study") -> tuple[PlannedRun, ...]:
   """Returns the runs of all combinations, each once."""
-  runs = []
+  runs: list[PlannedRun] = []
   for table in axes if isinstance(axes, list) else [axes]:
     if not isinstance(table, dict) or not table:
       raise errors.UsageError(f"{path}: axes must be a table, got {table!r}.")
@@ -174,6 +176,12 @@ def plan_runs(axes: Any, path: str = "the study") -> tuple[PlannedRun, ...]:
         )
       for value in values if is_known else ():
         axes_lib.check_value(axis, value)
+    count = len(runs) + math.prod(map(len, table.values()))
+    if count > _MOST_RUNS:
+      raise errors.UsageError(
+        f"{path}: axes have {count:,} combinations, more than {_MOST_RUNS:,}; "
+        "divide them into several studies."
+      )
     for values in itertools.product(*table.values()):
       point = axes_lib.without_ignored(dict(zip(table, values)))
       runs.append(_make_run(point, table))
@@ -185,7 +193,7 @@ def _join(runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
   joined: dict[str, PlannedRun] = {}
   for run in runs:
     known = joined.setdefault(run.name, run)
-    if known.point != run.point:
+    if known != run:
       raise errors.UsageError(
         f"{dict(known.point)} and {dict(run.point)} would both be the run "
         f"{run.name}; rename one of the values."

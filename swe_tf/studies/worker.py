@@ -12,8 +12,7 @@ Beside them are Model Garden's files. Whoever sees the directory can show or
 resume the run. Imports no TensorFlow: the function that trains does.
 """
 
-from collections.abc import Iterator, Mapping
-import contextlib
+from collections.abc import Mapping
 import dataclasses
 import importlib
 import math
@@ -24,13 +23,12 @@ import time
 import traceback
 from typing import Any
 
-import filelock
 import yaml
 
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import plugins
-from swe_tf.configs import sameness
+from swe_tf import sameness
 from swe_tf.studies import progress as progress_lib
 
 # A worker whose sweep was killed ends at once; a lock that is held longer
@@ -65,30 +63,6 @@ class RunDirectory:
       text = yaml.safe_dump(dict(config), sort_keys=False)
       files.write_text(self.config_file, text)
       files.write_json(self.path / "run.json", about)
-
-  @contextlib.contextmanager
-  def lock(self) -> Iterator[None]:
-    """Keeps other processes from working on the run until the block ends.
-
-    A store (a URL) has no locks; there, only one sweep may run at a time.
-    """
-    self.path.mkdir(parents=True, exist_ok=True)
-    if files.is_url(self.path):
-      yield
-      return
-    lock = filelock.FileLock(self.path / "run.lock")
-    try:
-      lock.acquire(timeout=LOCK_SECONDS)
-    except filelock.Timeout as error:
-      raise errors.UsageError(
-        f"{self.path}: another process is working on this run (its id is "
-        f"{self.read_progress().get('process', 'not known')}). Wait for it, "
-        "or end it, and run the same command again."
-      ) from error
-    try:
-      yield
-    finally:
-      lock.release()
 
 
 def refuse_other(
@@ -161,6 +135,7 @@ class Job(RunDirectory):
       self._local_log = os.path.join(folder, "log.txt")
       if self.log_file.exists():
         files.write_bytes(self._local_log, files.read_bytes(self.log_file))
+    files.refuse_link(self.log_file)
     with open(self._local_log or self.log_file, "ab") as log:
       for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -189,7 +164,7 @@ def work(call: Call) -> str:
   error = ""
   try:
     with (
-      RunDirectory(call.directory).lock(),
+      files.lock(call.directory, LOCK_SECONDS),
       tempfile.TemporaryDirectory() as folder,
     ):
       job = Job(call.directory)
@@ -207,4 +182,6 @@ def work(call: Call) -> str:
       job.save()
   except errors.UsageError as locked:  # Nothing here is ours to write.
     return str(locked)
+  except OSError as full:  # The log or the progress cannot be written.
+    return f"cannot write to {call.directory}: {full.strerror}"
   return error

@@ -20,6 +20,7 @@ from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import wrapper
 from swe_tf.tasks import mixins
+from swe_tf.training import checkpoint
 
 
 @dataclasses.dataclass
@@ -48,12 +49,16 @@ class SharedMaskedLMTask(
     """
     super().__init__(params, logging_dir, name, **kwargs)
     if logging_dir:
-      self.check_data()
+      for warning in self.check_data():
+        checkpoint.warn(warning)
 
-  def check_data(self) -> None:
-    """Raises unless the data exists, is sound, and fits the model."""
+  def check_data(self) -> list[str]:
+    """Raises unless the data exists, is sound, and fits the model.
+
+    Returns warnings.
+    """
     encoder = registry.encoder_of(self.task_config.as_dict())
-    checks.check_input(
+    warnings = checks.check_input(
       self.task_config.train_data,
       self.task_config.validation_data,
       vocab_size=encoder.vocab_size if encoder else None,
@@ -67,6 +72,7 @@ class SharedMaskedLMTask(
           f"causal={str(causal).lower()}: {pretrain_text.NEXT_TOKEN!r} needs a "
           "causal encoder, and a causal encoder needs it."
         )
+    return warnings
 
   def build_inputs(
     self,

@@ -19,6 +19,7 @@ from official.core import config_definitions as cfg
 from official.modeling import optimization
 from swe_tf import errors
 from swe_tf.methods import catalog
+from swe_tf.methods import plans
 from swe_tf.sharing import wrapper
 from swe_tf.training import checkpoint
 from swe_tf.training import micro_batches
@@ -75,6 +76,24 @@ class SharingTask(SeededTask):
   """A task whose config chooses a method: a `phases.TaskWithMethod`."""
 
   _has_method = False
+
+  def initialize(self, model: tf_keras.Model) -> None:
+    """See base class; says which layers of the checkpoint are not used."""
+    super().initialize(model)
+    sharing, path = self.task_config.sharing, self.task_config.init_checkpoint
+    is_tied = sharing.mode in (catalog.SWE, "equal_init")
+    if not path or not is_tied or sharing.own_init or sharing.untie_step == 0:
+      return
+    for stem, *branches in plans.plan_of(model, sharing).ties:
+      value = stem.numpy()
+      if any((value != branch.numpy()).any() for branch in branches):
+        checkpoint.warn(
+          f"the layers of task.init_checkpoint ({path}) differ, but "
+          f"task.sharing.mode={sharing.mode} begins with copies of the first "
+          f"{sharing.unit_size}: the weights of the others are not used; set "
+          "task.sharing.mode=none to keep them."
+        )
+        return
 
   def apply_method(self, ingredients: phases.Ingredients) -> phases.Training:
     """Applies the method that the config chooses."""

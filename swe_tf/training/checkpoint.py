@@ -8,8 +8,8 @@ never written: the newest checkpoint is always one that a run can resume from.
 
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
-import errno
 import os
+import re
 from typing import Any
 
 from absl import logging
@@ -17,10 +17,10 @@ import numpy as np
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.modeling import checkpoint_files
 
 _SHOWN = 3
-_FULL = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
 
 
 def warn(message: str) -> None:
@@ -36,15 +36,11 @@ def last_good(directory: str) -> str:
 
 
 def _failed(what: str, error: BaseException, directory: str) -> errors.Failed:
-  action = "free some space" if _is_full(error) else "fix it"
+  action = "free some space" if errors.is_full(error) else "fix it"
   return errors.Failed(
     f"{what}: {errors.first_line(error)}. {last_good(directory)}: {action} and "
     "run the same command again to resume from there."
   )
-
-
-def _is_full(error: BaseException) -> bool:
-  return any(text in str(error) for text in _FULL)
 
 
 @contextlib.contextmanager
@@ -53,7 +49,7 @@ def explain_full_disk(directory: str) -> Iterator[None]:
   try:
     yield
   except (tf.errors.ResourceExhaustedError, OSError) as error:
-    if not _is_full(error):
+    if not errors.is_full(error):
       raise
     raise _failed(f"cannot write to {directory}", error, directory) from error
 
@@ -81,6 +77,57 @@ def _finished(directory: str) -> list[str]:
   """Returns the checkpoints of a directory, oldest first."""
   state = tf.train.get_checkpoint_state(directory)
   return list(state.all_model_checkpoint_paths) if state else []
+
+
+def mend_state(directory: str, write: bool) -> None:
+  """Makes `checkpoint` list the checkpoints that are in its directory.
+
+  TensorFlow trusts this file: without it, a run starts from scratch and
+  overwrites the checkpoints that are there, and what it lists is deleted once
+  there are too many, wherever that is.
+  """
+  place = files.as_path(directory)
+  files.check_output_dir(directory, "model_dir")
+  if not place.is_dir():
+    return
+  numbered = re.compile(r"(ckpt-(\d+))\.index")
+  matches = filter(None, (numbered.fullmatch(p.name) for p in place.iterdir()))
+  here = [m[1] for m in sorted(matches, key=lambda m: int(m[2]))]
+  path = place / "checkpoint"
+  state = None  # Also if it is garbage; an empty one raises.
+  with contextlib.suppress(ValueError):
+    state = tf.train.get_checkpoint_state(directory)
+  listed = list(state.all_model_checkpoint_paths) if state else []
+  latest = state.model_checkpoint_path if state else ""
+  paths = dict.fromkeys([*listed, latest] if latest else listed)
+  strangers = [p for p in paths if files.as_path(p).parent != place]
+  names = {os.path.basename(p) for p in paths}
+  if not strangers and latest and os.path.basename(latest) in here:
+    return
+  if not here:
+    if path.exists():
+      raise errors.UsageError(
+        f"{path} names no checkpoint of this directory"
+        f"{f' but {strangers[0]}' if strangers else ''}; remove it, or copy "
+        "the checkpoints here."
+      )
+    return
+  found = [name for name in here if name in names] or here
+  if not write:
+    raise errors.UsageError(
+      f"{path} does not list the checkpoints of its directory (the newest is "
+      f"{here[-1]}); name one of them, or resume the training, which mends it."
+    )
+  warn(
+    f"{path} was lost or lists what is not here; found {', '.join(found)} and "
+    "resuming from the last of them."
+  )
+  lines = [f'model_checkpoint_path: "{found[-1]}"']
+  for number, name in enumerate(found, 1):
+    lines.append(f'all_model_checkpoint_paths: "{name}"')
+    # Those without a time are kept for ever.
+    lines.append(f"all_model_checkpoint_timestamps: {number}")
+  files.write_text(path, "\n".join(lines) + "\n")
 
 
 def _is_finite(value: np.ndarray) -> bool:
@@ -235,12 +282,18 @@ def check_init_checkpoint(path: str, **items: tf.Module) -> None:
 class CheckedCheckpoint(tf.train.Checkpoint):
   """A checkpoint whose `model` is checked before it is restored.
 
-  `check` is called before anything is written, and may raise.
+  `check` is called before anything is written, and `check_run` with a
+  checkpoint before it is restored; both may raise.
   """
 
-  def __init__(self, check: Callable[[], None] = lambda: None, **items):
+  def __init__(
+    self,
+    check: Callable[[], None] = lambda: None,
+    check_run: Callable[[str], None] = lambda path: None,
+    **items,
+  ):
     super().__init__(**items)
-    self._check = check
+    self._check, self._check_run = check, check_run
     self._prefix = ""
 
   def _write(self, file_prefix, options=None):
@@ -282,5 +335,6 @@ class CheckedCheckpoint(tf.train.Checkpoint):
   def restore(self, save_path, options=None):
     if save_path is not None:
       save_path = newest_sound(save_path)
+      self._check_run(save_path)
       check_fits(save_path, model=self.model)
     return super().restore(save_path, options)

@@ -1,5 +1,6 @@
 """SIGTERM and Ctrl-C: save a checkpoint, then exit so as to be started again.
 
+The same happens if nobody reads the output any more, or its disk is full.
 A program that trains uses `watch`, and the trainer calls `exit_if_requested`
 after every loop. A second signal ends the program at once. Several workers have
 to agree on a step first, if `trainer.preemption_on_demand_checkpoint` is set:
@@ -8,6 +9,7 @@ that is `SaveAndExit`.
 
 from collections.abc import Iterator
 import contextlib
+import os
 import signal
 import sys
 from typing import Any
@@ -19,6 +21,37 @@ STATUS = 75
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _requested: list[int] = []
+
+
+class _Output:
+  """Standard output; if it cannot be written, the run is asked to end."""
+
+  def __init__(self, stream):
+    self._stream = stream
+
+  def __getattr__(self, name: str) -> Any:
+    return getattr(self._stream, name)
+
+  def write(self, text: str) -> int:
+    self._try(self._stream.write, text)
+    return len(text)
+
+  def flush(self) -> None:
+    self._try(self._stream.flush)
+
+  def _try(self, function, *arguments) -> None:
+    try:
+      function(*arguments)
+    except OSError as error:
+      # What is printed from now on is lost, and must not fail again.
+      os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+      _requested.append(signal.SIGPIPE)
+      with contextlib.suppress(OSError):
+        print(
+          f"error: cannot write to standard output ({error.strerror}): saving "
+          "a checkpoint after this loop, then exiting.",
+          file=sys.stderr,
+        )
 
 
 @contextlib.contextmanager
@@ -42,7 +75,8 @@ def watch() -> Iterator[None]:
   for number in _SIGNALS:
     signal.signal(number, note)
   try:
-    yield
+    with contextlib.redirect_stdout(_Output(sys.stdout)):
+      yield
   finally:
     restore()
     _requested.clear()

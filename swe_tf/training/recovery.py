@@ -64,6 +64,16 @@ class Recovery:
       )
 
   @property
+  def shards(self) -> dict[str, bad_shards.Shards]:
+    """The files by field; none if a run may do without some of them."""
+    if self._skips:
+      return {}
+    return {
+      "train_data": self.train_shards,
+      "validation_data": self.eval_shards,
+    }
+
+  @property
   def bad_files(self) -> tuple[str, ...]:
     return tuple(self._bad)
 

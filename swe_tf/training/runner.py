@@ -130,6 +130,7 @@ def run(
   actions: Actions = lambda trainer: (),
   enable_async_checkpointing: bool = True,
   pretrain_steps: int | None = None,
+  **trainer_arguments,
 ) -> None:
   """Runs or resumes an experiment, as the `main` of Model Garden's driver.
 
@@ -145,6 +146,7 @@ def run(
     actions: See `make_runner`, as for `enable_async_checkpointing`.
     enable_async_checkpointing: Whether to write in the background.
     pretrain_steps: For `continuous_train_and_eval`, which follows another run.
+    **trainer_arguments: For the trainer.
   """
   with interruption.watch(), checkpoint.explain_full_disk(model_dir):
     if mode == "continuous_train_and_eval":
@@ -164,6 +166,7 @@ def run(
         mode=mode,
         actions=actions,
         enable_async_checkpointing=enable_async_checkpointing,
+        **trainer_arguments,
       )
       # What is wrong with the run was found by now: nothing is written for a
       # run that cannot start. An evaluation must not race with its training.

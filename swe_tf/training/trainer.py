@@ -25,6 +25,7 @@ from swe_tf.sharing import schedule
 from swe_tf.sharing import wrapper
 from swe_tf.training import checkpoint as checkpoint_lib
 from swe_tf.training import dashboards
+from swe_tf.training import identity
 from swe_tf.training import interruption
 from swe_tf.training import layer_curves
 from swe_tf.training import micro_batches
@@ -65,6 +66,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     method: Callable[[phases_lib.Ingredients], phases_lib.Training]
     | None = None,
     on_new_phase: Callable[["SharedWeightsTrainer", int], Any] | None = None,
+    accept_changes: bool = False,
     **kwargs,
   ):
     """Initializes the trainer; see the base class for the other arguments.
@@ -85,11 +87,20 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       on_new_phase: Called with the trainer and the number of updates made,
         between the last update of a phase and the first of the next one. It may
         read the weights, but must not change them.
+      accept_changes: Whether to continue from checkpoints of a run that had
+        another config or other data; see `identity`.
       **kwargs: Passed on.
     """
+    model_dir = task.logging_dir
+    strategy = tf.distribute.get_strategy()
+    if model_dir and strategy.extended.should_checkpoint:
+      # Before a checkpoint manager trusts what it finds there.
+      best = config.trainer.best_checkpoint_export_subdir
+      for directory in [model_dir, *([f"{model_dir}/{best}"] if best else [])]:
+        checkpoint_lib.mend_state(directory, write=train)
     if train:
-      replicas = tf.distribute.get_strategy().num_replicas_in_sync
-      micro_batches.check(config.task, replicas)
+      micro_batches.check(config.task, strategy.num_replicas_in_sync)
+    bound = {"untie_rule": untie_rule and type(untie_rule).__name__}
     if isinstance(task, phases_lib.TaskWithMethod):
       if method is not None:
         raise errors.UsageError(
@@ -97,6 +108,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
           f"none, but {type(task).__name__} has task.sharing; unbind it."
         )
       method = task.apply_method
+    elif method is not None:
+      bound["method"] = getattr(method, "__name__", type(method).__name__)
     phases: phases_lib.Phases = phases_lib.OnePhase(None)
     # The base class reads `model`: its checkpoint is to have the task's own.
     self._phases = phases
@@ -118,17 +131,29 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated_model = lambda: None
     self._input = resume.InputPosition(self, is_set=train_dataset is not None)
-    self._recovery = recovery_lib.Recovery(config, task.logging_dir, **roles)
+    self._recovery = recovery_lib.Recovery(config, model_dir, **roles)
     # A model that grows is trained before the task's own.
     models = [m for m in (model, phases.model) if m is not None]
     seed = getattr(task.task_config, "seed", 0)
     dropout = resume.dropout_generators(models, seed)
+    resumed: dict[str, Any] = {"dropout": dropout} if dropout else {}
+    if train:  # An evaluation may have other data.
+      run = identity.Identity(
+        config,
+        data=identity.fingerprints(self._recovery.shards),
+        workers=identity.workers(strategy),
+        gin=bound,
+      )
+      resumed |= dict(
+        identity=run,
+        check_run=lambda path: run.check(path, model_dir, accept_changes),
+      )
     # The base class's, with what resuming takes besides.
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(
       check=lambda: self._recovery.check_weights(self._step, self.model),
       skipped_batches=self._input.skipped_batches,
       **dict(self._checkpoint._trackable_children()),  # pylint: disable=protected-access
-      **({"dropout": dropout} if dropout else {}),
+      **resumed,
       **phases.state,
     )
 

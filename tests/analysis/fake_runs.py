@@ -21,11 +21,8 @@ def write_events(directory: pathlib.Path, scalars) -> None:
     writer = record_writer.RecordWriter(file)
     for tag, curve in scalars.items():
       for step, value in curve:
-        event = event_pb2.Event(
-          wall_time=float(step),
-          step=step,
-          summary=summary_v2.scalar_pb(tag, value),
-        )
+        event = event_pb2.Event(wall_time=float(step), step=step)
+        event.summary.CopyFrom(summary_v2.scalar_pb(tag, value))
         writer.write(event.SerializeToString())
 
 
@@ -64,8 +61,10 @@ def config(
   }
   if growth:
     task["growth"] = {"method": growth}
-  schedule = {"polynomial": {"initial_learning_rate": rate}}
-  schedule["type"] = "polynomial"
+  schedule = {
+    "type": "polynomial",
+    "polynomial": {"initial_learning_rate": rate},
+  }
   optimizer = {"learning_rate": schedule}
   trainer = {"train_steps": steps, "optimizer_config": optimizer}
   return {"task": task, "trainer": trainer}
@@ -99,17 +98,12 @@ def write_run(
   if tau is not None:
     train["sharing/untie_step"] = [(end, tau)]
   write_events(directory / "train", train)
-  write_events(
-    directory / "validation",
-    {
-      "validation_loss": [*(curve or ()), (end, loss)],
-      "masked_lm_accuracy": [(end, accuracy)],
-    },
-  )
+  validation = {"validation_loss": [*(curve or ()), (end, loss)]}
+  validation["masked_lm_accuracy"] = [(end, accuracy)]
+  write_events(directory / "validation", validation)
   if seconds is not None:
-    (directory / "result.json").write_text(
-      json.dumps({"status": "finished", "seconds": seconds, "metrics": {}})
-    )
+    result = {"status": "finished", "seconds": seconds, "metrics": {}}
+    (directory / "result.json").write_text(json.dumps(result))
   if axes is not None:
     (directory / "run.json").write_text(json.dumps({"axes": axes}))
 

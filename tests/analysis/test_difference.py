@@ -20,18 +20,12 @@ def _write_run(
 ):
   """Writes a run of 30 steps; weight is added to a weight from 20 on."""
   path.mkdir(parents=True)
-  (path / "params.yaml").write_text(
-    yaml.dump({"task": {"seed": seed}, "trainer": {"shape": (1, 2)}})
-  )
+  params = {"task": {"seed": seed}, "trainer": {"shape": (1, 2)}}
+  (path / "params.yaml").write_text(yaml.dump(params))
   steps = [10, 20, 30]
-  fake_runs.write_events(
-    path / "train",
-    {
-      "training_loss": list(zip(steps, losses)),
-      "steps_per_second": [(10, np.random.default_rng().random())],
-    },
-  )
-  tf.random.set_seed(0)
+  curves = {"training_loss": list(zip(steps, losses))}
+  curves["steps_per_second"] = [(10, np.random.default_rng().random())]
+  fake_runs.write_events(path / "train", curves)
   tf_keras.utils.set_random_seed(0)
   model = tf_keras.Sequential([tf_keras.layers.Dense(2)])
   model.build([None, 3])

@@ -15,18 +15,11 @@ _STEPS, _INTERVAL, _TAU = 20, 5, 2
 
 
 def _train(model_dir, records, mode):
-  config = tiny.config_of(
-    tiny.overrides(records),
-    {
-      "task": {"sharing": {"mode": mode, "untie_step": _TAU}},
-      "trainer": {
-        "train_steps": _STEPS,
-        "steps_per_loop": _INTERVAL,
-        "summary_interval": _INTERVAL,
-        "validation_interval": _INTERVAL,
-      },
-    },
-  )
+  sharing = {"mode": mode, "untie_step": _TAU}
+  trainer = tiny.every(_INTERVAL, train_steps=_STEPS)
+  trainer["validation_interval"] = _INTERVAL
+  layers = {"task": {"sharing": sharing}, "trainer": trainer}
+  config = tiny.config_of(tiny.overrides(records), layers)
   runner = tiny.make_runner(config, model_dir, mode="train_and_eval")
   train_utils.serialize_config(config, model_dir)
   runner.controller.train_and_evaluate(
@@ -48,8 +41,7 @@ def _scalars(folder, tag):
 @pytest.fixture(scope="module", name="runs")
 def fixture_runs(tmp_path_factory):
   root = tmp_path_factory.mktemp("runs")
-  (root / "records").mkdir()
-  records = tiny.write_records(str(root / "records"))
+  records = tiny.write_records(tmp_path_factory.mktemp("records"))
   for name, mode in (("baseline", "none"), ("swe", "swe")):
     _train(str(root / name), records, mode)
   return root
@@ -78,8 +70,7 @@ def test_every_number_is_in_the_event_files(runs, report):
   assert _scalars(runs / "swe" / "train", "sharing/untie_step")[20] == _TAU
 
   rows = {row["method"]: row for row in _csv(report, "methods")}
-  for name in ("baseline", "swe"):
-    row = rows[name]
+  for name, row in rows.items():
     assert float(row["validation_loss_mean"]) == losses[name][_STEPS]
     assert float(row["mlm_accuracy_mean"]) == 100 * accuracies[name][_STEPS]
     assert row["seeds"] == row["validation_loss_n"] == "1"
@@ -107,10 +98,8 @@ def test_every_number_is_in_the_event_files(runs, report):
 
 
 def test_html_markdown_and_csv_have_the_same_cells(report):
-  (methods, *_), markdown = (
-    pd.read_html(report / "report.html", keep_default_na=False),
-    (report / "report.md").read_text("utf-8"),
-  )
+  methods, *_ = pd.read_html(report / "report.html", keep_default_na=False)
+  markdown = (report / "report.md").read_text("utf-8")
   for row, (_, shown) in zip(_csv(report, "methods"), methods.iterrows()):
     assert shown["method"] == row["method"]
     loss = f"{float(row['validation_loss_mean']):.4f}"

@@ -48,23 +48,23 @@ def fixture_study(tmp_path_factory):
   return root
 
 
-@pytest.fixture(scope="module", name="drawings")
-def fixture_drawings():
-  return {}
+@pytest.fixture(scope="module", name="drawn")
+def fixture_drawn(study):
+  """The report, and what was drawn for it."""
+  drawings, save = {}, figures.save
+
+  def keep(drawing, name, caption):
+    drawings[name] = drawing
+    return save(drawing, name, caption)
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(figures, "save", keep)
+    return report_lib.make([study]), drawings
 
 
 @pytest.fixture(scope="module", name="report")
-def fixture_report(study, drawings):
-  """The report; what was drawn for it is in `drawings`."""
-  with pytest.MonkeyPatch.context() as patch:
-    save = figures.save
-
-    def keep(drawing, name, caption):
-      drawings[name] = drawing
-      return save(drawing, name, caption)
-
-    patch.setattr(figures, "save", keep)
-    return report_lib.make([study])
+def fixture_report(drawn):
+  return drawn[0]
 
 
 def test_methods(report):
@@ -150,9 +150,8 @@ def _finetune(directory, checkpoint, task, scores, **settings):
   study = {"settings": settings, "checkpoint": str(checkpoint)}
   (directory / "study.json").write_text(json.dumps(study))
   means = {name: {"mean": value} for name, value in scores.items()}
-  (directory / "selection.json").write_text(
-    json.dumps({"best": "lr_1", "task": task, "scores": means})
-  )
+  selection = {"best": "lr_1", "task": task, "scores": means}
+  (directory / "selection.json").write_text(json.dumps(selection))
 
 
 def test_fine_tuning_belongs_to_the_run_of_its_checkpoint(tmp_path):
@@ -201,7 +200,8 @@ def test_a_column_in_the_rows_of_the_paper(tmp_path):
   assert list(frame.loc["GLUE average"]) == [None, None]
 
 
-def test_figures(report, drawings):
+def test_figures(drawn):
+  report, drawings = drawn
   (panel,) = drawings["differences"].axes
   dots = [line for line in panel.lines if line.get_marker() == "o"]
   assert list(dots[0].get_xdata()) == [-1.0, -1.0]
@@ -229,10 +229,8 @@ def test_losses_against_flops_where_they_differ(tmp_path, monkeypatch):
   looped = config(sharing=swe(0.5, loops=[{"loops": 1}]))
   write_run(tmp_path / "one", looped, 2.0, curve=[(50, 3.0)])
   # One of them was also logged where the other was not.
-  write_events(
-    tmp_path / "one" / "train",
-    {"training_loss": [(1, 9.0), (7, 5.0), (100, 2.0)]},
-  )
+  losses = [(1, 9.0), (7, 5.0), (100, 2.0)]
+  write_events(tmp_path / "one" / "train", {"training_loss": losses})
   figures.draw_losses("loss", *fake_runs.read(tmp_path))
   _, flops = drawings[0].axes
   assert flops.get_xlabel() == "FLOPs"

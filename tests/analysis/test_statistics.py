@@ -1,10 +1,11 @@
-"""`analysis.statistics`: intervals cover what they say, and words follow."""
+"""Intervals cover what they say, words follow, and so do outcomes."""
 
 import math
 
 import numpy as np
 import pytest
 
+from swe_tf.analysis import outcome as outcome_lib
 from swe_tf.analysis import statistics
 
 _RUNS = 4000
@@ -66,12 +67,8 @@ def test_costs_for_an_equal_loss():
   assert cost.mean == pytest.approx(0.6 / 2**0.5)
   assert cost.low == pytest.approx(cost.mean) == cost.high
   nothing = statistics.Budget({9: 1.0}, 1.0)
-  assert (
-    statistics.cost_for_equal_loss(
-      nothing, statistics.Budget(shifted(2.0), 1.0), nothing
-    )
-    is None
-  )
+  base = statistics.Budget(shifted(2.0), 1.0)
+  assert statistics.cost_for_equal_loss(nothing, base, nothing) is None
 
 
 def test_an_uncertain_denominator_gives_no_bound():
@@ -83,3 +80,77 @@ def test_seeds_needed():
   far = statistics.mean([0.1, 0.2, 0.3])
   assert statistics.seeds_needed(far) == 4
   assert statistics.seeds_needed(statistics.mean([-1.0, 1.0, 0.001])) is None
+
+
+def _record(arm, seed, final, rate=1e-3, phases=((100, 10.0),)):
+  point = dict(arm=arm, learning_rate=rate, seed=seed, final_loss=final)
+  steps = sum(n for n, _ in phases)
+  return outcome_lib.Record(**point, steps=steps, phases=phases, seconds=1.0)
+
+
+def _runs(cheap_losses, base_losses=(2.0, 2.1, 1.9)):
+  """Returns runs of seeds 1, 2, ...; seed 0 chose the rate, and is far off."""
+  cheap = ((30, 1.0), (70, 10.0))
+  runs = [_record("baseline", 0, 1.0), _record("cheap", 0, 5.0, phases=cheap)]
+  runs += [_record("baseline", i, x) for i, x in enumerate(base_losses, 1)]
+  runs += [
+    _record("cheap", i, x, phases=cheap) for i, x in enumerate(cheap_losses, 1)
+  ]
+  return runs
+
+
+def test_fresh_seeds_are_paired_and_the_tuning_seed_does_not_count():
+  outcome = outcome_lib.compare(_runs([1.8, 1.9, 1.7]))["cheap"]
+  assert outcome.flops == pytest.approx(0.73)
+  assert outcome.loss.mean == pytest.approx(1.8) and outcome.loss.n == 3
+  assert outcome.difference.mean == pytest.approx(-0.2)
+  assert outcome.difference.high == pytest.approx(-0.2)
+  assert outcome.tuning_difference == pytest.approx(4.0)
+
+
+def test_arms_are_compared_at_their_own_best_rates():
+  runs = _runs([1.8, 1.8, 1.8])
+  runs.append(_record("cheap", 0, 1.5, rate=2e-3))
+  runs.append(_record("baseline", 0, math.inf, rate=2e-3))
+  outcomes = outcome_lib.compare(runs)
+  assert outcomes["cheap"].learning_rate == 2e-3
+  assert outcomes["cheap"].loss is None  # It has no fresh seed.
+  assert outcomes["baseline"].learning_rate == 1e-3
+  # A lower loss on a fresh seed does not choose a rate.
+  runs += [_record("baseline", 1, 0.1, rate=4e-3)]
+  assert outcome_lib.at_best_rates(runs)["baseline"][1].learning_rate == 1e-3
+
+
+@pytest.mark.parametrize(
+  "losses, word, reason",
+  [
+    ([1.80, 1.91, 1.69], outcome_lib.SHARE, "below the baseline"),
+    ([2.20, 2.29, 2.11], outcome_lib.DO_NOT_SHARE, "above the baseline"),
+    ([1.9, 2.3, 1.7], statistics.CANNOT_TELL, "seeds would show"),
+    ([1.9], statistics.CANNOT_TELL, "one seed"),
+    ([], statistics.CANNOT_TELL, "no run that shares"),
+  ],
+)
+def test_the_verdict_needs_an_interval_that_excludes_zero(losses, word, reason):
+  verdict = outcome_lib.judge(outcome_lib.compare(_runs(losses)), ["cheap"])
+  assert verdict.word == word and reason in verdict.reason
+
+
+def test_a_cheaper_arm_is_judged_by_a_baseline_with_as_few_flops():
+  runs = _runs([2.02, 2.12, 1.921])  # Above the baseline.
+  runs += [
+    _record("short", seed, loss, phases=((73, 10.0),))
+    for seed, loss in enumerate((2.21, 2.30, 2.12), 1)
+  ]
+  controls = {"cheap": "short"}
+  outcomes = outcome_lib.compare(runs, controls=controls, smaller="short")
+  cheap = outcomes["cheap"]
+  assert cheap.difference.mean > 0
+  assert cheap.at_equal_flops.mean == pytest.approx(-0.569 / 3)
+  # On the line from (0.73, +0.21) to (1, 0), +0.0203 is at 0.97.
+  share = (0.061 / 3) / (0.63 / 3)
+  assert cheap.equal_loss.mean == pytest.approx(0.73 * 0.73**-share, rel=1e-3)
+  verdict = outcome_lib.judge(outcomes, ["cheap"])
+  assert verdict.word == outcome_lib.SHARE and "short" in verdict.reason
+  without = outcome_lib.judge(outcome_lib.compare(runs), ["cheap"])
+  assert without.word == outcome_lib.DO_NOT_SHARE

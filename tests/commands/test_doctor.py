@@ -66,9 +66,8 @@ def test_fine_tuning(tmp_path, capsys):
 
   with open(f"{data_dir}/train.tf_record", "r+b") as records:
     records.truncate(40)
-  with pytest.raises(errors.Failed, match="faults above: data"):
+  with pytest.raises(errors.UsageError, match="train.tf_record is cut or has"):
     doctor.run(options)
-  assert "cannot read a record of" in capsys.readouterr().out
 
 
 def test_cost_is_printed_and_written(flags, tmp_path, capsys):

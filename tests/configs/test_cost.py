@@ -1,11 +1,16 @@
-"""The cost model by phases; `tests/doctor` compares it with real programs."""
+"""The cost model by phases, and the optimization of section 5.1.
+
+`tests/doctor` compares the cost with real programs.
+"""
 
 import dataclasses
 
 from absl.testing import parameterized
+import numpy as np
 import tensorflow as tf
 
 from official.core import task_factory
+from official.core import train_utils
 from swe_tf import errors
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
@@ -13,16 +18,14 @@ from swe_tf.modeling import sizes
 from tests import tiny
 
 _SMALL = tiny.overrides("dummy")
-_DEEP = {"task": {"model": {"encoder": {"any": {"num_layers": 4}}}}}
+_DEEP = {"task": tiny.encoder(num_layers=4)}
 _SIZE = sizes.Size(4, 8, 2, 16)
+_STACKED = {1: 2, 2: 2, 4: 8}  # Layers, and for how many steps.
 
 
 def _config(sharing=None, growth=None, **train_data):
-  task = {
-    "sharing": sharing or {},
-    "growth": growth or {},
-    "train_data": train_data,
-  }
+  task = {"sharing": sharing or {}, "growth": growth or {}}
+  task["train_data"] = train_data
   return tiny.config_of(_SMALL, _DEEP, {"task": task})
 
 
@@ -35,14 +38,7 @@ def _flops(size, steps):
 class CostTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
     ("net2net", {"4x4": (1, (4, 4, 1, 8)), "4x8": (11, (4, 8, 2, 16))}),
-    (
-      "stacking",
-      {
-        "1x8": (2, (1, 8, 2, 16)),
-        "2x8": (2, (2, 8, 2, 16)),
-        "4x8": (8, (4, 8, 2, 16)),
-      },
-    ),
+    ("stacking", {f"{n}x8": (s, (n, 8, 2, 16)) for n, s in _STACKED.items()}),
   )
   def test_a_model_that_grows_is_cheaper_while_it_is_small(
     self, method, phases
@@ -54,12 +50,10 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
       phase, size = found.phases[name], sizes.Size(*fields)
       self.assertEqual(phase.steps, steps)
       self.assertEqual(phase.flops_per_step, _flops(size, 1))
-      model = config.task.model.replace(
-        encoder={"any": dataclasses.asdict(size)}
-      )
-      built = task_factory.get_task(
-        config.task.replace(growth={"method": "none"})
-      ).build_model(model)
+      small = {"any": dataclasses.asdict(size)}
+      task = config.task.replace(growth={"method": "none"})
+      model = config.task.model.replace(encoder=small)
+      built = task_factory.get_task(task).build_model(model)
       self.assertEqual(phase.parameters, built.count_params())
       # Layers that are not trained yet are in memory; a width that is not, no.
       is_deeper = method == "stacking"
@@ -67,10 +61,8 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(phase.weight_bytes, 4 * in_memory)
     self.assertEqual(found.parameters, phase.parameters)
     self.assertEqual(found.shared_steps, 0)
-    self.assertEqual(
-      found.flops,
-      sum(_flops(sizes.Size(*f), steps) for steps, f in phases.values()),
-    )
+    flops = [_flops(sizes.Size(*f), steps) for steps, f in phases.values()]
+    self.assertEqual(found.flops, sum(flops))
     self.assertEqual(cost.training_flops(config), found.flops)
     self.assertEqual(cost.tokens(config), found.tokens)
     self.assertEqual(found.tokens, tiny.STEPS * 8 * tiny.LENGTH)
@@ -129,3 +121,74 @@ def test_a_method_from_outside_has_a_cost(monkeypatch):
   gradients = found.phases["half"].all_reduce_bytes
   assert gradients < found.phases["half"].weight_bytes
   assert found.flops == sum(_flops(size, 6) for size in (half, _SIZE))
+
+
+_PEAK = 3e-4
+
+
+def config_of(**trainer):
+  return tiny.config_of({"trainer": trainer})
+
+
+def optimizer_of(config):
+  task = task_factory.get_task(config.task)
+  return train_utils.create_optimizer(task, config)
+
+
+class LearningRateTest(tf.test.TestCase, parameterized.TestCase):
+  @parameterized.parameters(500_000, 1_000_000)
+  def test_peak_at_10k_and_zero_at_the_end(self, steps):
+    rate = optimizer_of(config_of(train_steps=steps)).learning_rate
+    # Equal, not close: a decay from step 0 misses the peak by 2%.
+    self.assertEqual(rate(10_000), np.float32(_PEAK))
+    self.assertEqual(rate(steps), 0.0)
+    self.assertAllClose(rate(5_000), _PEAK / 2, rtol=1e-6)
+    self.assertAllClose(rate((steps + 10_000) // 2), _PEAK / 2, rtol=1e-6)
+
+  @parameterized.parameters(1_000, 1_500, 77_777)
+  def test_short_runs_warm_up_for_a_fiftieth(self, steps):
+    config = config_of(train_steps=steps)
+    warmup = config.trainer.optimizer_config.warmup.get().warmup_steps
+    self.assertEqual(warmup, round(steps / 50))
+    rate = optimizer_of(config).learning_rate
+    self.assertEqual(rate(warmup), np.float32(_PEAK))
+    self.assertEqual(rate(steps), 0.0)
+    self.assertLess(rate(warmup - 1), _PEAK)
+    self.assertLess(rate(warmup + 1), _PEAK)
+
+  @parameterized.parameters(
+    # Stock, when both are set: the decay is from step 0.
+    (1000, 100, {"decay_steps": 2000}, {100: 0.95, 1000: 0.5}),
+    (10, 100, {}, {10: 0.1}),  # A trial may end within the warm-up.
+    (1000, None, {}, {0: 1.0, 500: 0.5, 1000: 0.0}),
+  )
+  def test_what_is_set_stays(self, steps, warmup, decay, expected):
+    warm_up = {"polynomial": {"warmup_steps": warmup}}
+    if warmup is None:
+      warm_up = {"type": None}
+    optimization = {"warmup": warm_up, "learning_rate": {"polynomial": decay}}
+    config = config_of(train_steps=steps, optimizer_config=optimization)
+    rate = optimizer_of(config).learning_rate
+    for step, part in expected.items():
+      self.assertAllClose(rate(step), _PEAK * part)
+
+
+class AdamWTest(tf.test.TestCase):
+  def test_hyperparameters_are_the_papers(self):
+    wanted = {"name": "AdamWeightDecay", "beta_1": 0.9, "beta_2": 0.999}
+    config = optimizer_of(config_of()).get_config()
+    self.assertLessEqual(
+      (wanted | {"weight_decay_rate": 0.01}).items(), config.items()
+    )
+
+  def test_all_matrices_decay_and_nothing_else(self):
+    config = tiny.config_of(tiny.overrides("unused"))
+    model = task_factory.get_task(config.task).build_model()
+    optimizer = optimizer_of(config)
+    for variable in model.trainable_variables:
+      kind = variable.name.split("/")[-1].split(":")[0]
+      self.assertEqual(
+        optimizer._do_use_weight_decay(variable.name),
+        kind in ("kernel", "embeddings"),
+        variable.name,
+      )

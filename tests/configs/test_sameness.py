@@ -2,7 +2,7 @@
 
 import pytest
 
-from swe_tf.configs import sameness
+from swe_tf import sameness
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ BAD = {
   "task.train_data.drop_remainder=maybe": "('maybe') must be true or false.",
   "task.model.encoder.any.num_attention_heads=7": "must divide hidden_size",
   "task.model.encoder.any.dropout_rate=1.5": "below 1.",
-  "task.model.encoder.any.num_layers=0": "num_layers (0) must be at least 1.",
+  "task.model.encoder.any.num_layers=0": "(0) must be at least 1 and",
   "task.model.encoder.type=brt": "did you mean bert?",
   "task.model.encoder.type=null": "task.model.encoder.type is not set",
   "task.init_checkpoint=7": "(7) must be text.",
@@ -59,6 +59,20 @@ BAD = {
   "task.sharing.recipe=few_loop": "did you mean few_loops?",
   "task.sharing.untied_as=twins": "must be one of copies, noise",
   "task.growth.method=stackin": "did you mean stacking?",
+  "task.sharing.recipe=one_loop,task.sharing.untie_step=3": "untie_step",
+  "task.seed=-1": "task.seed (-1) must be at least 0.",
+  "task.seed=1e20": "task.seed (1e+20) is too large for an integer.",
+  f"trainer.train_steps={'9' * 400}": "is too large for an integer.",
+  f"{_LR}.polynomial.power=-1": "power (-1) must be above 0.",
+  f"{_LR}.type=stepwise,{_LR}.stepwise.values=[.inf]": "values[0] (inf) is too",
+  "trainer.optimizer_config.ema.average_decay=2": "(2) must be at least 0 and",
+  "trainer.optimizer_config.optimizer.type=sgd,"
+  "trainer.optimizer_config.optimizer.sgd.momentum=5": "momentum (5) must be",
+  "trainer.optimizer_config.optimizer.adamw.clipnorm=-1": "must be above 0.",
+  "trainer.optimizer_config.warmup.type=linear,"
+  "trainer.optimizer_config.warmup.linear.warmup_learning_rate=-1": "(-1)",
+  "task.model.encoder.any.initializer_range=0": "(0) must be above 0.",
+  "task.model.encoder.any.num_layers=1e9": "must be at least 1 and below",
 }
 # What Model Garden would not even read, or reads otherwise.
 BAD_TEXT = {
@@ -67,6 +81,7 @@ BAD_TEXT = {
   "task.train_data.input_path=a,b": "input_path=a,b' is not NAME=VALUE",
   "{task: [}": "not YAML",
   "task=1,task.seed=2": "so is a parameter of this table",
+  "task.seed=1,task.seed=2": "task.seed is set twice",
 }
 GOOD = [
   "runtime.distribution_strategy=off",
@@ -151,6 +166,14 @@ def test_a_wrong_file(tmp_path, content, message):
     ((RECORDS, [], "", [], "sharing.unit_size = 'a'"), "must be an integer."),
     ((RECORDS, [], "", [], "sharing.unit_size = 7"), "(7) must divide"),
     ((RECORDS, [], "", [], "UntieAtStep.step = 3"), "'step'"),
+    (
+      (RECORDS, [], "task.sharing.mode=none", [], "sharing.mode = 'swe'"),
+      "task.sharing.mode is set to 'none', but gin binds sharing.mode = 'swe'",
+    ),
+    (
+      (RECORDS, [], "", [], "SharedWeightsTrainer.untie_rule = 5"),
+      "untie_rule (5) must be a rule",
+    ),
     (
       (RECORDS, [], "", [], "SharedWeightsTrainer.untie_rul = 1"),
       "has no parameter 'untie_rul'; did you mean untie_rule?",

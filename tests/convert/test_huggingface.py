@@ -68,15 +68,12 @@ def _bert(tensors, ids, types, mask):
 def _load(output_dir):
   """Builds what `encoder.yaml` says and loads the checkpoint, as tasks do."""
   config = yaml.safe_load((output_dir / "encoder.yaml").read_text())
-  task = sentence_prediction.SentencePredictionTask(
-    sentence_prediction.SentencePredictionConfig(
-      init_checkpoint=str(output_dir),
-      model=sentence_prediction.ModelConfig(
-        num_classes=2,
-        encoder=encoders.EncoderConfig(config["task"]["model"]["encoder"]),
-      ),
-    )
+  encoder = encoders.EncoderConfig(config["task"]["model"]["encoder"])
+  head = sentence_prediction.ModelConfig(num_classes=2, encoder=encoder)
+  config = sentence_prediction.SentencePredictionConfig(
+    init_checkpoint=str(output_dir), model=head
   )
+  task = sentence_prediction.SentencePredictionTask(config)
   model = task.build_model()
   task.initialize(model)
   return model.checkpoint_items["encoder"]
@@ -98,13 +95,10 @@ def test_hidden_states(model, tmp_path, old):
   """Also with names as in the first checkpoints, among those of a head."""
   path, tensors = model
   if old:
-    names = {
-      name: f"bert.{name}".replace("Norm.weight", "Norm.gamma").replace(
-        "Norm.bias", "Norm.beta"
-      )
-      for name in tensors
-    }
-    content = {names[name]: value for name, value in tensors.items()}
+    old_name = lambda name: f"bert.{name}".replace(
+      "Norm.weight", "Norm.gamma"
+    ).replace("Norm.bias", "Norm.beta")
+    content = {old_name(name): value for name, value in tensors.items()}
     content["cls.predictions.bias"] = np.zeros([11], np.float32)
     content["bert.embeddings.position_ids"] = np.arange(7)[None]
     safetensors_numpy.save_file(content, path / "model.safetensors")
@@ -161,11 +155,9 @@ def test_what_huggingface_cannot_hold(tmp_path, encoder_type, params, message):
     ({"hidden_size": None}, "hidden_size is None"),
     ({"num_attention_heads": 4}, r"hidden_size \(6\) is not a multiple"),
     ({"vocab_size": 5}, "has 6 tokens, but vocab_size is 5"),
-    (
-      {"intermediate_size": 12},
-      r"weight has shape \(10, 6\), but .* \(12, 6\)",
-    ),
+    ({"intermediate_size": 12}, r"has shape \(10, 6\), but .* \(12, 6\)"),
     ({"num_hidden_layers": 3}, "16 of 55 weights are missing, such as encod"),
+    ({"num_hidden_layers": 10**9}, "is 1000000000 in config.json, but there"),
     ({"num_hidden_layers": 1}, "there is a encoder.layer.1, but num_hidden_la"),
     (b"no safetensors", "cannot read .*safetensors"),
     (None, "there is no .*safetensors"),

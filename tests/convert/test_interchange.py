@@ -1,4 +1,4 @@
-"""Stock experiments start from our checkpoints, and ours from stock ones."""
+"""Checkpoints there and back: stock experiments, exports, the same outputs."""
 
 import os
 
@@ -9,17 +9,17 @@ import tensorflow as tf
 from official.core import exp_factory
 from official.core import task_factory
 from official.nlp import train  # noqa: F401 (registers)
+from swe_tf import errors
+from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.commands import export
+from swe_tf.commands import import_
+from swe_tf.convert import saved_model_export
+from swe_tf.modeling import checkpoint_files
 from tests import tiny
+from tests.convert import samples
 
-_BERT = {
-  "vocab_size": tiny.VOCAB,
-  "hidden_size": 8,
-  "num_layers": tiny.LAYERS,
-  "num_attention_heads": 2,
-  "intermediate_size": 16,
-  "max_position_embeddings": tiny.LENGTH,
-}
+_BERT = tiny.overrides("")["task"]["model"]["encoder"]["any"]
 _ENCODER = {"model": {"encoder": {"type": "bert", "bert": _BERT}}}
 
 
@@ -45,21 +45,15 @@ def _assert_equal(items, others, names):
 
 @pytest.mark.parametrize("steps", [2, tiny.TAU + 1], ids=["shared", "unshared"])
 def test_stock_experiments_start_from_our_checkpoint(tmp_path, steps):
-  config = tiny.config_of(
-    tiny.overrides(tiny.write_records(str(tmp_path))), {"task": _ENCODER}
-  )
-  runner = tiny.make_runner(config, str(tmp_path / "run"))
-  runner.controller.train(steps)
-  runner.controller.save_checkpoint()
-  ours = runner.trainer.model.checkpoint_items
+  config = tiny.config_of(tiny.written(tmp_path), {"task": _ENCODER})
+  trainer = tiny.train(config, tmp_path / "run", steps)
+  ours = trainer.model.checkpoint_items
   path = tmp_path / "run" / f"ckpt-{steps}"
-  stock = _started(
-    "bert/sentence_prediction", path, num_classes=2
-  ).checkpoint_items
-  _assert_equal(ours, stock, ["encoder"])
+  stock = _started("bert/sentence_prediction", path, num_classes=2)
+  _assert_equal(ours, stock.checkpoint_items, ["encoder"])
   # Ours does not predict the next sentence.
-  stock = _started("bert/pretraining", path, cls_heads=[]).checkpoint_items
-  _assert_equal(ours, stock, ["encoder", "masked_lm"])
+  stock = _started("bert/pretraining", path, cls_heads=[])
+  _assert_equal(ours, stock.checkpoint_items, ["encoder", "masked_lm"])
 
 
 def test_ours_start_from_a_stock_checkpoint(tmp_path):
@@ -70,3 +64,64 @@ def test_ours_start_from_a_stock_checkpoint(tmp_path):
   ours = _started("swe/bert_pretraining", path).checkpoint_items
   _assert_equal(items, ours, ["encoder", "masked_lm"])
   _assert_equal(items, _started("swe/glue", path).checkpoint_items, ["encoder"])
+
+
+@pytest.mark.parametrize("kind", ["bert", "any"])
+def test_model_garden(tmp_path, kind):
+  """Also of a whole run: a checkpoint with more in it, and `params.yaml`."""
+  encoder = samples.encoder(tmp_path, kind, norm_first=kind == "any")
+  out = tmp_path / "out"
+  with files.new_directory(out) as scratch:
+    checkpoint_files.write_encoder(scratch, encoder)
+  run = tmp_path / "run"
+  path = tf.train.Checkpoint(
+    encoder=encoder.network, model=encoder.network, global_step=tf.Variable(7)
+  ).write(str(run / "ckpt-7"))
+  (run / "params.yaml").write_text((out / "encoder.yaml").read_text())
+  for place in (out, path):
+    loaded = checkpoint_files.load_encoder(place)
+    np.testing.assert_array_equal(
+      samples.output(loaded), samples.output(encoder)
+    )
+
+
+def test_saved_model(tmp_path):
+  encoder = samples.encoder(tmp_path, "any", norm_first=True, num_layers=1)
+  saved_model_export.write_saved_model(tmp_path / "out", encoder)
+  loaded = tf.saved_model.load(str(tmp_path / "out"))
+  outputs = loaded({k: tf.constant(v) for k, v in samples.INPUTS.items()})
+  np.testing.assert_allclose(
+    outputs["sequence_output"], samples.output(encoder), atol=1e-5
+  )
+  np.testing.assert_array_equal(outputs["default"], outputs["pooled_output"])
+  assert tf.io.gfile.exists(loaded.vocab_file.asset_path.numpy())
+
+
+def test_commands_overwrite_nothing(tmp_path):
+  out = str(tmp_path)
+  for command, flags in ((import_, {"input_dir"}), (export, {"checkpoint"})):
+    options = dict.fromkeys(flags, "in") | {"format": "huggingface"}
+    with pytest.raises(errors.UsageError, match="already there and is not"):
+      command.run(command.Options(output_dir=out, **options))
+
+
+def test_checkpoint_of_another_size(tmp_path):
+  out = tmp_path / "out"
+  with files.new_directory(out) as scratch:
+    checkpoint_files.write_encoder(scratch, samples.encoder(tmp_path))
+  config = out / "encoder.yaml"
+  for change, message in (
+    (("hidden_size: 6", "hidden_size: 12"), "does not hold the encoder of"),
+    (("num_layers: 2", "num_layers: 3"), "does not hold the encoder of"),
+    (("type: bert", "type: albert"), "the encoder is 'albert', but only BERT"),
+  ):
+    other = tmp_path / "other.yaml"
+    other.write_text(config.read_text().replace(*change))
+    with pytest.raises(errors.UsageError, match=message) as error:
+      checkpoint_files.load_encoder(out, other)
+    assert "\n" not in str(error.value)
+  with pytest.raises(errors.UsageError, match="no checkpoint at .*/nowhere;"):
+    checkpoint_files.load_encoder(tmp_path / "nowhere")
+  config.unlink()
+  with pytest.raises(errors.UsageError, match="give a config_file"):
+    checkpoint_files.load_encoder(out)

@@ -70,36 +70,32 @@ def fixture_run(request, tmp_path_factory, vocab):
   folder = tmp_path_factory.mktemp(request.param)
   encoder = {
     "vocab_size": len(vocab_lib.Vocabulary.load(vocab)),
-    "hidden_size": 16,
-    "num_layers": 4,
     "max_position_embeddings": _LENGTH,
     **_VARIANTS[request.param],
   }
-  task: dict = {"model": {"encoder": {"any": encoder}}}
+  task = tiny.encoder(hidden_size=16, num_layers=4, **encoder)
   if "hidden_activation" in encoder:
     task["model"]["mlm_activation"] = encoder["hidden_activation"]
-  config = tiny.config_of(
-    tiny.overrides(tiny.write_records(str(folder))),
-    {"task": task, "trainer": {"max_to_keep": tiny.STEPS}},
-  )
-  directory = str(folder / "run")
-  train_utils.serialize_config(config, directory)
-  runner = tiny.make_runner(config, directory)
-  runner.controller.train(tiny.STEPS, checkpoint_at_completion=True)
+  layers = {"task": task, "trainer": {"max_to_keep": tiny.STEPS}}
+  config = tiny.config_of(tiny.written(folder), layers)
+  train_utils.serialize_config(config, str(folder / "run"))
+  tiny.train(config, folder / "run")
   return folder / "run"
+
+
+def _inputs(ids, mask):
+  return dict(
+    input_word_ids=tf.constant(ids),
+    input_mask=tf.constant(mask),
+    input_type_ids=tf.zeros_like(ids),
+  )
 
 
 def _logits(checkpoint, ids, mask):
   """Returns what Model Garden makes of token ids: states and logits."""
   loaded = checkpoint_files.load_encoder(checkpoint)
   head = huggingface.read_head(loaded, checkpoint)
-  outputs = loaded.network(
-    {
-      "input_word_ids": tf.constant(ids),
-      "input_mask": tf.constant(mask),
-      "input_type_ids": tf.zeros_like(ids),
-    }
-  )
+  outputs = loaded.network(_inputs(ids, mask))
   assert head is not None
   everywhere = tf.range(ids.shape[1])[None] * tf.ones_like(ids)
   logits = head.layer(outputs["sequence_output"], everywhere)
@@ -109,14 +105,8 @@ def _logits(checkpoint, ids, mask):
 @pytest.mark.parametrize("step", [tiny.TAU - 2, tiny.STEPS])
 def test_masked_lm(run, step, vocab, sentences, transformers, tmp_path):
   checkpoint, out = str(run / f"ckpt-{step}"), tmp_path / "hf"
-  export.run(
-    export.Options(
-      checkpoint=checkpoint,
-      format="huggingface",
-      output_dir=str(out),
-      vocab=str(vocab),
-    )
-  )
+  places = dict(checkpoint=checkpoint, output_dir=str(out), vocab=str(vocab))
+  export.run(export.Options(format="huggingface", **places))
   tied = tf.train.load_checkpoint(checkpoint)
   kernels = [
     tied.get_tensor(name)
@@ -159,13 +149,7 @@ def test_masked_lm(run, step, vocab, sentences, transformers, tmp_path):
   assert max(states, worst) < _TOLERANCE
 
   back = huggingface.import_huggingface(out, tmp_path / "back")
-  again = back.network(
-    {
-      "input_word_ids": tf.constant(ids),
-      "input_mask": tf.constant(mask),
-      "input_type_ids": tf.zeros_like(ids),
-    }
-  )
+  again = back.network(_inputs(ids, mask))
   np.testing.assert_array_equal(
     again["sequence_output"], outputs["sequence_output"]
   )

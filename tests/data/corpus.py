@@ -13,16 +13,7 @@ def tokens() -> list[str]:
   """Returns a WordPiece vocabulary: words, and pieces that continue words."""
   words = [a + b for a in _SYLLABLES for b in _SYLLABLES]
   pieces = ["##" + syllable for syllable in _SYLLABLES]
-  return [
-    *vocab_lib.SPECIAL_TOKENS,
-    "[unused0]",
-    ".",
-    ",",
-    "!",
-    "?",
-    *words,
-    *pieces,
-  ]
+  return [*vocab_lib.SPECIAL_TOKENS, "[unused0]", *".,!?", *words, *pieces]
 
 
 def sentences(count: int, seed: int = 0) -> list[str]:

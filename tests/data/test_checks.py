@@ -1,10 +1,15 @@
-"""Faults in the input are told before the first step, in one line."""
+"""Faults in the input: told before the first step, and which file it was."""
+
+import gzip
 
 import pytest
 from rich import console as rich_console
+import tensorflow as tf
 
 from official.nlp.data import pretrain_dataloader
+from official.nlp.data import sentence_prediction_dataloader
 from swe_tf import errors
+from swe_tf.data import bad_shards
 from swe_tf.data import checks
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
@@ -39,14 +44,30 @@ def _folder(tmp_path_factory):
   (folder / "junk" / "a.tfrecord").write_text("no record at all")
   (folder / "blank").write_text("\n")
   (folder / "binary").write_bytes(b"\0")
+  (folder / "short.txt").write_text("bafi dego.\n\n")
+  cased = [token.upper() for token in corpus.tokens()]
+  (folder / "cased").write_text("\n".join(cased).replace("UNUSED", "unused"))
+  mixed = [*corpus.tokens(), *(f"Name{i}" for i in range(9))]
+  (folder / "mixed").write_text("\n".join(mixed))
+  with tf.io.TFRecordWriter(f"{folder}/junk/b.tfrecord") as writer:
+    record = next(iter(tf.data.TFRecordDataset(_first(folder / "shards"))))
+    example = tf.train.Example.FromString(record.numpy())
+    weights = example.features.feature["masked_lm_weights"].float_list
+    weights.value[:] = [0.0] * len(weights.value)
+    writer.write(example.SerializeToString())
   (folder / "no_mask").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n")
   return folder
+
+
+def _first(folder):
+  return str(min(folder.glob("*.tfrecord")))
 
 
 def _records(folder, name="shards", **changes):
   fields = dict(
     input_path=f"{folder}/{name}/*.tfrecord",
     seq_length=32,
+    global_batch_size=4,
     max_predictions_per_seq=5,
     use_next_sentence_label=False,
   )
@@ -58,6 +79,7 @@ def _text(folder, **changes):
     input_path=f"{folder}/text.txt",
     vocab_file_path=f"{folder}/vocab.txt",
     seq_length=32,
+    global_batch_size=4,
   )
   return pretrain_text.PretrainTextDataConfig(**(fields | changes))
 
@@ -68,7 +90,24 @@ def test_sound_input(folder):
     (_records(folder, "bare"),),
     (_records(folder, input_path="dummy"), _records(folder, input_path="")),
   ):
-    checks.check_input(*configs, vocab_size=_VOCAB_SIZE)
+    assert not checks.check_input(*configs, vocab_size=_VOCAB_SIZE)
+
+
+def test_warnings(folder):
+  validation = _text(folder, is_training=False)
+  (same,) = checks.check_input(_text(folder), validation)
+  assert "1 of the 1 files of task.validation_data are also trained on" in same
+  (cased,) = checks.check_input(
+    _text(folder, vocab_file_path=f"{folder}/mixed")
+  )
+  assert "cased ('Name0'), but the text is lower-cased; set lower_case" in cased
+  short = _text(
+    folder,
+    input_path=f"{folder}/short.txt",
+    is_training=False,
+    drop_remainder=False,
+  )
+  assert not checks.check_input(short)
 
 
 def _assert_refused(message, *configs, vocab_size=_VOCAB_SIZE):
@@ -86,6 +125,16 @@ def _assert_refused(message, *configs, vocab_size=_VOCAB_SIZE):
     ("nowhere", {}, "does not match any files"),
     ("unfinished", {}, "not finished"),
     ("junk", {}, "cannot read a record"),
+    (
+      "junk",
+      {"input_path": "{folder}/junk/b.tfrecord"},
+      "has no token to predict in its first 1 records",
+    ),
+    *(
+      (name, {"global_batch_size": 10**6, **more}, "less than a batch; lower ")
+      for name in ("shards", "bare")
+      for more in ({}, {"is_training": False})
+    ),
     ("shards", {"use_next_sentence_label": True}, "no sentence pairs"),
     ("shards", {"input_path": "{folder}/shards/*"}, "is not a shard"),
     (
@@ -131,5 +180,58 @@ def test_bad_text(folder):
     (dict(use_next_sentence_label=True), "use_next_sentence_label"),
     (dict(max_predictions_per_seq=33), "must not be more"),
     (dict(seq_length=2), "at least 8"),
+    (dict(vocab_file_path=f"{folder}/cased"), "88% .*set lower_case to false"),
+    (dict(global_batch_size=10**6), "train_data has .* less than a batch"),
+    (
+      dict(input_path=f"{folder}/short.txt", is_training=False),
+      r"validation_data has 1 example\(s\), which is less than a batch",
+    ),
   ):
     _assert_refused(message, _text(folder, **change))
+
+
+_LOST = tf.errors.DataLossError(None, None, "inflate() failed")
+
+
+def _shards(config, *paths):
+  params = config(input_path=[str(path) for path in paths])
+  return bad_shards.Shards.of("task.train_data", params, "Mend it.")
+
+
+def test_text_that_is_cut(tmp_path):
+  sound, cut = tmp_path / "a.txt.gz", tmp_path / "b.txt.gz"
+  for path in (sound, cut):
+    path.write_bytes(gzip.compress(b"A line.\n" * 10_000))
+  shards = _shards(pretrain_text.PretrainTextDataConfig, sound, cut)
+  cut.write_bytes(cut.read_bytes()[:-40])
+  with pytest.raises(bad_shards.BadShards) as e, shards.named():
+    raise _LOST
+  assert list(e.value.reasons) == [str(cut)] and "Mend it." in str(e.value)
+
+
+def test_records_of_another_task(tmp_path):
+  paths = [tmp_path / name for name in ("train.tf_record", "more.tf_record")]
+  for path in paths:
+    with tf.io.TFRecordWriter(str(path)) as writer:
+      for _ in range(3):
+        writer.write(b"whatever the task has")
+  shards = _shards(
+    sentence_prediction_dataloader.SentencePredictionDataConfig, *paths
+  )
+  with pytest.raises(tf.errors.DataLossError), shards.named():
+    raise _LOST  # No file can be blamed.
+  paths[1].write_bytes(paths[1].read_bytes()[:-5])
+  with pytest.raises(bad_shards.BadShards, match="after 2 good records"):
+    with shards.named():
+      raise _LOST
+  paths[0].unlink()
+  with pytest.raises(bad_shards.BadShards) as e, shards.named():
+    raise _LOST
+  assert "no longer exists" in e.value.reasons[str(paths[0])]
+  assert len(e.value.reasons) == 2
+
+
+def test_memory_that_runs_out_is_not_the_data(tmp_path):
+  shards = _shards(pretrain_text.PretrainTextDataConfig, tmp_path / "absent")
+  with pytest.raises(tf.errors.ResourceExhaustedError), shards.named():
+    raise tf.errors.ResourceExhaustedError(None, None, "out of memory")

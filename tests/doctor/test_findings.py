@@ -1,9 +1,11 @@
-"""Every finding of `swe doctor`: what, where, and how to mend it."""
+"""Every finding of `swe doctor`, and `swe doctor tpu` with its compiler."""
 
 import importlib.metadata
+import importlib.util
 import json
 import math
 import os
+import pathlib
 import shutil
 
 import pytest
@@ -11,14 +13,19 @@ import tensorflow as tf
 
 from official.core import train_utils
 from swe_tf import errors
+from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import checks
 from swe_tf.doctor import findings
+from swe_tf.doctor.tpu import depths as depths_lib
+from swe_tf.doctor.tpu import programs
+from swe_tf.doctor.tpu import topologies
+from swe_tf.training import identity
 from tests import tiny
 
 
 @pytest.fixture(scope="module", name="records")
 def _records(tmp_path_factory):
-  return tiny.write_records(str(tmp_path_factory.mktemp("records")))
+  return tiny.write_records(tmp_path_factory.mktemp("records"))
 
 
 def _config(records, *layers):
@@ -69,9 +76,12 @@ def test_hosts(records, monkeypatch):
   config = _config(records)
   assert "1 host(s), 3 file(s)" in checks.check_hosts(config)
   workers = [f"host{i}:1" for i in range(4)]
-  monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": workers}}))
+  several = {"distribution_strategy": "multi_worker_mirrored"}
+  cluster = {"cluster": {"worker": workers}}
+  task = {"task": {"type": "worker", "index": 0}}
+  monkeypatch.setenv("TF_CONFIG", json.dumps(cluster | task))
   with pytest.raises(findings.Warned, match="3 file.* 4 hosts .* prepare 4 sh"):
-    checks.check_hosts(config)
+    checks.check_hosts(_config(records, {"runtime": several}))
   monkeypatch.setenv("TF_CONFIG", "{")
   with pytest.raises(errors.UsageError, match="TF_CONFIG"):
     checks.check_hosts(config)
@@ -82,15 +92,13 @@ def test_the_room_is_that_of_a_real_checkpoint(records, tmp_path, monkeypatch):
   text = checks.check_room(config, str(tmp_path / "new"))
   assert text.startswith(f"{config.trainer.max_to_keep + 1} checkpoints of")
   size = float(text.split("checkpoints of ")[1].split(" kB")[0])
-  runner = tiny.make_runner(config, str(tmp_path / "run"))
-  with runner.strategy.scope():
-    runner.controller.train(tiny.STEPS)
+  tiny.train(config, tmp_path / "run")
   reader = tf.train.load_checkpoint(str(tmp_path / "run"))
-  # What describes the graph weighs much in a tiny model only.
+  # What describes the graph and the run weighs much in a tiny model only.
   tensors = [
     reader.get_tensor(key).nbytes
     for key in reader.get_variable_to_shape_map()
-    if "OBJECT_GRAPH" not in key
+    if "OBJECT_GRAPH" not in key and not key.startswith("identity/")
   ]
   assert math.isclose(1000 * size, sum(tensors), rel_tol=0.05)
 
@@ -106,17 +114,20 @@ def test_a_run_of_another_config(records, tmp_path):
   assert "new, no checkpoint" in checks.check_model_dir(config, directory)
   os.makedirs(directory)
   train_utils.serialize_config(config, directory)
-  checkpoint = tf.train.Checkpoint(x=tf.Variable(0))
+  checkpoint = tf.train.Checkpoint(
+    identity=identity.Identity(config, data={}),
+    global_step=tf.Variable(4, dtype=tf.int64),
+  )
   tf.train.CheckpointManager(checkpoint, directory, 1).save(4)
   assert "resume from ckpt-4" in checks.check_model_dir(config, directory)
   how_only = {"trainer": {"checkpoint_interval": 3}}
   checks.check_model_dir(_config(records, how_only), directory)
   other = _config(records, {"task": {"sharing": {"untie_step": 3}}})
-  message = "task.sharing.untie_step was 7 and is 3. Choose"
+  message = "ckpt-4 is of another run.* tau was 7 and is 3. Choose"
   with pytest.raises(errors.UsageError, match=message):
     checks.check_model_dir(other, directory)
   (found,) = checks.warnings(other, directory)
-  assert "untie_step was 7" in found
+  assert "tau was 7" in found
 
 
 def test_init_checkpoint(records, tmp_path):
@@ -126,3 +137,142 @@ def test_init_checkpoint(records, tmp_path):
   config = _config(records, {"task": {"init_checkpoint": path}})
   with pytest.raises(errors.UsageError, match="Give a checkpoint that"):
     checks.check_init_checkpoint(config, None)
+
+
+def _deep(*layers):
+  return _config("unused", {"task": tiny.encoder(num_layers=6)}, *layers)
+
+
+def test_what_cannot_be_compiled_is_refused(monkeypatch):
+  for name, replicas in {"v2:2x2": 8, "v4:2x2x4": 16, "v5e:4x4": 16}.items():
+    assert topologies.parse(name).replicas == replicas
+  for name in ("v5e", "v5e:2x2x1", "v4:2x2", "v9:2x2", ""):
+    with pytest.raises(errors.UsageError, match="topology .* is not known"):
+      topologies.parse(name)
+  config = _deep({"task": {"sharing": {"unit_size": 2}}})
+  assert depths_lib.choose(config) == [6]
+  assert depths_lib.choose(_deep()) == [3, 4, 5]
+  for depths in ([2, 4, 6], [2, 4], [6]):
+    assert depths_lib.choose(config, depths) == depths
+  for depths in ([2, 4, 6, 8], [1, 2, 3], [4, 2, 6], [0]):
+    with pytest.raises(errors.UsageError, match="multiples of unit_size .2."):
+      depths_lib.choose(config, depths)
+  programs.check_batch(config, topologies.parse("v5e:2x2"))
+  with pytest.raises(errors.UsageError, match="global_batch_size"):
+    programs.check_batch(config, topologies.parse("v5e:4x4"))
+  # The config may be locked.
+  assert depths_lib.num_layers(depths_lib.at_depth(config, 2)) == 2
+  assert depths_lib.num_layers(config) == 6
+  monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+  with pytest.raises(errors.UsageError, match=r"swe-tf\[tpu-check\]"):
+    programs.require_compiler()
+
+
+def test_a_bend_in_the_line_is_measured():
+  reports = {
+    depth: dict.fromkeys(depths_lib.QUANTITIES, depth**2) for depth in (2, 3, 4)
+  }
+  found = depths_lib.extrapolate(reports, 6)["flops"]
+  assert found.value == 4 + 6 * 4
+  assert found.deviation == pytest.approx(-0.1)
+  assert depths_lib.extrapolate(reports, 3)["flops"] == depths_lib.Estimate(9)
+  del reports[3]
+  assert depths_lib.extrapolate(reports, 6)["flops"].deviation is None
+  said = depths_lib.how_far_from_a_line({"stock": {}}, [2, 4])
+  assert "unchecked" in said
+
+
+def test_the_table_says_nothing_where_there_is_no_line():
+  def of(size, temporaries):
+    reports = {
+      depth: dict.fromkeys(depths_lib.QUANTITIES, size * depth)
+      | {"outputs": 1 + (depth > 4), "temporaries": at}
+      for depth, at in zip((3, 4, 5), temporaries)
+    }
+    return depths_lib.extrapolate(reports, 24)
+
+  found = {"stock": of(100, (0, 0, 0)), "shared": of(25, (90, 0, 0))}
+  found["unshared"] = found["stock"]
+  table = depths_lib.make_table(found, topologies.parse("v4:2x2x1"), "")
+  cells = [list(column.cells) for column in table.columns]
+  rows = {label: rest for label, *rest in zip(*cells)}
+  assert rows["fits"] == ["yes", "?", "yes", ""]
+  assert rows["peak memory"][1:] == ["?", rows["peak memory"][0], ""]
+  assert rows["temporaries"] == ["0 B", "?", "0 B", ""]
+  assert rows["all-reduce"][-1] == "0.2500"
+  assert "larger depths" in depths_lib.how_far_from_a_line(found, (3, 4, 5))
+  del found["shared"]
+  assert "larger depths" not in depths_lib.how_far_from_a_line(found, (3, 4, 5))
+
+
+def _reports(peak, kind):
+  """Returns reports of a step whose memory does not depend on its depth."""
+  parts = dict.fromkeys(depths_lib.QUANTITIES, 0) | {"temporaries": peak}
+  return {kind: {3: parts, 4: parts, 5: parts}}
+
+
+def test_the_fewest_micro_batches_that_fit():
+  topology = topologies.parse("v5e:2x2")  # 16 GiB.
+  config = _deep({"task": {"train_data": {"global_batch_size": 48}}})
+  tried, said = [], []
+
+  def fewest(compile_steps):
+    return programs.fewest_micro_batches(
+      config, topology, 6, compile_steps, said.append
+    )
+
+  def compile_steps(cut, kinds):
+    (kind,) = kinds
+    count = cut.task.micro_batches
+    tried.append((count, kind))
+    if count == 1:
+      return {kind: {3: {"too_large": "RESOURCE_EXHAUSTED"}}}
+    # The shared step is the largest, as it may be.
+    return _reports((40 if kind == "shared" else 30) * 2**30 / count, kind)
+
+  cut, reports = fewest(compile_steps)
+  assert cut.task.micro_batches == 3
+  assert list(reports) == ["stock", "shared", "unshared"]
+  assert reports["stock"] == _reports(10 * 2**30, "stock")["stock"]
+  # Of 12 sequences per replica; nothing after a step that does not fit.
+  two, three = [(2, "stock"), (2, "shared")], [(3, kind) for kind in reports]
+  assert tried == [(1, "stock"), *two, *three]
+  assert "the shared step is too large" in said[1]
+  assert "micro_batches=3 needs 14.3 GB of 17.2 GB: fits" in said[-1]
+
+  with pytest.raises(errors.Failed, match="not even one sequence"):
+    fewest(lambda _, kinds: _reports(2**40, "stock"))
+  bent = _reports(100, "stock")
+  bent["stock"][4] = bent["stock"][4] | {"temporaries": 1000}
+  with pytest.raises(errors.Failed, match="not linear in the depths 3, 4, 5"):
+    fewest(lambda _, kinds: bent)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+  importlib.util.find_spec("libtpu") is None, reason="needs the extra tpu-check"
+)
+def test_the_real_compiler_confirms_the_cost_model(tmp_path):
+  config = _deep({"runtime": {"mixed_precision_dtype": "bfloat16"}})
+  topology = topologies.parse("v5e:2x2")
+  said = []
+
+  def compile_steps():
+    return programs.compile_steps(
+      config, topology, [2, 3, 4], pathlib.Path(tmp_path), 2, said.append
+    )
+
+  reports = compile_steps()
+  assert reports["unshared"] == reports["stock"]
+  found = {
+    kind: depths_lib.extrapolate(reports[kind], 6)
+    for kind in ("stock", "shared", "unshared")
+  }
+  for kind, phase in cost_lib.estimate(config).phases.items():
+    # Beside the gradients: total and count of two metrics.
+    assert found[kind]["all_reduce"].value == phase.all_reduce_bytes + 4 * 4
+    assert found[kind]["all_reduce"].deviation == 0.0
+  assert found["shared"]["peak"].value <= found["stock"]["peak"].value
+  said.clear()
+  compile_steps()
+  assert not any("compiled" in text for text in said), "kept reports"

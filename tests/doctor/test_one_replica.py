@@ -1,15 +1,19 @@
-"""What one replica traces, against TPUStrategy and against training."""
+"""What one replica traces, the lowered programs, and the cost model."""
 
 import collections
+import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.python.distribute import tpu_strategy
 from tensorflow.python.distribute import tpu_values
 import tf_keras
 
+from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor.tpu import one_replica
+from swe_tf.doctor.tpu import programs as programs_lib
 from swe_tf.doctor.tpu import step_kinds
 from swe_tf.training import micro_batches
 from tests import tiny
@@ -104,3 +108,169 @@ def test_a_loop_makes_the_updates_of_its_steps(kind, count):
     looped = variables_of(loop)
   for one, other in zip(looped, variables_of(step), strict=True):
     np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+_REPLICAS = 4
+_LOOP = 97  # Steps; a number that is nothing else.
+# Keras has a TPU sum up each metric's total and count: that of the loss and the
+# accuracy of a step, and that of the loss which the trainer logs.
+_METRICS, _LOGGED = 4 * 4, 2 * 4
+
+
+def _deep(*layers):
+  deep = {"task": tiny.encoder(num_layers=4)}
+  return tiny.config_of(tiny.overrides("unused"), deep, *layers)
+
+
+def _lower(*args, config=None):
+  return {
+    kind: programs_lib.lower(kind, config or _deep(), _REPLICAS, *args)
+    for kind in step_kinds.KINDS
+  }
+
+
+programs = pytest.fixture(lambda: _lower(), scope="module", name="programs")
+loops = pytest.fixture(lambda: _lower(_LOOP), scope="module", name="loops")
+
+
+def _instructions(program):
+  module = hlo_pb2.HloModuleProto.FromString(program)
+  return [
+    instruction
+    for computation in module.computations
+    for instruction in computation.instructions
+  ]
+
+
+def _all_reduce_bytes(program):
+  """Returns the payload of one step; gradients are float32."""
+  shapes = [
+    shape
+    for each in _instructions(program)
+    if each.opcode == "all-reduce"
+    for shape in each.shape.tuple_shapes or [each.shape]
+  ]
+  return sum(4 * math.prod(shape.dimensions) for shape in shapes)
+
+
+def _count(program, opcode):
+  return sum(each.opcode == opcode for each in _instructions(program))
+
+
+def test_the_unshared_program_is_the_stock_program(programs, loops):
+  assert programs["unshared"] == programs["stock"]
+  assert programs["shared"] != programs["stock"]
+  assert loops["unshared"] == loops["stock"]
+
+
+def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs, loops):
+  host = {"infeed", "outfeed", "send", "recv", "custom-call"}
+  for program in [*programs.values(), *loops.values()]:
+    for instruction in _instructions(program):
+      assert not any(instruction.shape.is_dynamic_dimension)
+      assert instruction.opcode not in host
+
+
+def test_a_loop_is_one_loop_around_the_step(programs, loops):
+  for kind, loop in loops.items():
+    assert _count(loop, "while") == 1 + _count(programs[kind], "while")
+    constants = (x for x in _instructions(loop) if x.opcode == "constant")
+    assert [_LOOP] in [each.literal.s32s for each in constants]
+    # The same gradients are reduced, once in the body of the loop.
+    reduced = _all_reduce_bytes(loop)
+    assert reduced == _all_reduce_bytes(programs[kind]) + _LOGGED
+
+
+def test_payloads_are_those_of_the_cost_model(programs):
+  alone = cost_lib.estimate(_deep({"task": {"sharing": {"mode": "none"}}}))
+  assert list(alone.phases) == ["unshared"] and alone.shared_fraction == 0.0
+  cost = cost_lib.estimate(_deep())
+  for phase in ("shared", "unshared"):
+    reduced = cost.phases[phase].all_reduce_bytes + _METRICS
+    assert _all_reduce_bytes(programs[phase]) == reduced
+  counts = {kind: _count(each, "all-reduce") for kind, each in programs.items()}
+  assert counts["stock"] > counts["shared"] > 0
+
+
+def test_micro_batches_are_reduced_once_per_step_and_unshared_is_stock():
+  config = _deep({"task": {"micro_batches": 2}})
+  cut = _lower(config=config)
+  assert cut["unshared"] == cut["stock"]
+  for kind, phase in cost_lib.estimate(config).phases.items():
+    # Once a step, not once a micro-batch.
+    reduced = _all_reduce_bytes(cut[kind])
+    assert reduced == phase.all_reduce_bytes + _METRICS
+
+
+@pytest.mark.parametrize("units", [1, 2])
+def test_micro_batches_add_up_no_more_than_what_is_reduced(units):
+  task = {"micro_batches": 2, "sharing": {"unit_size": units}}
+  config = _deep({"task": task})
+  inputs = step_kinds.make_inputs(config)
+  weights = inputs["masked_lm_weights"]
+  for kind, phase in cost_lib.estimate(config).phases.items():
+    step = step_kinds.build_step(kind, config)
+    program = tf.function(step.run).get_concrete_function(inputs)
+    (loop,) = (
+      op for op in program.graph.get_operations() if op.type.endswith("While")
+    )
+    carried = [x for x in loop.inputs if x.dtype == tf.float32]
+    # Beside the gradients: the loss, and twice the weights of predictions.
+    gradients = sum(x.shape.num_elements() for x in carried) - 1
+    gradients -= 2 * weights.shape.num_elements()
+    assert 4 * gradients == phase.all_reduce_bytes
+
+
+_UNITS = {"adamw": 2, "lamb": 1, "sgd_experimental": 1, "adamw_experimental": 2}
+
+
+@pytest.mark.parametrize("optimizer, units", _UNITS.items())
+def test_memory_is_that_of_real_variables(optimizer, units):
+  how = {"optimizer_config": {"optimizer": {"type": optimizer}}}
+  task = {"sharing": {"unit_size": units}}
+  config = _deep({"task": task, "trainer": how})
+  cost = cost_lib.estimate(config)
+  for kind, phase in cost.phases.items():
+    step = step_kinds.build_step(kind, config)
+    tf.function(step.run)(step_kinds.make_inputs(config))
+    weights = step.model.trainable_variables
+    assert phase.weight_bytes == 4 * sum(map(tf.size, weights))
+    keys = {w.ref() for w in weights}
+    assert phase.optimizer_bytes == 4 * sum(
+      tf.size(v)
+      for v in step.optimizer.variables
+      if v.shape.rank and v.dtype.is_floating and v.ref() not in keys
+    )
+  assert cost.parameters == step.model.count_params()
+  assert cost.distinct_parameters == step.model.count_params() - sum(
+    tf.size(v) for _, *branches in step.plan.ties for v in branches
+  )
+
+
+def test_flops_are_those_that_xla_counts():
+  """Matrix products dominate at this width; what else there is, XLA adds."""
+  wide = tiny.encoder(hidden_size=128, intermediate_size=512)
+  config = _deep({"task": wide})
+  step = tf.function(step_kinds.build_step("stock", config).run)
+  program = step.get_concrete_function(step_kinds.make_inputs(config))
+  counted = sum(_matmul_flops(op) for op in program.graph.get_operations())
+  flops = cost_lib.estimate(config).flops_per_step
+  assert flops == pytest.approx(counted, rel=0.02)
+
+
+def _matmul_flops(op) -> int:
+  """Returns the FLOPs of a matrix product, 0 of any other op."""
+  if op.type == "MatMul":
+    rows = op.inputs[0].shape
+    inner = rows[0] if op.get_attr("transpose_a") else rows[1]
+    return 2 * op.outputs[0].shape.num_elements() * inner
+  if op.type == "Einsum":
+    inputs, _ = op.get_attr("equation").decode().split("->")
+    sizes = {}
+    for labels, tensor in zip(inputs.split(","), op.inputs):
+      sizes.update(zip(labels, tensor.shape))
+    return 2 * math.prod(sizes.values()) if len(op.inputs) == 2 else 0
+  if op.type in ("BatchMatMulV2", "BatchMatMul"):
+    inner = op.inputs[0].shape[-2 if op.get_attr("adj_x") else -1]
+    return 2 * op.outputs[0].shape.num_elements() * inner
+  return 0

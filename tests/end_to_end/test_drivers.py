@@ -4,32 +4,29 @@ import contextlib
 import csv
 import json
 import os
-import pathlib
 import pty
 import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
-import numpy as np
 import pytest
-import tensorflow as tf
 import yaml
 
 from tests import tiny
+from tests.end_to_end import programs
 from tests.studies.finetune import samples
 
-ROOT = pathlib.Path(__file__).parents[2]
-STOCK = ["official.nlp.train", f"--gin_file={ROOT}/gin/swe.gin"]
+_GIN = programs.ROOT / "gin"
+STOCK = ["official.nlp.train", f"--gin_file={_GIN}/swe.gin"]
 OURS = ["swe_tf.train"]
 
 
 @pytest.fixture(scope="module", name="config_file")
 def fixture_config_file(tmp_path_factory):
   folder = tmp_path_factory.mktemp("driver")
-  config = tiny.overrides(tiny.write_records(str(folder)))
+  config = tiny.written(folder)
   config["trainer"]["checkpoint_interval"] = 5
   path = folder / "tiny.yaml"
   path.write_text(yaml.safe_dump(config))
@@ -46,37 +43,11 @@ def start(
   **overrides,
 ):
   command = [
-    sys.executable,
-    "-m",
-    *driver,
-    f"--experiment={experiment}",
-    f"--mode={mode}",
-    f"--model_dir={model_dir}",
-    f"--config_file={config_file}",
+    *(*driver, f"--experiment={experiment}", f"--mode={mode}"),
+    *(f"--model_dir={model_dir}", f"--config_file={config_file}"),
     "--params_override=" + ",".join(f"{k}={v}" for k, v in overrides.items()),
   ]
-  return subprocess.Popen(
-    command,
-    cwd=ROOT,
-    text=True,
-    stdout=stdout,
-    stderr=subprocess.STDOUT,
-  )
-
-
-def finish(process):
-  output, _ = process.communicate()
-  return process.returncode, output
-
-
-def weights_of(model_dir):
-  """Returns all that a run's last checkpoint holds, but how often it saved."""
-  reader = tf.train.load_checkpoint(str(model_dir))
-  return {
-    name: reader.get_tensor(name)
-    for name in reader.get_variable_to_shape_map()
-    if not name.startswith(("_CHECKPOINTABLE", "save_counter"))
-  }
+  return programs.start(*command, stdout=stdout)
 
 
 def kill_after(process, model_dir, steps, after_step):
@@ -85,33 +56,21 @@ def kill_after(process, model_dir, steps, after_step):
     if list(model_dir.glob(f"ckpt-{after_step}.index")):
       break
     time.sleep(0.01)
-  process.send_signal(signal.SIGKILL)
+  process.kill()
   process.communicate()
   assert not list(model_dir.glob(f"ckpt-{steps}.index")), "killed too late"
 
 
-def assert_same_weights(one, other):
-  ours, theirs = weights_of(one), weights_of(other)
-  assert ours.keys() == theirs.keys()
-  assert len(ours) > 20, "weights and slots"
-  differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
-  assert not differ, differ
-
-
 # A slow run: one step a loop, a checkpoint a step, so that kills hit it.
-SLOW = {
-  "trainer.steps_per_loop": 1,
-  "trainer.summary_interval": 1,
-  "trainer.checkpoint_interval": 1,
-}
+_INTERVALS = ("steps_per_loop", "summary_interval", "checkpoint_interval")
+SLOW = {f"trainer.{name}": 1 for name in _INTERVALS}
 
 
 def test_stock_driver_killed_three_times_ends_with_the_same_weights(
   tmp_path, config_file
 ):
   straight = start(STOCK, tmp_path / "straight", config_file, "train_and_eval")
-  code, output = finish(straight)
-  assert code == 0, output[-3000:]
+  output = programs.succeed(straight)
   assert f"untied 1x{tiny.LAYERS} after step {tiny.TAU}" in output
 
   rng = random.Random(0)
@@ -119,16 +78,14 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
   for after_step in sorted(rng.sample(range(1, tiny.STEPS - 1), 3)):
     process = start(STOCK, killed, config_file, **SLOW)
     kill_after(process, killed, tiny.STEPS, after_step)
-  code, output = finish(start(STOCK, killed, config_file, **SLOW))
-  assert code == 0, output[-3000:]
+  output = programs.succeed(start(STOCK, killed, config_file, **SLOW))
   assert "restored from checkpoint" in output
-  assert_same_weights(killed, tmp_path / "straight")
+  tiny.assert_same_checkpoints(killed, tmp_path / "straight")
 
   # The other modes, on what the run left behind; with our driver, which must
   # read what the stock driver wrote.
   for mode in ("eval", "continuous_eval"):
-    code, output = finish(start(OURS, killed, config_file, mode))
-    assert code == 0, output[-3000:]
+    output = programs.succeed(start(OURS, killed, config_file, mode))
     assert "masked_lm_accuracy" in output
 
 
@@ -136,8 +93,9 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
 def test_with_a_bar_on_a_terminal_it_trains_the_same_weights(
   tmp_path, config_file
 ):
-  code, output = finish(start(STOCK, tmp_path / "stock", config_file, **SLOW))
-  assert code == 0, output[-3000:]
+  output = programs.succeed(
+    start(STOCK, tmp_path / "stock", config_file, **SLOW)
+  )
   terminal, end = pty.openpty()
   process = start(OURS, tmp_path / "ours", config_file, stdout=end, **SLOW)
   os.close(end)
@@ -147,7 +105,7 @@ def test_with_a_bar_on_a_terminal_it_trains_the_same_weights(
       shown += data
   os.close(terminal)
   assert process.wait() == 0, shown[-3000:]
-  assert_same_weights(tmp_path / "ours", tmp_path / "stock")
+  tiny.assert_same_checkpoints(tmp_path / "ours", tmp_path / "stock")
   text = shown.decode()
   assert "\x1b[" in text and "steps to untying, loss" in text
   assert "\x1b[" not in output
@@ -161,22 +119,20 @@ def test_a_signal_saves_and_the_status_says_start_me_again(
   changes = {"trainer.train_steps": 400, "trainer.checkpoint_interval": 400}
   model_dir = tmp_path / "run"
   process = start(OURS, model_dir, config_file, **changes)
-  while not list(model_dir.glob("train/events*")):
-    assert process.poll() is None, process.communicate()
-    time.sleep(0.05)
+  programs.wait_until(lambda: list(model_dir.glob("train/events*")), process)
   process.send_signal(number)
-  code, output = finish(process)
+  code, output = programs.finish(process)
   assert code == 75, output[-3000:]
   assert "run the same command again" in output and "Traceback" not in output
   (index,) = model_dir.glob("ckpt-*.index")
   step = int(index.stem.removeprefix("ckpt-"))
   assert 0 < step < 400 and step % 5 == 0
 
-  code, output = finish(start(OURS, model_dir, config_file, **changes))
+  code, output = programs.finish(start(OURS, model_dir, config_file, **changes))
   assert code == 0 and f"ckpt-{step}" in output, output[-3000:]
   straight = tmp_path / "straight"
-  assert finish(start(OURS, straight, config_file, **changes))[0] == 0
-  assert_same_weights(model_dir, straight)
+  programs.succeed(start(OURS, straight, config_file, **changes))
+  tiny.assert_same_checkpoints(model_dir, straight)
 
 
 @pytest.mark.slow
@@ -207,14 +163,12 @@ def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
       **overrides,
     )
 
-  code, output = finish(run(OURS, "straight"))
-  assert code == 0, output[-3000:]
+  output = programs.succeed(run(OURS, "straight"))
   for name, driver in (("ours", OURS), ("stock", STOCK)):
     kill_after(run(driver, name, **SLOW), tmp_path / name, 8, 3)
-    code, output = finish(run(driver, name, **SLOW))
-    assert code == 0, output[-3000:]
+    output = programs.succeed(run(driver, name, **SLOW))
     assert "restored from checkpoint" in output
-    assert_same_weights(tmp_path / name, tmp_path / "straight")
+    tiny.assert_same_checkpoints(tmp_path / name, tmp_path / "straight")
 
 
 @pytest.mark.slow
@@ -247,11 +201,9 @@ def test_stock_driver_fine_tunes_and_evaluates_another_split(name, tmp_path):
 
   def run(mode, **overrides):
     experiment = "swe/squad" if is_squad else "swe/glue"
-    code, output = finish(
+    return programs.succeed(
       start(STOCK, tmp_path / "run", config_file, mode, experiment, **overrides)
     )
-    assert code == 0, output[-3000:]
-    return output
 
   score = "exact" if is_squad else "cls_accuracy"
   assert score in run("train_and_eval")
@@ -288,7 +240,9 @@ def test_bad_config_is_one_line_and_leaves_no_trace(
   tmp_path, config_file, overrides, message
 ):
   model_dir = tmp_path / "model"
-  code, output = finish(start(OURS, model_dir, config_file, **overrides))
+  code, output = programs.finish(
+    start(OURS, model_dir, config_file, **overrides)
+  )
   assert code == 2
   error = [line for line in output.splitlines() if line.startswith("error:")]
   assert len(error) == 1 and message in error[0], output[-2000:]
@@ -307,24 +261,17 @@ def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
   ]
   driver = [*STOCK, *(f"--gin_params={binding}" for binding in bound)]
   four = {"task.model.encoder.any.num_layers": 4}
-  code, output = finish(
+  output = programs.succeed(
     start(driver, model_dir, config_file, "train_and_eval", **four)
   )
-  assert code == 0, output[-3000:]
   assert "untied 2x2 after step 3" in output
   sharing = yaml.safe_load((model_dir / "params.yaml").read_text())["task"][
     "sharing"
   ]
   assert (sharing["untie_step"], sharing["unit_size"]) == (3, 2)
   assert sharing["rule"] == "fixed" and sharing["bindings"] == []
-  subprocess.run(
-    [
-      *(sys.executable, "-m", "swe_tf.cli", "report"),
-      f"--runs={tmp_path / 'runs'}",
-      f"--output_dir={report}",
-    ],
-    check=True,
-  )
+  flags = f"--runs={tmp_path / 'runs'}", f"--output_dir={report}"
+  programs.succeed(programs.swe("report", *flags))
   with open(report / "runs.csv", encoding="utf-8") as file:
     (row,) = csv.DictReader(file)
   assert (row["method"], row["unit"]) == ("swe", "2x2")
@@ -335,10 +282,9 @@ def test_gin_files_choose_the_method_under_the_stock_driver(
   tmp_path, config_file
 ):
   """The others are read by `tests/methods/test_gin_bindings.py`."""
-  driver = [*STOCK, f"--gin_file={ROOT}/gin/net2net.gin"]
+  driver = [*STOCK, f"--gin_file={_GIN}/net2net.gin"]
   changes = {"task.sharing.untie_step": "null"}
-  code, output = finish(start(driver, tmp_path / "run", config_file, **changes))
-  assert code == 0, output[-3000:]
+  programs.succeed(start(driver, tmp_path / "run", config_file, **changes))
   task = yaml.safe_load((tmp_path / "run" / "params.yaml").read_text())["task"]
   assert task["sharing"]["mode"] == "none"
   assert task["growth"]["method"] == "net2net"

@@ -2,12 +2,10 @@
 
 import json
 import os
-import pathlib
 import random
 import re
 import socket
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -15,9 +13,11 @@ import pytest
 import yaml
 
 from tests import tiny
+from tests.data import corpus
 from tests.end_to_end import multi_worker
+from tests.end_to_end import programs
+from tests.studies.finetune import samples
 
-_ROOT = pathlib.Path(__file__).parent.parent.parent
 _PATIENCE = 240
 
 
@@ -46,22 +46,10 @@ def _start(commands):
   for index, command in enumerate(commands):
     env = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="2")
     if len(commands) > 1:
-      env["TF_CONFIG"] = json.dumps(
-        {
-          "cluster": {"worker": hosts},
-          "task": {"type": "worker", "index": index},
-        }
-      )
-    workers.append(
-      subprocess.Popen(
-        [sys.executable, "-m", *command],
-        cwd=_ROOT,
-        env=env,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-      )
-    )
+      task = {"type": "worker", "index": index}
+      cluster = {"cluster": {"worker": hosts}, "task": task}
+      env["TF_CONFIG"] = json.dumps(cluster)
+    workers.append(programs.start(*command, env=env))
   return workers
 
 
@@ -130,6 +118,22 @@ def test_a_phase_that_switches_on_one_worker_only_is_noticed(tmp_path):
   assert saved == {"ckpt-3", "ckpt-6"}
 
 
+def _kill_after_a_checkpoint(commands, model_dir, rng):
+  """Starts workers, and kills them when they have saved once more."""
+  workers = _start(commands)
+  found = len(list(model_dir.glob("ckpt-*.index")))
+  end = time.time() + _PATIENCE
+  while len(list(model_dir.glob("ckpt-*.index"))) <= found:
+    assert time.time() < end
+    for worker in workers:
+      assert worker.poll() is None, worker.communicate()[0][-3000:]
+    time.sleep(0.05)
+  rng.choice(workers).kill()  # What runs the cluster then stops the others.
+  for worker in workers:
+    worker.kill()
+    worker.wait()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["cosine", *multi_worker.GROWTH])
 def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
@@ -139,25 +143,79 @@ def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
   folder = tmp_path / "killed"
   rng = random.Random(1)
   for _ in range(2):
-    workers = _start(_commands(folder, rule, 2))
-    found = len(list(folder.glob("model/ckpt-*.index")))
-    end = time.time() + _PATIENCE
-    while len(list(folder.glob("model/ckpt-*.index"))) <= found:
-      assert time.time() < end
-      assert all(worker.poll() is None for worker in workers)
-      time.sleep(0.05)
-    rng.choice(workers).kill()  # What runs the cluster then stops the others.
-    for worker in workers:
-      worker.kill()
-      worker.wait()
+    commands = _commands(folder, rule, 2)
+    _kill_after_a_checkpoint(commands, folder / "model", rng)
   first, _ = _train(folder, 2, rule)
   for name in straight:
     np.testing.assert_array_equal(first[name], straight[name], err_msg=name)
 
 
+def _write_config(kind, folder):
+  """Writes the data and the config of a tiny run; returns its experiment."""
+  config = tiny.overrides(tiny.write_records(str(folder)))
+  experiment = "swe/bert_pretraining"
+  if kind == "text":
+    experiment = "swe/bert_pretraining_text"
+    vocab = corpus.write(folder, a=corpus.text(300), b=corpus.text(300, 1))
+    text = {"input_path": f"{folder}/?.txt", "vocab_file_path": vocab}
+    for data in ("train_data", "validation_data"):
+      config["task"][data] |= text
+    config["task"]["model"]["encoder"]["any"]["vocab_size"] = 200
+  elif kind == "init_checkpoint":
+    runner = tiny.make_runner(tiny.config_of(config), str(folder / "first"))
+    runner.checkpoint_manager.save()
+    config["task"]["init_checkpoint"] = str(folder / "first")
+  elif kind != "records":
+    experiment = "swe/squad" if "squad" in kind else "swe/glue"
+    data_dir = samples.write_data(kind, folder, count=32, real=False)
+    encoder = samples.write_encoder(
+      folder / "encoder", data_dir, **samples.SMALL
+    )
+    config = {
+      "task": {
+        "data_dir": data_dir,
+        "init_checkpoint": encoder,
+        "train_data": {"global_batch_size": 8},
+        "validation_data": {"global_batch_size": 8},
+      },
+      "trainer": {},
+    }
+  config["runtime"] = {"distribution_strategy": "multi_worker_mirrored"}
+  config["trainer"] |= dict.fromkeys(
+    ("steps_per_loop", "summary_interval", "checkpoint_interval"), 1
+  )
+  (folder / "config.yaml").write_text(yaml.safe_dump(config))
+  return experiment
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  "kind", ["records", "text", "init_checkpoint", "SST-2", "squad_v1.1"]
+)
+def test_every_experiment_starts_on_two_workers_and_restarts(tmp_path, kind):
+  experiment = _write_config(kind, tmp_path)
+
+  def commands(name):
+    command = [
+      *("swe_tf.train", f"--experiment={experiment}", "--mode=train_and_eval"),
+      *(
+        f"--model_dir={tmp_path}/{name}",
+        f"--config_file={tmp_path}/config.yaml",
+      ),
+    ]
+    return [command, command]
+
+  _finish(_start(commands("straight")))
+  _kill_after_a_checkpoint(
+    commands("killed"), tmp_path / "killed", random.Random(1)
+  )
+  _finish(_start(commands("killed")))
+  tiny.assert_same_checkpoints(tmp_path / "killed", tmp_path / "straight")
+
+
 @pytest.mark.slow
 def test_a_signal_to_one_worker_makes_all_save_and_exit(tmp_path):
-  config = tiny.overrides(tiny.write_records(str(tmp_path)))
+  config = tiny.written(tmp_path)
   config["runtime"] = {"distribution_strategy": "multi_worker_mirrored"}
   config["trainer"] |= {
     "train_steps": 4000,
@@ -172,11 +230,7 @@ def test_a_signal_to_one_worker_makes_all_save_and_exit(tmp_path):
   ]
   workers = _start([command, command])
   try:
-    end = time.time() + _PATIENCE
-    while not list(model_dir.glob("train/events*")):
-      assert time.time() < end
-      assert all(worker.poll() is None for worker in workers)
-      time.sleep(0.1)
+    programs.wait_until(lambda: list(model_dir.glob("train/events*")), *workers)
     workers[1].terminate()
     outputs = [worker.communicate(timeout=_PATIENCE)[0] for worker in workers]
   finally:

@@ -3,50 +3,29 @@
 import csv
 import json
 import pathlib
-import subprocess
-import sys
 
 import pytest
 import yaml
 
 from tests import tiny
-
-_ROOT = pathlib.Path(__file__).parents[2]
+from tests.end_to_end import programs
 
 
 def _swe(*arguments, plugin=True):
   flags = ["--plugins=tests.methods.outside"] if plugin else []
-  done = subprocess.run(
-    [sys.executable, "-m", "swe_tf.cli", *map(str, arguments), *flags],
-    cwd=_ROOT,
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  return done.returncode, done.stdout + done.stderr
+  return programs.finish(programs.swe(*arguments, *flags))
 
 
 @pytest.fixture(scope="module", name="folder")
 def fixture_folder(tmp_path_factory):
   folder = tmp_path_factory.mktemp("outside")
-  base = tiny.overrides(tiny.write_records(str(folder)))
-  base["runtime"] = {"distribution_strategy": "off"}
-  base["task"]["sharing"] = {}
-  (folder / "base.yaml").write_text(yaml.safe_dump(base))
-  halfway = {"task": {"sharing": {"mode": "swe", "rule": "halfway"}}}
-  (folder / "study.yaml").write_text(
-    yaml.safe_dump(
-      {
-        "experiment": "swe/bert_pretraining",
-        "config_files": ["base.yaml"],
-        "axes": [
-          # Units do not matter to it: one run.
-          {"method": ["damped"], "units": [1, 2]},
-          {"rule": {"halfway": halfway}},
-        ],
-      }
-    )
-  )
+  halfway = {"mode": "swe", "rule": "halfway", "untie_step": None}
+  axes = [
+    # Units do not matter to it: one run.
+    {"method": ["damped"], "units": [1, 2]},
+    {"rule": {"halfway": {"task": {"sharing": halfway}}}},
+  ]
+  programs.write_study(folder, axes)
   return folder
 
 
@@ -78,11 +57,10 @@ def test_swept_trained_and_reported(folder):
 
 
 def test_trained_by_swe_train_and_costed(folder):
-  flags = [
-    "--experiment=swe/bert_pretraining",
-    f"--config_file={folder / 'base.yaml'}",
-  ]
-  damped = "--params_override=task.sharing.mode=damped"
+  flags = ["--experiment=swe/bert_pretraining"]
+  flags += [f"--config_file={folder / 'base.yaml'}"]
+  off = "--params_override=runtime.distribution_strategy=off"
+  damped = f"{off},task.sharing.mode=damped"
   status, output = _swe(
     "train", *flags, damped, "--mode=train", f"--model_dir={folder / 'model'}"
   )
@@ -98,7 +76,7 @@ def test_trained_by_swe_train_and_costed(folder):
     "unshared": tiny.STEPS
   }
   status, output = _swe(
-    "doctor", "cost", *flags, "--params_override=task.sharing.rule=halfway"
+    "doctor", "cost", *flags, f"{off},task.sharing.rule=halfway"
   )
   assert status == 2 and "'halfway'" in output
   status, output = _swe("doctor", "cost", *flags, damped, plugin=False)

@@ -1,8 +1,5 @@
 """`swe prepare pretraining` in processes that are killed, and in several."""
 
-import pathlib
-import subprocess
-import sys
 import time
 
 from rich import console as rich_console
@@ -10,8 +7,7 @@ from rich import console as rich_console
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
 from tests.data import corpus
-
-_ROOT = pathlib.Path(__file__).parents[2]
+from tests.end_to_end import programs
 
 
 def _bytes(folder):
@@ -34,22 +30,16 @@ def test_jobs_and_a_kill_make_no_difference(tmp_path):
   # One process, killed when the first shard is there; two go on.
   output = tmp_path / "killed"
   flags = options | dict(output_dir=output)
-  command = [
-    *(sys.executable, "-m", "swe_tf.cli", "prepare", "pretraining"),
-    *(f"--{name}={value}" for name, value in flags.items()),
-  ]
-  process = subprocess.Popen([*command, "--jobs=1"], cwd=_ROOT)
+  command = [f"--{name}={value}" for name, value in flags.items()]
+  command = ["prepare", "pretraining", *command]
+  process = programs.swe(*command, "--jobs=1")
   while not list(output.glob("*.tfrecord")) and process.poll() is None:
     time.sleep(0.01)
   process.kill()
-  process.wait()
+  process.communicate()
   assert not (output / manifest.FILE_NAME).exists()
   for path in output.glob("*.tfrecord"):
     assert path.read_bytes() == expected[path.name]
 
-  result = subprocess.run(
-    [*command, "--jobs=2"], cwd=_ROOT, capture_output=True, text=True
-  )
-  assert result.returncode == 0, result.stderr
-  assert "tokens/s" in result.stderr
+  assert "tokens/s" in programs.succeed(programs.swe(*command, "--jobs=2"))
   assert _bytes(output) == expected

@@ -96,10 +96,7 @@ def test_gin_files_choose_the_method(names):
   for name in names.split():
     gin.parse_config_file(str(_FOLDER / f"{name}.gin"))
   changes = {
-    "task": {
-      "model": {"encoder": {"any": {"num_layers": 4}}},
-      "sharing": {"untie_step": None},
-    },
+    "task": tiny.encoder(num_layers=4) | {"sharing": {"untie_step": None}},
     "trainer": {"train_steps": 20},  # 5% of it is a step, for `staged`.
   }
   task = tiny.config_of(tiny.overrides("unused"), changes).task
@@ -117,17 +114,14 @@ def test_every_gin_file_is_read_by_a_test():
 @pytest.fixture(name="config")
 def fixture_config(tmp_path):
   gin.parse_config(f"sharing.untie_step = {tiny.TAU}")
-  return tiny.config_of(tiny.overrides(tiny.write_records(str(tmp_path))), _EMA)
+  return tiny.config_of(tiny.written(tmp_path), _EMA)
 
 
 def _stock(config):
   """Returns the same experiment as stock Model Garden has it."""
-  task = masked_lm.MaskedLMConfig(
-    model=config.task.model, train_data=config.task.train_data
-  )
-  return cfg.ExperimentConfig(
-    task=task, trainer=config.trainer, runtime=config.runtime
-  )
+  kept = {"model": config.task.model, "train_data": config.task.train_data}
+  same = {"trainer": config.trainer, "runtime": config.runtime}
+  return cfg.ExperimentConfig(task=masked_lm.MaskedLMConfig(**kept), **same)
 
 
 def _trainer(config, weights=None, **kwargs):
@@ -167,10 +161,8 @@ def test_a_stock_task_is_trained_as_ours(config):
   for trainer in (ours, stock):
     trainer.train(tf.constant(tiny.STEPS - tiny.TAU))
   assert sharing.untied_at == tiny.TAU
-  expected, found = tiny.final_state(ours), tiny.final_state(stock)
-  assert expected.keys() == found.keys()
-  for name, value in expected.items():
-    np.testing.assert_allclose(found[name], value, atol=1e-6, err_msg=name)
+  found, expected = map(tiny.final_state, (stock, ours))
+  tiny.assert_close_state(found, expected, rtol=1e-7, atol=1e-6)
 
 
 def test_a_task_with_a_method_of_its_own_keeps_it(config):
@@ -217,16 +209,10 @@ def test_layers_by_name_are_in_the_order_of_the_stack():
   model = _model([*names, "blocks"])
   found = gin_bindings.layers_by_name(model, "block(_[0-9]+)?")
   assert [layer.name for layer in found] == names
-
-
-@pytest.mark.parametrize(
-  "names, pattern, message",
-  [
+  for names, pattern, message in (
     (["block", "block_1"], "layer.*", "more than once are block_1"),
     (["block", "block"], "block", "two layers with one name"),
     (["block"], "(", "not a regular expression"),
-  ],
-)
-def test_names_that_find_no_stack(names, pattern, message):
-  with pytest.raises(errors.UsageError, match=message):
-    gin_bindings.layers_by_name(_model(names), pattern)
+  ):
+    with pytest.raises(errors.UsageError, match=message):
+      gin_bindings.layers_by_name(_model(names), pattern)

@@ -1,10 +1,11 @@
-"""Few loops against the slow way.
+"""Few loops against the slow way, and what layers are when untied.
 
 The slow way is Algorithm 1, run literally on a BERT with as many layers as are
 applied, then a deep BERT made of copies of its unit, weights and slots.
 """
 
 from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -20,31 +21,21 @@ _LAYERS, _TAU, _STEPS = 4, 4, 7
 
 
 def _override(*loops, unit_size=1, sharing=None, **trainer):
+  fields = {"untie_step": _TAU, "unit_size": unit_size, "loops": list(loops)}
+  # A small epsilon blows up the rounding of gradients that are almost 0.
+  optimizer = {"optimizer": {"adamw": {"epsilon": 1e-3}}}
+  steps = {"train_steps": _STEPS, "optimizer_config": optimizer}
   return {
-    "task": {
-      "model": {"encoder": {"any": {"num_layers": _LAYERS}}},
-      "sharing": {
-        "untie_step": _TAU,
-        "unit_size": unit_size,
-        "loops": list(loops),
-        **(sharing or {}),
-      },
-    },
-    "trainer": {
-      "train_steps": _STEPS,
-      # A small epsilon blows up the rounding of gradients that are almost 0.
-      "optimizer_config": {"optimizer": {"adamw": {"epsilon": 1e-3}}},
-      **trainer,
-    },
+    "task": tiny.encoder(num_layers=_LAYERS)
+    | {"sharing": fields | (sharing or {})},
+    "trainer": steps | trainer,
   }
 
 
-def _at_depth(override, num_layers, mode="none"):
+def _at_depth(override, num_layers):
   """Returns the override for an ordinary BERT of another depth."""
-  task = {
-    "model": {"encoder": {"any": {"num_layers": num_layers}}},
-    "sharing": {"mode": mode, "unit_size": 1, "loops": []},
-  }
+  sharing = {"mode": "none", "unit_size": 1, "loops": []}
+  task = tiny.encoder(num_layers=num_layers) | {"sharing": sharing}
   return override | {"task": task}
 
 
@@ -55,15 +46,10 @@ class LoopsTest(runs.RunsTestCase):
     return tiny.make_runner(config, directory, strategy=strategy)
 
   def _slow_way(self, override, start, depths):
-    """Trains as the module's docstring says.
+    """Trains as the module's docstring says; returns the final state.
 
-    Args:
-      override: The override of the run to compare with.
-      start: The weights of its whole model before the first update.
-      depths: Pairs of a step and of the layers that are applied before it.
-
-    Returns:
-      The state after the last step, as `tiny.final_state` names it.
+    `start` has the weights before the first update, `depths` pairs of a step
+    and of the layers that are applied before it.
     """
     sharing = override["task"]["sharing"]
     whole = tiny.config_of(self.base, _at_depth(override, _LAYERS))
@@ -110,17 +96,13 @@ class LoopsTest(runs.RunsTestCase):
         for name, slot in slots.slots_of(source_optimizer, old).items():
           made[name].assign(slot)
 
-  def _gradients(self, task, model, batch):
+  def _algorithm_1(self, task, model, optimizer, batch, unit):
+    """Makes one update, shared in units of this size if there is one."""
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
       outputs = model(batch, training=True)
       loss = task.build_losses(batch, outputs, task.build_metrics())
-    return dict(zip(map(id, variables), tape.gradient(loss, variables)))
-
-  def _algorithm_1(self, task, model, optimizer, batch, unit):
-    """Makes one update, shared in units of this size if there is one."""
-    variables = model.trainable_variables
-    grads = self._gradients(task, model, batch)
+    grads = dict(zip(map(id, variables), tape.gradient(loss, variables)))
     blocks = model.encoder_network.transformer_layers
     for i in range(unit or 0):
       columns = [block.trainable_variables for block in blocks[i::unit]]
@@ -152,9 +134,7 @@ class LoopsTest(runs.RunsTestCase):
     runner.controller.train(_STEPS)
     ours = tiny.final_state(runner.trainer)
     theirs = self._slow_way(override, weights, depths)
-    self.assertEqual(ours.keys(), theirs.keys())
-    for name, value in ours.items():
-      self.assertAllClose(value, theirs[name], rtol=1e-5, atol=1e-6, msg=name)
+    tiny.assert_close_state(ours, theirs, rtol=1e-5, atol=1e-6)
 
   @parameterized.named_parameters(
     ("until_tau", [dict(loops=2)], 1, [(_TAU, 2)]),
@@ -183,12 +163,8 @@ class LoopsTest(runs.RunsTestCase):
 
   def test_units_of_a_quarter_applied_once_are_stacking(self):
     """The recipe: what stacking does when it grows at once."""
-    part = _TAU / 10
-    recipe = {
-      "untie_step": None,
-      "untie_fraction": part,
-      "unit_size": _LAYERS // 4,
-    }
+    part, quarter = _TAU / 10, _LAYERS // 4
+    recipe = dict(untie_step=None, untie_fraction=part, unit_size=quarter)
     ours = _override(dict(loops=1), sharing=recipe, train_steps=10)
     theirs = _override(sharing={"mode": "none"}, train_steps=10)
     theirs["task"]["growth"] = {"method": "stacking", "fractions": [part, part]}
@@ -197,9 +173,7 @@ class LoopsTest(runs.RunsTestCase):
       runner = self._runner(override)
       runner.controller.train(10)
       states.append(tiny.final_state(runner.trainer))
-    self.assertEqual(states[0].keys(), states[1].keys())
-    for name, value in states[0].items():
-      self.assertAllClose(value, states[1][name], 1e-6, 1e-7, msg=name)
+    tiny.assert_close_state(*states, 1e-6, 1e-7)
     named = _override(sharing={"recipe": "few_loops", "untie_step": None})
     fields = tiny.config_of(self.base, named).task.sharing
     self.assertEqual((fields.unit_size, fields.untie_fraction), (1, 0.3))
@@ -230,8 +204,7 @@ class LoopsTest(runs.RunsTestCase):
       with strategy.scope():
         runner.controller.train(_STEPS)
       states.append(tiny.final_state(runner.trainer))
-    for name, value in states[0].items():
-      self.assertAllClose(value, states[1][name], 1e-4, 1e-5, msg=name)
+    tiny.assert_close_state(*states, 1e-4, 1e-5)
 
   def test_costs_less(self):
     def flops(*loops):
@@ -261,3 +234,59 @@ class LoopsTest(runs.RunsTestCase):
     override["task"]["sharing"] |= sharing
     with self.assertRaisesRegex(errors.UsageError, message):
       tiny.config_of(self.base, override)
+
+
+_UNTIED = 3
+
+
+def _run_untied_as(directory, way, steps):
+  """Trains 4 layers from one loop to `steps`; returns the trainer."""
+  sharing = {"untie_step": _UNTIED, "loops": [{"loops": 1}], "untied_as": way}
+  task = tiny.encoder(num_layers=4) | {"sharing": sharing}
+  config = tiny.config_of(tiny.written(directory), {"task": task})
+  trainer = tiny.make_runner(config, directory / "model").trainer
+  trainer.train(tf.constant(steps))
+  return trainer
+
+
+def _kernels_of(trainer):
+  """Returns the kernels of all layers, by the name in the first."""
+  blocks = trainer.model.encoder_network.transformer_layers
+  rows = zip(*(block.trainable_variables for block in blocks))
+  every = {row[0].name: [v.numpy() for v in row] for row in rows}
+  return {name: row for name, row in every.items() if "kernel" in name}
+
+
+@pytest.mark.parametrize("way", ["copies", "noise", "redraw", "identity"])
+def test_the_first_layer_stays_and_the_others_part(tmp_path, way):
+  trainer = _run_untied_as(tmp_path, way, _UNTIED)
+  assert trainer.phase == "unshared"
+  for name, (first, *others) in _kernels_of(trainer).items():
+    for other in others:
+      if way == "identity" and "output/" in name:
+        np.testing.assert_array_equal(other, 0)
+        continue
+      cosine = np.vdot(first, other) / np.sqrt(
+        np.vdot(first, first) * np.vdot(other, other)
+      )
+      low, high = {
+        "copies": (1.0 - 1e-6, 1.0 + 1e-6),
+        "noise": (0.6, 0.99),
+        "redraw": (0.1, 0.9),
+        "identity": (-0.7, 0.7),
+      }[way]
+      assert low <= cosine <= high, (name, cosine)
+    if way != "copies" and not (way == "identity" and "output/" in name):
+      assert not np.array_equal(others[0], others[1])
+  if way == "identity":  # It computes what the one layer did.
+    shallow = trainer._phases._views[1]  # pylint: disable=protected-access
+    batch = next(
+      iter(trainer.task.build_inputs(trainer.config.task.train_data))
+    )
+    whole, one = (m(batch)["mlm_logits"] for m in (trainer.model, shallow))
+    np.testing.assert_allclose(whole, one, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_drawn_depends_on_the_seed_alone(tmp_path):
+  runs_of_it = (_run_untied_as(tmp_path / i, "redraw", 5) for i in "ab")
+  tiny.assert_same_state(*runs_of_it)

@@ -1,14 +1,19 @@
-"""Widening: the same function, the right slots, an end of the symmetry."""
+"""Widening: the same function, the right slots, an end of the symmetry.
+
+And growth under replicas and reduced precision; two workers are in
+`tests/end_to_end/test_multi_worker.py`.
+"""
 
 import gc
-import os
 from unittest import mock
 import weakref
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
+from official.modeling import performance
 from official.modeling.optimization import legacy_adamw
 from swe_tf import errors
 from swe_tf.methods import net2net
@@ -16,6 +21,8 @@ from swe_tf.sharing import plan
 from swe_tf.sharing import slots
 from tests import tiny
 from tests.methods import bert
+from tests.sharing import toy
+from tests.training import runs
 
 _VARIANTS = {
   "pre_ln": {},
@@ -28,6 +35,8 @@ _GROWTH = {
     "growth": {"method": "net2net", "fractions": [0.25]},
   },
 }
+_NINE = {"hidden_size": 9, "num_attention_heads": 3}
+_STACKING = {"method": "stacking", "fractions": None}
 
 
 def _pair(**encoder):
@@ -162,12 +171,8 @@ class WidenTest(tf.test.TestCase, parameterized.TestCase):
 class RunTest(tf.test.TestCase, parameterized.TestCase):
   def _runner(self, *overrides, **kwargs):
     directory = self.create_tempdir().full_path
-    base = tiny.overrides(tiny.write_records(directory))
-    return tiny.make_runner(
-      tiny.config_of(base, _GROWTH, *overrides),
-      os.path.join(directory, "run"),
-      **kwargs,
-    )
+    config = tiny.config_of(tiny.written(directory), _GROWTH, *overrides)
+    return tiny.make_runner(config, f"{directory}/run", **kwargs)
 
   def test_evaluates_the_model_of_the_phase_and_frees_the_narrow_one(self):
     exactly = {"task": {"growth": {"noise": 0.0}}}
@@ -209,33 +214,69 @@ class CheckTest(parameterized.TestCase):
     ("fractions is set, but", {"method": "none"}),
     ("ascending", {"method": "stacking", "fractions": [0.3, 0.1]}),
     (r"'swe': a model that grows", {}, {"mode": "swe"}),
-    (
-      r"hidden_size \(9\) must be divisible by 2",
-      *({}, {}),
-      {"hidden_size": 9, "num_attention_heads": 3},
-    ),
+    ("hidden_size .9. must be divisible by 2", {}, {}, _NINE),
     ("num_attention_heads", {}, {}, {"num_attention_heads": 1}),
     ("intermediate_size", {}, {}, {"intermediate_size": 15}),
-    (
-      r"num_layers \(6\) must be divisible by 4",
-      {"method": "stacking", "fractions": None},
-      {},
-      {"num_layers": 6},
-    ),
+    ("num_layers .6. must be divisible by 4", _STACKING, {}, {"num_layers": 6}),
     ("ema is set", {}, {}, {}, {"ema": {"average_decay": 0.9}}),
   )
   def test_is_refused_before_any_work(
     self, message, growth, sharing=None, encoder=None, optimization=None
   ):
-    task = {
-      "growth": growth,
-      "sharing": sharing or {},
-      "model": {"encoder": {"any": encoder or {}}},
-    }
+    task = {"growth": growth, "sharing": sharing or {}}
+    task |= tiny.encoder(**(encoder or {}))
     trainer = {"optimizer_config": optimization or {}}
+    base, change = tiny.overrides("none"), {"task": task, "trainer": trainer}
     with self.assertRaisesRegex(errors.UsageError, message):
-      tiny.config_of(
-        tiny.overrides("no_records"),
-        _GROWTH,
-        {"task": task, "trainer": trainer},
+      tiny.config_of(base, _GROWTH, change)
+
+
+_RUN_STEPS = 6
+# The number of layers, the fractions, and the steps after which it grows.
+_METHODS = {"net2net": (1, [0.5], (3,)), "stacking": (4, [0.34, 0.67], (2, 4))}
+# The precision and the number of replicas.
+_SETUPS = {
+  "two_replicas": ("float32", 2),
+  "bfloat16": ("bfloat16", 1),
+  "float16": ("float16", 1),
+  "float16_two_replicas": ("float16", 2),
+}
+
+
+class GrowthRunsTest(runs.RunsTestCase):
+  def _check(self, method, setup):
+    precision, replicas = _SETUPS[setup]
+    num_layers, fractions, switches = _METHODS[method]
+    task = tiny.encoder(num_layers=num_layers) | {
+      "sharing": {"mode": "none", "untie_step": None},
+      "growth": {"method": method, "fractions": fractions},
+    }
+    runtime = {
+      "mixed_precision_dtype": precision,
+      # Dynamic: the scale and its counter are state, too.
+      "loss_scale": "dynamic" if precision == "float16" else None,
+    }
+    steps = dict(train_steps=_RUN_STEPS, steps_per_loop=2, summary_interval=2)
+    config = tiny.config_of(
+      self.base, {"task": task, "trainer": steps, "runtime": runtime}
+    )
+    performance.set_mixed_precision_policy(precision)
+    strategy = toy.strategy_of(replicas)
+    straight, resumed = (
+      tiny.train(
+        config, self.create_tempdir().full_path, *stops, strategy=strategy
       )
+      for stops in ([_RUN_STEPS], [*switches, _RUN_STEPS])
+    )
+    for trainer in (straight, resumed):
+      self.assertEqual(trainer._phases.stage, len(switches))  # pylint: disable=protected-access
+    self.assert_same_state(resumed, straight)
+
+  def test_resumed_equals_straight(self):
+    # Each takes most of a minute.
+    self._check("net2net", "float16_two_replicas")
+
+  @parameterized.product(method=list(_METHODS), setup=list(_SETUPS))
+  @pytest.mark.slow
+  def test_resumed_equals_straight_too(self, method, setup):
+    self._check(method, setup)

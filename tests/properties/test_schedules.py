@@ -1,9 +1,14 @@
-"""Schedules: asked between loops, or at every step, they say the same."""
+"""Schedules say the same at every step; plans have each variable in one tie."""
+
+import ast
+import functools
 
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
+import tf_keras
 
+import swe_tf
 from swe_tf import errors
 from swe_tf.sharing import schedule
 from swe_tf.sharing import untie_step as untie_step_lib
@@ -20,12 +25,10 @@ def test_tau_is_the_fraction_to_half_a_step(steps, fraction, other):
   assert 0 <= tau <= steps
   assert abs(tau - fraction * steps) <= 0.5
   low, high = sorted((fraction, other))
-  assert resolve(steps, untie_fraction=low) <= resolve(
-    steps, untie_fraction=high
-  )
-  assert resolve(steps, untie_fraction=fraction, untie_step=tau // 2) == (
-    tau // 2
-  )
+  first, last = (resolve(steps, untie_fraction=f) for f in (low, high))
+  assert first <= last
+  half = tau // 2
+  assert resolve(steps, untie_fraction=fraction, untie_step=half) == half
 
 
 @given(st.integers(0, 99), st.integers())
@@ -40,9 +43,8 @@ def test_tau_is_within_the_run(steps, tau):
 @st.composite
 def staged_rules(draw):
   tau = draw(st.integers(1, 30))
-  starts = draw(
-    st.lists(st.integers(1, max(1, tau - 1)), unique=True, max_size=3)
-  )
+  any_step = st.integers(1, max(1, tau - 1))
+  starts = draw(st.lists(any_step, unique=True, max_size=3))
   factors = draw(st.sampled_from([(2, 4, 12), (3, 6, 12), (2, 6, 12)]))
   stages = list(zip(sorted(s for s in starts if s < tau), factors))
   return schedule.UntieInStages(tau, draw(st.permutations(stages)))
@@ -139,3 +141,99 @@ def test_correlation_counts_in_a_row_and_survives_a_stop(
     assert groups == (schedule.UNTIED if is_over else (0, 0, 0, 0))
     if is_over:
       break
+
+
+_MOST = 8
+
+
+@functools.cache
+def _layers():
+  layers = [tf_keras.layers.Dense(1) for _ in range(_MOST)]
+  for layer in layers:
+    layer.build([None, 1])
+  return layers
+
+
+def _number(variable):
+  """Returns the layer of a variable, and whether it is a kernel."""
+  for i, layer in enumerate(_layers()):
+    if variable is layer.kernel or variable is layer.bias:
+      return i, variable is layer.kernel
+  raise AssertionError(variable)
+
+
+def _groups_of(labels):
+  """Returns groups as plans write them: by the first of the same label."""
+  return tuple(labels.index(label) for label in labels)
+
+
+labellings = st.lists(st.integers(0, 3), min_size=1, max_size=_MOST)
+
+
+@given(st.integers(1, _MOST), st.integers(0, _MOST))
+def test_layers_share_iff_equal_modulo_the_unit_size(count, unit):
+  layers = _layers()[:count]
+  if not unit or count % unit:
+    with pytest.raises(errors.UsageError):
+      swe_tf.SharingPlan.from_layers(layers, unit)
+    return
+  plan = swe_tf.SharingPlan.from_layers(layers, unit)
+  assert str(plan) == f"{unit}x{count // unit}"
+  expected = {
+    tuple((i, kind) for i in range(count) if i % unit == first)
+    for first in range(unit)
+    for kind in (True, False)
+  }
+  ties = [tuple(map(_number, tie)) for tie in plan.ties]
+  assert len(ties) == len(expected) and set(ties) == expected
+
+
+@given(labellings)
+def test_the_ties_of_groups(labels):
+  groups = _groups_of(labels)
+  whole = swe_tf.SharingPlan.from_layers(_layers()[: len(groups)])
+  plan = whole.split(groups)
+  ties = {tuple(map(_number, tie)) for tie in plan.ties}
+  assert ties == {
+    tuple((u, kind) for u, g in enumerate(groups) if g == first)
+    for first in set(groups)
+    for kind in (True, False)
+  }
+  assert {_number(v)[0] for v in plan.stems} == set(groups)
+  named, _, shown = str(plan).partition(" in groups ")
+  period = int(named.split("x")[0])
+  regular = tuple(u % period for u in range(len(groups)))
+  assert groups == (ast.literal_eval(shown) if shown else regular)
+
+
+@given(labellings, st.data())
+def test_groups_only_ever_split(labels, data):
+  groups = _groups_of(labels)
+  later = data.draw(
+    st.lists(st.integers(0, 3), min_size=len(labels), max_size=len(labels))
+  )
+  whole = swe_tf.SharingPlan.from_layers(_layers()[: len(groups)])
+  finer = _groups_of(list(zip(groups, later)))
+  twice = whole.split(groups).split(finer)
+  assert twice.groups == whole.split(finer).groups == finer
+  other = _groups_of(later)
+  ties_again = any(
+    groups[u] != groups[v] and other[u] == other[v]
+    for u in range(len(groups))
+    for v in range(u)
+  )
+  if ties_again:
+    with pytest.raises(errors.UsageError, match="cannot be tied again"):
+      whole.split(groups).split(other)
+  else:
+    assert whole.split(groups).split(other).groups == other
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=5))
+def test_only_groups_named_by_their_first_unit_are_taken(groups):
+  whole = swe_tf.SharingPlan.from_layers(_layers()[: len(groups)])
+  if _groups_of(groups) == tuple(groups):
+    assert whole.split(tuple(groups)).groups == tuple(groups)
+  else:
+    with pytest.raises(errors.UsageError, match="first unit of its group"):
+      whole.split(tuple(groups))

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import tempfile
-import types
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
+from tests.studies.finetune import samples
 
 # Each is in the paragraph once, so that a span is known by its words.
 _WORDS = ("rhine", "Rivers", "flow(s)", "Köln,", "1230", "seas.", "to", "a-b")
@@ -90,13 +90,7 @@ def test_an_answer_comes_back_from_the_logits_of_its_window(tokenizer, span):
     can_answer |= inside and asked.token_is_max_context[found[0]]
     logits = np.full([2, windows.max_seq_length], -5.0)
     logits[[0, 1], found] = 5.0
-    results.append(
-      types.SimpleNamespace(
-        unique_id=asked.unique_id,
-        start_logits=logits[0].tolist(),
-        end_logits=logits[1].tolist(),
-      )
-    )
+    results.append(samples.squad_logits(asked, *logits))
   if can_answer:
     answers = squad_records.answers_from_logits(built, results, version="1.1")
     assert answers.texts == {"q": text}
@@ -108,8 +102,9 @@ def test_an_answer_must_stand_where_it_says(context, text, start):
     path = _write(folder, context, text, start)
     squad = squad_questions.read_squad_file(path, "1.1")
     is_there = start >= 0 and context[start:].startswith(text)
-    if is_there:
+    if is_there and text.strip():
       squad_questions.check_convertible(squad, for_training=True)
     else:
-      with pytest.raises(errors.UsageError, match="answer_start"):
+      message = "answer_start" if text.strip() else "an answer is empty"
+      with pytest.raises(errors.UsageError, match=message):
         squad_questions.check_convertible(squad, for_training=True)

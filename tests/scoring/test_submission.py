@@ -1,12 +1,14 @@
-"""The zip of a submission, and what is refused before it is written."""
+"""The zip of a submission, what is refused, and the averages of the paper."""
 
 import zipfile
 
 import pytest
 
 from swe_tf import errors
+from swe_tf.analysis import paper
 from swe_tf.commands import submission as command
 from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.scoring import column
 from swe_tf.scoring import glue
 
 # The rows of each test set, and the name of class 1.
@@ -24,13 +26,8 @@ _FILES = {
   "WNLI": (146, "1"),
 }
 # What the tasks that the paper leaves out are filled with.
-_FILLED = {
-  "CoLA": "1",
-  "MRPC": "1",
-  "RTE": "entailment",
-  "STS-B": "2.701",
-  "WNLI": "0",
-}
+_FILLED = {"CoLA": "1", "MRPC": "1", "RTE": "entailment", "STS-B": "2.701"}
+_FILLED["WNLI"] = "0"
 
 
 def _write(path, name, rows=None):
@@ -94,3 +91,18 @@ def test_what_is_refused(runs):
   (runs / "SST-2/predictions.tsv").unlink()
   (runs / "MNLI/AX.tsv").unlink()
   refused("for AX, SST-2; ")
+
+
+def test_every_printed_average_is_reproduced():
+  # tests/analysis/test_paper.py compares the tables with the paper's source.
+  assert len(paper.TABLES) == 8 + 8 + 4 + 7 + 3
+  for printed in paper.TABLES.to_dict("records"):
+    found = column.with_averages(printed)
+    assert list(found) == list(column.ROWS)
+    for row, value in found.items():
+      assert value == pytest.approx(printed[row], abs=0.005 + 1e-9), printed
+
+
+def test_an_incomplete_average_is_left_out():
+  found = column.with_averages({"QQP": 72.0, "AX": 36.0, "squad_v1.1": 90.0})
+  assert found == {"squad_v1.1": 90.0, "AX": 36.0, "QQP": 72.0}

@@ -1,6 +1,8 @@
 """The optimizer against the literal Algorithm 1 (`toy.run_algorithm_1`)."""
 
 import collections
+import functools
+import inspect
 import os
 from unittest import mock
 
@@ -9,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
+from official.modeling.optimization import optimizer_factory
 import swe_tf
 from swe_tf import errors
 from swe_tf.sharing import cosines
@@ -28,6 +31,7 @@ def _train_shared_then_unshared(
   wrap=None,
   untie_after=toy.TAU,
   splits=None,
+  sparse=False,
 ):
   """Trains across tau; returns the state and what was seen while shared."""
   strategy = toy.strategy_of(num_replicas)
@@ -36,16 +40,18 @@ def _train_shared_then_unshared(
     plan = swe_tf.SharingPlan.from_layers(model.blocks, unit_size)
     plan.tie_weights()
     inner = make_optimizer()
-    sharing = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=toy.TAU)
+    sharing = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=untie_after)
     optimizer = wrap(sharing) if wrap else sharing
 
-  step = toy.make_step(model, optimizer)
+  step = toy.make_step(model, optimizer, sparse)
+  compiled_step = tf.function(step) if compiled else step
   data = toy.batches()
   identical = []
   for i, batch in enumerate(data[:untie_after]):
     if splits and i in splits:
       sharing.split(splits[i])
-    toy.run_steps(strategy, tf.function(step) if compiled else step, [batch])
+      compiled_step = tf.function(step) if compiled else step
+    toy.run_steps(strategy, compiled_step, [batch])
     identical += [
       np.array_equal(tie[0].numpy(), branch.numpy())
       for tie in sharing.plan.ties
@@ -111,6 +117,57 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     self.assertTrue(all(identical), "a tie differs within while shared")
     never = toy.run_algorithm_1(make, 1, num_replicas)
     self.assertGreater(toy.max_relative_difference(ours, never), 1e-3)
+
+
+def _all_optimizers():
+  """Returns every optimizer of tf_keras and Model Garden, by class."""
+  found = [
+    *vars(tf_keras.optimizers).values(),
+    *vars(tf_keras.optimizers.experimental).values(),
+    *vars(tf_keras.optimizers.legacy).values(),
+    *optimizer_factory.LEGACY_OPTIMIZERS_CLS.values(),
+    *optimizer_factory.NEW_OPTIMIZERS_CLS.values(),
+  ]
+  classes = dict.fromkeys(c for c in found if inspect.isclass(c))
+  return [(f"{c.__module__}.{c.__name__}", c) for c in classes]
+
+
+class EveryOptimizerTest(tf.test.TestCase, parameterized.TestCase):
+  @parameterized.named_parameters(*_all_optimizers())
+  def test_equals_algorithm_1_or_is_refused(self, kind):
+    settings = {
+      "learning_rate": 0.01,
+      "epsilon": 1e-3,
+      "momentum": 0.9,
+      "weight_decay": 0.01,
+      "exclude_from_weight_decay": ["bias"],
+    }
+    known = inspect.signature(kind.__init__).parameters
+    make = lambda: kind(**{k: v for k, v in settings.items() if k in known})
+    try:
+      make()
+    except (TypeError, NotImplementedError):
+      self.skipTest("abstract, or not implemented")
+    for sparse in (False, True):
+      try:
+        oracle = toy.run_algorithm_1(make, 1, 1, sparse=sparse)
+      except (NotImplementedError, TypeError, ValueError) as error:
+        oracle = error  # Not for such gradients: neither is ours.
+      for compiled in (False, True):
+        run = functools.partial(
+          _train_shared_then_unshared, make, 1, 1, compiled, sparse=sparse
+        )
+        if kind is tf_keras.optimizers.Nadam:
+          with self.assertRaisesRegex(errors.UsageError, "legacy.Nadam"):
+            run()
+        elif isinstance(oracle, Exception):
+          with self.assertRaises(type(oracle)):
+            run()
+        else:
+          ours, identical = run()
+          difference = toy.max_relative_difference(ours, oracle)
+          self.assertLessEqual(difference, 2e-5, f"{sparse=} {compiled=}")
+          self.assertTrue(all(identical))
 
 
 class MutationTest(tf.test.TestCase):
@@ -257,14 +314,111 @@ class PhaseTest(tf.test.TestCase):
     optimizers = tf_keras.optimizers
     scaled = tf_keras.mixed_precision.LossScaleOptimizer(optimizers.SGD())
     changed = optimizers.legacy.SGD(gradient_transformers=[lambda x: x])
+    clips = optimizers.legacy.SGD(gradient_aggregator=lambda pairs: pairs)
+    wrapped = wrap(optimizers.SGD(), plan)
     for inner, tau, kind, message in (
       (keras.optimizers.SGD(), None, TypeError, "Keras 3.*same Keras"),
-      (optimizers.SGD(), -1, errors.UsageError, r"\(-1\) must not be < 0"),
+      (optimizers.SGD(), 2.5, errors.UsageError, r"\(2.5\) must be a whole"),
+      (optimizers.SGD(), -1, errors.UsageError, r"\(-1\) must be.*not be < 0"),
       (scaled, None, TypeError, "the other way round"),
       (changed, None, errors.UsageError, "gradient_transformers"),
+      (clips, None, errors.UsageError, "gradient_aggregator"),
+      (wrapped, None, errors.UsageError, "is a Shared.* already"),
     ):
       with self.assertRaisesRegex(kind, message):
         wrap(inner, plan, untie_step=tau)
+    for no_plan in (None, [plan]):
+      with self.assertRaisesRegex(TypeError, "plan must be a SharingPlan"):
+        wrap(optimizers.SGD(), no_plan)
+    with self.assertRaisesRegex(errors.UsageError, "own_init=True.*use_ema"):
+      wrap(optimizers.SGD(use_ema=True), plan, own_init=True)
+
+  def test_no_gradients_at_all(self):
+    for name in ("adam_global_clipnorm", "adamw_clip", "momentum"):
+      optimizer = self._optimizer(toy.OPTIMIZERS[name]())
+      optimizer.apply_gradients([])
+      pairs = [(None, v) for v in self.model.trainable_variables]
+      for call in (optimizer.apply_gradients, optimizer.aggregate_gradients):
+        with self.assertRaisesRegex(errors.UsageError, "No gradients provided"):
+          call(pairs)
+      self._step(optimizer)
+      self.assertEqual(int(optimizer.iterations), 1)
+
+  def test_variables_that_the_plan_does_not_know(self):
+    for inner in (toy.OPTIMIZERS["momentum"](), toy.OPTIMIZERS["sgd"]()):
+      optimizer = self._optimizer(inner)
+      other, self.model = self.model, toy.make_stack()
+      with self.assertRaisesRegex(errors.UsageError, "from the layers of this"):
+        self._step(optimizer)
+      for frozen in (other.blocks[:1], other.blocks[1:], other.blocks):
+        self.model = other
+        for layer in other.blocks:
+          layer.trainable = layer not in frozen
+        with self.assertRaisesRegex(errors.UsageError, "freeze layers before"):
+          self._step(optimizer)
+
+  def test_settings_reach_the_inner_optimizer_or_raise(self):
+    optimizer = self._optimizer(tf_keras.optimizers.AdamW(0.1))
+    inner = optimizer.inner_optimizer
+    optimizer.clipnorm, optimizer.beta_1 = 0.5, 0.8
+    self.assertEqual((inner.clipnorm, inner.beta_1), (0.5, 0.8))
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    self.assertFalse(inner._use_weight_decay(self.model.blocks[0].bias))
+    self._step(optimizer)
+    self.assertLen(optimizer.variables(), len(optimizer.variables))
+    values = [w + 1 for w in optimizer.get_weights()]
+    optimizer.set_weights(values)
+    self.assertAllEqual(inner.variables[-1], values[len(inner.variables) - 1])
+    with self.assertRaisesRegex(errors.UsageError, "set_weights takes"):
+      optimizer.set_weights(values[:-1])
+    legacy = self._optimizer(tf_keras.optimizers.legacy.Adam(0.1))
+    legacy.clipvalue = 0.25
+    self.assertEqual(legacy.inner_optimizer.clipvalue, 0.25)
+    self.assertNotEmpty(legacy.variables())
+    with self.assertRaisesRegex(errors.UsageError, "has no weight_decay"):
+      legacy.weight_decay = 0.1
+    with self.assertRaisesRegex(errors.UsageError, "exclude_from_weight_decay"):
+      legacy.exclude_from_weight_decay(var_names=["bias"])
+    with self.assertRaisesRegex(RuntimeError, "iterations"):
+      legacy.iterations = tf.Variable(0, dtype=tf.int64)
+
+
+class FitTest(tf.test.TestCase, parameterized.TestCase):
+  def _fit(self, inner, tau, callbacks=(), batches=4, epochs=1, **kwargs):
+    self.model = toy.make_stack()
+    self.plan = swe_tf.SharingPlan.from_layers(self.model.blocks)
+    self.plan.tie_weights()
+    self.optimizer = swe_tf.SharedWeightsOptimizer(inner, self.plan, tau)
+    self.model.compile(self.optimizer, "mse", **kwargs)
+    data = tf.data.Dataset.from_tensor_slices(
+      tuple(map(np.stack, zip(*toy.batches(batches))))
+    )
+    self.model.fit(data, epochs=epochs, callbacks=list(callbacks), verbose=0)
+
+  @parameterized.parameters(None, 9)
+  def test_averages_of_a_fit_that_ends_while_shared(self, tau):
+    inner = tf_keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5)
+    self._fit(inner, tau)
+    for stem, *branches in self.plan.ties:
+      for branch in branches:
+        self.assertAllEqual(stem, branch)
+
+  @parameterized.parameters(
+    {}, {"run_eagerly": True}, {"jit_compile": True}, {"steps_per_execution": 4}
+  )
+  def test_refuses_to_share_after_tau(self, **how):
+    kinds = (errors.UsageError, tf.errors.InvalidArgumentError)
+    with self.assertRaisesRegex(kinds, "UntieCallback"):
+      self._fit(tf_keras.optimizers.SGD(0.1), 2, **how)
+
+  def test_executions_that_do_not_divide_an_epoch(self):
+    inner = lambda: tf_keras.optimizers.SGD(0.1)
+    how = {"batches": 5, "epochs": 3, "steps_per_execution": 2}
+    untie = swe_tf.UntieCallback
+    with self.assertRaisesRegex(errors.UsageError, "counted anew in each"):
+      self._fit(inner(), 8, [untie()], **how)
+    self._fit(inner(), 9, [untie()], **how)
+    self.assertEqual(self.optimizer.untied_at, 9)
 
 
 class CompiledStepTest(tf.test.TestCase):

@@ -103,17 +103,25 @@ def make_stack(seed=0) -> Stack:
   return Stack()
 
 
-def gradients_of(model, x, y):
+def gradients_of(model, x, y, sparse=False):
   with tf.GradientTape() as tape:
     loss = tf.reduce_mean(tf.square(model(x) - y))
-  return tape.gradient(loss, model.trainable_variables)
+  grads = tape.gradient(loss, model.trainable_variables)
+  # As of an embedding: some rows, and one of them twice.
+  rows = tf.constant([0, 2, 0])
+  return [
+    tf.IndexedSlices(tf.gather(g, rows), rows, tf.shape(g))
+    if sparse and g.shape.rank == 2
+    else g
+    for g in grads
+  ]
 
 
-def make_step(model, optimizer):
+def make_step(model, optimizer, sparse=False):
   """Returns the ordinary train step."""
 
   def step(x, y):
-    grads = gradients_of(model, x, y)
+    grads = gradients_of(model, x, y, sparse)
     optimizer.apply_gradients(list(zip(grads, model.trainable_variables)))
 
   return step
@@ -145,7 +153,12 @@ def state_of(model, optimizer) -> State:
 
 
 def run_algorithm_1(
-  make_optimizer, unit_size, num_replicas, splits=None, equal_init=True
+  make_optimizer,
+  unit_size,
+  num_replicas,
+  splits=None,
+  equal_init=True,
+  sparse=False,
 ) -> State:
   """Runs the oracle; `splits` are the groups from a step on, by that step."""
   splits = splits or {}
@@ -158,17 +171,18 @@ def run_algorithm_1(
     optimizer = make_optimizer()
 
   def shared_step(x, y):
-    grads = gradients_of(model, x, y)
+    grads = gradients_of(model, x, y, sparse)
     by_name = {v.name: g for g, v in zip(grads, model.trainable_variables)}
     for tie in plan.ties:
-      mean = tf.reduce_mean(tf.stack([by_name[v.name] for v in tie]), axis=0)
+      tied = [tf.convert_to_tensor(by_name[v.name]) for v in tie]
+      mean = tf.reduce_mean(tf.stack(tied), axis=0)
       by_name.update({v.name: mean for v in tie})
     optimizer.apply_gradients(
       [(by_name[v.name], v) for v in model.trainable_variables]
     )
 
   def unshared_step(x, y):
-    grads = gradients_of(model, x, y)
+    grads = gradients_of(model, x, y, sparse)
     optimizer.apply_gradients(zip(grads, model.trainable_variables))
 
   for i, batch in enumerate(batches()):

@@ -1,4 +1,4 @@
-"""Runs that only count, in processes of their own: ended, killed, resumed."""
+"""Runs that only count, in processes of their own, and how runs are shown."""
 
 import io
 import json
@@ -14,7 +14,9 @@ import pytest
 from rich import console as rich_console
 
 from swe_tf import errors
+from swe_tf import files
 from swe_tf.studies import executors
+from swe_tf.studies import progress as progress_lib
 from swe_tf.studies import worker
 from tests.studies import fake_jobs
 
@@ -127,15 +129,16 @@ def _start(tmp_path):
   )
 
 
-def _wait_for_steps(path, count):
+def _wait_for_steps(path, count, process):
   while not path.exists() or int(path.read_text() or 0) < count:
+    assert process.poll() is None
     time.sleep(0.01)
 
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
 def test_a_sweep_that_is_killed_goes_on(tmp_path, how):
   first = _start(tmp_path)
-  _wait_for_steps(tmp_path / "b" / "checkpoint", 15)
+  _wait_for_steps(tmp_path / "b" / "checkpoint", 15, first)
   first.send_signal(getattr(signal, how))
   first.communicate()
   assert first.returncode != 0
@@ -155,15 +158,92 @@ def test_a_sweep_that_is_killed_goes_on(tmp_path, how):
 def test_a_run_of_another_process_is_left_alone(tmp_path, monkeypatch):
   monkeypatch.setattr(worker, "LOCK_SECONDS", 0.1)
   sweep_process = _start(tmp_path)
-  _wait_for_steps(tmp_path / "b" / "checkpoint", 2)
+  _wait_for_steps(tmp_path / "b" / "checkpoint", 2, sweep_process)
   directory = worker.RunDirectory(tmp_path / "b")
   process = directory.read_progress()["process"]
   with pytest.raises(errors.UsageError, match=f"another process .*{process}"):
-    with directory.lock():
+    with files.lock(directory.path):
       pass
   os.kill(process, signal.SIGKILL)
   output, _ = sweep_process.communicate()
   assert sweep_process.returncode == 0
   assert "b: failed: the process ended with SIGKILL" in output
-  with directory.lock():
+  with files.lock(directory.path):
     pass
+
+
+def _status(step, **fields):
+  values = {"steps": 700, "untie_step": 70, "tokens_per_step": 2048}
+  values["phase"] = "shared" if step < 70 else "unshared"
+  return progress_lib.Status(step=step, **{**values, "loss": 2.5, **fields})
+
+
+@pytest.fixture(name="clock")
+def fixture_clock(monkeypatch):
+  """Stands for `time`, and passes when told to."""
+  clock = types.SimpleNamespace(now=100.0)
+  clock.monotonic = lambda: clock.now
+  monkeypatch.setattr(progress_lib, "time", clock)
+  return clock
+
+
+def _show(clock, console, seconds, runs=("model",)):
+  """Shows two loops of 10 steps in `seconds` each; returns the display."""
+  shown = progress_lib.Progress(console, dict.fromkeys(runs, 1.0))
+  shown.start("model")
+  for step in (10, 20):
+    clock.now += seconds
+    shown.step("model", _status(step))
+  return shown
+
+
+def _terminal(width):
+  how = {"record": True, "force_terminal": True, "file": io.StringIO()}
+  return rich_console.Console(width=width, **how)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_bar_has_phase_loss_speed_time_left_and_steps_to_untying(
+  clock, width
+):
+  console = _terminal(width)
+  shown = _show(clock, console, 5)
+  console.print(shown.bars)
+  text = console.export_text()
+  # 10 steps in 5 s: 680 steps take 340 s.
+  wanted = "20 of 700, 0:05:40 left, shared, 50 steps to untying"
+  assert "model" in text and wanted in text
+  if width == 160:
+    assert "loss 2.500, 4,096 tokens/s" in text
+
+
+def test_several_runs_have_a_bar_of_all(clock):
+  console = _terminal(160)
+  shown = _show(clock, console, 5, ("model", "baseline"))
+  shown.start("baseline")
+  shown.step("baseline", _status(350, phase="", untie_step=None))
+  console.print(shown.bars)
+  everything, model, baseline = console.export_text().splitlines()
+  # Of two runs of 700 steps, 370 took 10 s.
+  assert "0 of 2 runs" in everything and "0:00:28 left" in everything
+  assert model.startswith("model") and "shared" in model
+  assert "350 of 700, loss 2.500" in baseline
+
+
+def test_a_log_has_plain_lines_not_too_many(clock):
+  seen = io.StringIO()
+  with _show(clock, rich_console.Console(file=seen), 10) as shown:
+    assert not seen.getvalue()  # 20 seconds: too soon.
+    for step in range(30, 700, 10):
+      clock.now += 10
+      shown.step("model", _status(step))
+    shown.end("model", "done")
+  assert "\x1b" not in seen.getvalue() and "\r" not in seen.getvalue()
+  lines = seen.getvalue().splitlines()
+  steps = [int(line.split()[1]) for line in lines[:-1]]
+  # One in half a minute, and one at once when the phase changes.
+  assert steps == [30, 60, 70, *range(100, 700, 30)]
+  assert lines[2] == (
+    "model: 70 of 700, 0:10:30 left, untied after step 70, loss 2.500, "
+    "2,048 tokens/s"
+  )

@@ -1,9 +1,6 @@
 """`swe pilot`: its plan, its budget, and a case in which sharing must win."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -14,17 +11,15 @@ from swe_tf.configs import cost
 from swe_tf.studies import experiments
 from swe_tf.studies import pilot
 from tests import tiny
+from tests.end_to_end import programs
 
 
 @pytest.fixture(scope="module", name="config")
 def _config(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("records")
-  base = tiny.overrides(tiny.write_records(str(folder)))
-  every = ("steps_per_loop", "summary_interval")
-  base["trainer"] |= {"train_steps": 1000, **dict.fromkeys(every, 10)}
-  base["task"]["sharing"] = {"untie_step": 200}
-  base["task"]["model"]["encoder"]["any"]["num_layers"] = 4
-  return tiny.config_of(base)
+  task = tiny.encoder(num_layers=4) | {"sharing": {"untie_step": 200}}
+  trainer = tiny.every(10, train_steps=1000)
+  base = tiny.written(tmp_path_factory.mktemp("records"))
+  return tiny.config_of(base, {"task": task, "trainer": trainer})
 
 
 def test_a_plan_is_cut_down_and_decays_to_zero(config):
@@ -97,23 +92,14 @@ def test_steps_follow_from_the_time():
 @pytest.mark.slow
 def test_where_sharing_must_win_it_says_so(tmp_path):
   """Theorem 1's case, resumed after its first call; see `deep_linear.py`."""
-  command = [sys.executable, "-m", "swe_tf.cli", "pilot", "--jobs=2"]
-  command += ["--plugins=tests.studies.deep_linear", "--steps=100"]
+  command = ["pilot", "--jobs=2", "--plugins=tests.studies.deep_linear"]
   command += ["--experiment=test/deep_linear", f"--output_dir={tmp_path}"]
   # A budget in hours is timed in a process of its own, and nothing is run.
-  timed = [w for w in command if not w.startswith("--steps")]
-  timed = subprocess.run(
-    [*timed, "--hours=1", "--dry_run"], capture_output=True, text=True
-  )
-  assert timed.returncode == 0, timed.stderr
-  assert "s to start" in timed.stdout and not any(tmp_path.iterdir())
-  outputs = []
-  for _ in range(2):
-    shown = {"capture_output": True, "text": True}
-    wide = dict(os.environ, COLUMNS="160")
-    result = subprocess.run(command, timeout=900, env=wide, **shown)
-    assert result.returncode == 0, result.stderr
-    outputs.append(result.stdout)
+  timed = programs.succeed(programs.swe(*command, "--hours=1", "--dry_run"))
+  assert "s to start" in timed and not any(tmp_path.iterdir())
+  outputs = [
+    programs.succeed(programs.swe(*command, "--steps=100")) for _ in range(2)
+  ]
   assert "verdict: share" in outputs[0]
   assert "Equal initial weights, never tied, do as well" in outputs[0]
   assert outputs[1].count("(finished before)") >= 9

@@ -5,6 +5,13 @@ import json
 
 import numpy as np
 import pytest
+from tensorboard import context
+from tensorboard.backend.event_processing import data_provider
+from tensorboard.backend.event_processing import plugin_event_multiplexer
+from tensorboard.plugins import base_plugin
+from tensorboard.plugins.hparams import api_pb2
+from tensorboard.plugins.hparams import backend_context
+from tensorboard.plugins.hparams import list_session_groups
 import tf_keras
 import yaml
 
@@ -18,28 +25,14 @@ from swe_tf.studies import study_file
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
 from tests import tiny
-from tests.studies import hparams_view
+from tests.end_to_end import programs
 
 
 @pytest.fixture(scope="module", name="study")
 def _study(tmp_path_factory):
   """A study of a tiny baseline and a tiny SWE run."""
-  folder = tmp_path_factory.mktemp("study")
-  (folder / "records").mkdir()
-  base = tiny.overrides(tiny.write_records(str(folder / "records")))
-  (folder / "base.yaml").write_text(yaml.safe_dump(base))
-  path = folder / "study.yaml"
-  path.write_text(
-    yaml.safe_dump(
-      {
-        "experiment": "swe/bert_pretraining",
-        "config_files": ["base.yaml"],
-        "overrides": {"runtime": {"distribution_strategy": "off"}},
-        "axes": {"method": ["baseline", "swe"], "seed": [1]},
-      }
-    )
-  )
-  return path
+  axes = {"method": ["baseline", "swe"], "seed": [1]}
+  return programs.write_study(tmp_path_factory.mktemp("study"), axes)
 
 
 def test_configs_follow_the_axes(study):
@@ -130,11 +123,11 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
   config = experiments.read_config(known.experiment, run.directory.config_file)
   assert config.task.sharing.untie_step == tiny.TAU
   # TensorBoard's HParams: an axis and a metric per column, a run per row.
-  shown, (group,) = hparams_view.read(tmp_path)
+  shown, (group,) = _read_hparams(tmp_path)
   assert [info.name for info in shown.hparam_infos] == ["method", "seed"]
   tags = [info.name.tag for info in shown.metric_infos]
   assert tags == ["validation_loss", "masked_lm_accuracy"]
-  assert hparams_view.value_of(group.hparams["method"]) == "swe"
+  assert _value_of(group.hparams["method"]) == "swe"
   assert group.metric_values[0].value == pytest.approx(value)
   job.read_about = lambda: about | {"metrics": ["perplexity"]}
   with pytest.raises(errors.Failed, match="validation has no 'perplexity"):
@@ -157,3 +150,39 @@ def test_a_run_at_a_url_is_what_it_is_on_a_disk(study, tmp_path):
     assert run.directory.read_progress()["step"] == tiny.STEPS
     sweep.make_runs(known, configs, place)  # It is the same run.
   assert results[0]["metrics"] == results[1]["metrics"]
+
+
+def _value_of(value):
+  """Returns what a protobuf value holds."""
+  return getattr(value, value.WhichOneof("kind"))
+
+
+def _read_hparams(directory):
+  """Returns the experiment and its groups of sessions, all of them."""
+  multiplexer = plugin_event_multiplexer.EventMultiplexer()
+  multiplexer.AddRunsFromDirectory(str(directory)).Reload()
+  provider = data_provider.MultiplexerDataProvider(multiplexer, str(directory))
+  backend = backend_context.Context(
+    base_plugin.TBContext(
+      logdir=str(directory), multiplexer=multiplexer, data_provider=provider
+    )
+  )
+  request = context.RequestContext()
+  metadata = backend.hparams_metadata(request, "")
+  experiment = backend.experiment_from_metadata(
+    request, "", True, metadata, provider.list_hyperparameters
+  )
+  asked = api_pb2.ListSessionGroupsRequest(
+    allowed_statuses=[
+      api_pb2.STATUS_UNKNOWN,
+      api_pb2.STATUS_SUCCESS,
+      api_pb2.STATUS_RUNNING,
+    ],
+    slice_size=100,
+  )
+  for info in experiment.hparam_infos:
+    asked.col_params.add(hparam=info.name)
+  for info in experiment.metric_infos:
+    asked.col_params.add(metric=info.name)
+  found = list_session_groups.Handler(request, backend, "", asked).run()
+  return experiment, list(found.session_groups)

@@ -24,39 +24,30 @@ _YAMLS = pathlib.Path(__file__).parents[2] / "experiments" / "finetuning"
 def fixture_pretrained(tmp_path_factory):
   """A pre-training run with a checkpoint of each phase: steps 3 and 12."""
   folder = tmp_path_factory.mktemp("pretrained")
-  config = tiny.config_of(
-    tiny.overrides(tiny.write_records(str(folder))),
-    {"trainer": {"max_to_keep": 9}},
-  )
-  runner = tiny.make_runner(config, str(folder / "run"))
+  config = tiny.config_of(tiny.written(folder), {"trainer": {"max_to_keep": 9}})
+  runner = tiny.make_runner(config, folder / "run")
   train_utils.serialize_config(config, str(folder / "run"))
   encoders = {}
   for step in (3, tiny.STEPS):
     runner.controller.train(step)
-    encoders[step] = [
-      variable.numpy()
-      for variable in runner.trainer.model.encoder_network.variables
-    ]
+    network = runner.trainer.model.encoder_network
+    encoders[step] = [variable.numpy() for variable in network.variables]
   return folder / "run", encoders
 
 
 @pytest.fixture(scope="module", name="data_dir")
 def fixture_data_dir(tmp_path_factory):
   """Made sentences with the vocabulary size of the pre-trained model."""
-  return samples.write_data(
-    "SST-2",
-    tmp_path_factory.mktemp("sst"),
-    real=False,
-    max_seq_length=tiny.LENGTH,
-    vocab_size=tiny.VOCAB,
-  )
+  sizes = {"max_seq_length": tiny.LENGTH, "vocab_size": tiny.VOCAB}
+  folder = tmp_path_factory.mktemp("sst")
+  return samples.write_data("SST-2", folder, real=False, **sizes)
 
 
-def _config(data_dir, experiment="swe/glue", *overrides, **task):
+def _config(data_dir, experiment="swe/glue", batch_size=None, **task):
   config = exp_factory.get_exp_config(experiment)
   config.override({"task": {"data_dir": data_dir, **task}})
-  for override in overrides:
-    config.override(override)
+  if batch_size:
+    config.task.train_data.global_batch_size = batch_size
   config.validate()
   return config
 
@@ -84,9 +75,8 @@ def test_fine_tuning_unties_what_was_shared(pretrained, data_dir):
   config = _config(data_dir, init_checkpoint=str(run / "ckpt-3"), epochs=1.0)
   assert not hasattr(config.task, "sharing")
   runner = tiny.make_runner(config, str(run.parent / "tuned"))
-  first, second = runner.trainer.model.checkpoint_items[
-    "encoder"
-  ].transformer_layers
+  encoder = runner.trainer.model.checkpoint_items["encoder"]
+  first, second = encoder.transformer_layers
   pairs = list(zip(first.trainable_variables, second.trainable_variables))
   assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in pairs)
   runner.controller.train(config.trainer.train_steps)
@@ -97,12 +87,7 @@ def test_fine_tuning_unties_what_was_shared(pretrained, data_dir):
 
 def test_steps_and_schedule_follow_the_number_of_examples(pretrained, data_dir):
   run, _ = pretrained
-  config = _config(
-    data_dir,
-    "swe/glue",
-    {"task": {"train_data": {"global_batch_size": 2}}},
-    init_checkpoint=str(run),
-  )
+  config = _config(data_dir, batch_size=2, init_checkpoint=str(run))
   assert config.trainer.train_steps == 3 * samples.COUNT // 2 == 96
   optimizer = train_utils.create_optimizer(
     task_factory.get_task(config.task), config
@@ -121,20 +106,13 @@ def test_steps_and_schedule_follow_the_number_of_examples(pretrained, data_dir):
 
 
 def _ids(dataset, count):
-  return np.concatenate(
-    [batch["input_word_ids"].numpy() for batch in dataset.take(count)]
-  )
+  return np.concatenate([x["input_word_ids"] for x in dataset.take(count)])
 
 
 def test_input_starts_at_any_step_and_honours_the_limit(pretrained, data_dir):
   run, _ = pretrained
-  config = _config(
-    data_dir,
-    "swe/glue",
-    {"task": {"train_data": {"global_batch_size": 8}}},
-    init_checkpoint=str(run),
-    max_train_examples=24,
-  )
+  some = {"init_checkpoint": str(run), "max_train_examples": 24}
+  config = _config(data_dir, batch_size=8, **some)
   task = task_factory.get_task(config.task)
   params = config.task.train_data
   straight = _ids(task.build_inputs(params), 9)
@@ -197,14 +175,8 @@ def test_every_yaml_is_a_whole_experiment(path, tmp_path):
   is_squad = name.startswith("squad")
   config = exp_factory.get_exp_config("swe/squad" if is_squad else "swe/glue")
   config = hyperparams.override_params_dict(config, str(path), is_strict=True)
-  config.override(
-    {
-      "task": {
-        "data_dir": samples.write_data(
-          name, tmp_path, count=8, real=False, max_seq_length=64
-        )
-      }
-    }
+  config.task.data_dir = samples.write_data(
+    name, tmp_path, count=8, real=False, max_seq_length=64
   )
   config.validate()
   data = prepared_data.read_prepared_data(config.task.data_dir)

@@ -49,16 +49,11 @@ class NextTokenTest(tf.test.TestCase):
     self.assertAllEqual(batch["masked_lm_weights"], ids[:, 1:] != 0)
 
   def test_it_trains_and_resumes_where_it_was(self):
-    straight = tiny.make_runner(self._config(), self.create_tempdir().full_path)
-    straight.controller.train(tiny.STEPS)
-    directory = self.create_tempdir().full_path
-    for stop in (tiny.TAU - 2, tiny.STEPS):
-      resumed = tiny.make_runner(self._config(), directory)
-      resumed.controller.train(stop)
-    ours, theirs = map(tiny.final_state, (resumed.trainer, straight.trainer))
-    self.assertEmpty(
-      [k for k in ours if not np.array_equal(ours[k], theirs[k])]
+    resumed, straight = (
+      tiny.train(self._config(), self.create_tempdir().full_path, *stops)
+      for stops in ((tiny.TAU - 2, tiny.STEPS), (tiny.STEPS,))
     )
+    tiny.assert_same_state(resumed, straight)
 
   def test_what_would_show_the_answer_is_refused(self):
     for causal, masking in ((False, "next_token"), (True, "random")):

@@ -33,36 +33,23 @@ def fixture_make(tmp_path):
 
   def make(name, **changes):
     is_squad = name.startswith("squad")
-    data_dir = samples.write_data(
-      name,
-      tmp_path,
-      count=_COUNT,
-      real=False,
-      # A paragraph of SQuAD has two windows.
-      max_seq_length=20 if is_squad else 16,
-      max_query_length=8,
-      doc_stride=4,
-    )
+    # A paragraph of SQuAD has two windows.
+    sizes = {"max_seq_length": 20 if is_squad else 16}
+    sizes |= {"count": _COUNT, "max_query_length": 8, "doc_stride": 4}
+    data_dir = samples.write_data(name, tmp_path, real=False, **sizes)
+    plain = {"dropout_rate": 0.0, "attention_dropout_rate": 0.0}
     encoder = samples.write_encoder(
-      tmp_path / "encoder",
-      data_dir,
-      hidden_size=8,
-      num_layers=1,
-      num_attention_heads=2,
-      intermediate_size=16,
-      dropout_rate=0.0,
-      attention_dropout_rate=0.0,
+      tmp_path / "encoder", data_dir, **samples.SMALL, **plain
     )
+    task = {
+      "data_dir": data_dir,
+      "init_checkpoint": encoder,
+      "train_data": {"global_batch_size": 8},
+      "validation_data": {"global_batch_size": _BATCH, **changes},
+    }
+    trainer = {"train_steps": _STEPS, "optimizer_config": _OPTIMIZER}
     return tiny.config_of(
-      {
-        "task": {
-          "data_dir": data_dir,
-          "init_checkpoint": encoder,
-          "train_data": {"global_batch_size": 8},
-          "validation_data": {"global_batch_size": _BATCH, **changes},
-        },
-        "trainer": {"train_steps": _STEPS, "optimizer_config": _OPTIMIZER},
-      },
+      {"task": task, "trainer": trainer},
       experiment="swe/squad" if is_squad else "swe/glue",
     )
 
@@ -87,14 +74,11 @@ def _run(config, folder, replicas):
       scores = predictions.evaluate_squad(task, model, folder)
       answers = json.loads((folder / "predictions.json").read_text())
     else:
+      path, glue_task = folder / "dev.tsv", glue_tasks.find_task(data.task)
       scores = predictions.evaluate_glue(
-        task,
-        model,
-        data.splits["dev"],
-        glue_tasks.find_task(data.task),
-        folder / "dev.tsv",
+        task, model, data.splits["dev"], glue_task, path
       )
-      answers = (folder / "dev.tsv").read_text().splitlines()
+      answers = path.read_text().splitlines()
   weights = [variable.numpy() for variable in model.trainable_variables]
   logs = {name: float(value) for name, value in logs.items()}
   return weights, logs, scores, answers

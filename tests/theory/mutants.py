@@ -193,6 +193,7 @@ def untied_after(untie_step):
   return train
 
 
+_NO_SYMMETRY = (theorem2, "symmetric_part", lambda matrices: matrices)
 _NO_DEPTH = (depth, "gradient", without_depth)
 _SWAPPED = ((depth, "ZAS", 1.0), (depth, "SHARING", 0.0))
 
@@ -245,9 +246,7 @@ MUTATIONS = {
     **SUM,
   ),
   "theorem1_slow_sharing": _mutation(
-    THEOREM1,
-    "Theorem 1: decay of R; the same for the sharper rate",
-    **SLOW,
+    THEOREM1, "Theorem 1: decay of R; the same for the sharper rate", **SLOW
   ),
   "theorem1_sum_for_mean": _mutation(
     THEOREM1,
@@ -270,7 +269,7 @@ MUTATIONS = {
   "theorem2_no_symmetric_part": _mutation(
     THEOREM2_SHORT,
     "proof of Theorem 2: σmin(Φₛ) >= σmin(Φ) is the wrong way round",
-    (theorem2, "symmetric_part", lambda matrices: matrices),
+    _NO_SYMMETRY,
   ),
   "theorem2_half_symmetric_part": _mutation(
     THEOREM2_SHORT,
@@ -283,9 +282,7 @@ MUTATIONS = {
     wrong_factor(theorem2, "smallest_singular", 9),
   ),
   "theorem2_proof_no_symmetry": _mutation(
-    THEOREM2_PROOF,
-    "proof of Theorem 2: Fact 2's δ",
-    (theorem2, "symmetric_part", lambda matrices: matrices),
+    THEOREM2_PROOF, "proof of Theorem 2: Fact 2's δ", _NO_SYMMETRY
   ),
   "theorem2_proof_five_steps": _mutation(
     THEOREM2_PROOF,
@@ -359,11 +356,7 @@ MUTATIONS = {
   "depth_too_large_step": _mutation(
     PRESCRIBED,
     "Fact 3: the same for Φ = 0.001; literal steps",
-    (
-      theorem3,
-      "fact3_step_size",
-      lambda norm, layers: 1 / np.asarray(layers, float) ** 0.5,
-    ),
+    (theorem3, "fact3_step_size", lambda norm, layers: np.power(layers, -0.5)),
   ),
   "depth_two_layers_best": _mutation(
     FREE,
@@ -385,9 +378,7 @@ MUTATIONS = {
     (control, "SYMMETRIC_STEPS", 0),
   ),
   "control_swapped_starts": _mutation(
-    CONTROL,
-    "after Theorem 3: ZAS' steps; the same at L",
-    *_SWAPPED,
+    CONTROL, "after Theorem 3: ZAS' steps; the same at L", *_SWAPPED
   ),
   "optimizer_sum_for_mean": _mutation(
     OPTIMIZER,

@@ -1,9 +1,15 @@
-"""Models, closed forms and pieces of proofs against the obvious slow way."""
+"""Models, closed forms, proofs against the slow way; how claims are judged."""
 
+import json
+import math
+import pathlib
+
+from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
 from swe_tf.theory import algorithm1
+from swe_tf.theory import claims
 from swe_tf.theory import control
 from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
@@ -39,9 +45,8 @@ class IteratesTest(parameterized.TestCase):
     schedule = algorithm1.Schedule(0.1, 9, untie_step)
     path = list(algorithm1.iterates(np.zeros(5), gradient, schedule))
     self.assertLen(path, 10)
-    np.testing.assert_allclose(
-      path[-1], _literal(np.zeros(5), gradient, 0.1, 9, untie_step), rtol=1e-12
-    )
+    literal = _literal(np.zeros(5), gradient, 0.1, 9, untie_step)
+    np.testing.assert_allclose(path[-1], literal, rtol=1e-12)
 
   def test_problems_of_a_batch_are_independent(self):
     starts = np.random.default_rng(0).standard_normal((3, 1)) + np.zeros(4)
@@ -52,11 +57,8 @@ class IteratesTest(parameterized.TestCase):
       *_, weights = algorithm1.iterates(start, _quadratic(4), schedule)
       return weights
 
-    np.testing.assert_allclose(
-      trained(starts, step_sizes),
-      [trained(*problem) for problem in zip(starts, step_sizes)],
-      rtol=1e-12,
-    )
+    alone = [trained(*problem) for problem in zip(starts, step_sizes)]
+    np.testing.assert_allclose(trained(starts, step_sizes), alone, rtol=1e-12)
 
 
 def _numeric(loss, at):
@@ -89,9 +91,9 @@ class RegressionTest(parameterized.TestCase):
   def test_shared_solution_is_least_squares(self):
     problem = _problem(3, 7, 5)
     for i, solution in enumerate(regression.shared_solution(problem)):
+      inputs = problem.inputs[i]
       expected, *_ = np.linalg.lstsq(
-        problem.inputs[i].sum(axis=1, keepdims=True),
-        problem.inputs[i] @ problem.weights[i],
+        inputs.sum(axis=1, keepdims=True), inputs @ problem.weights[i]
       )
       np.testing.assert_allclose(solution, expected, rtol=1e-10)
 
@@ -100,9 +102,8 @@ class RegressionTest(parameterized.TestCase):
     path = regression.descend(problem, algorithm1.Schedule(0.2, 6000, 500))
     shared = regression.shared_solution(problem)
     np.testing.assert_allclose(path[500], shared + np.zeros(12), rtol=1e-9)
-    np.testing.assert_allclose(
-      path[-1], regression.interpolant(problem, path[500]), atol=1e-8
-    )
+    end = regression.interpolant(problem, path[500])
+    np.testing.assert_allclose(path[-1], end, atol=1e-8)
 
   @parameterized.parameters((8, 5), (20, 6), (7, 6))
   def test_expected_errors_are_exact(self, num_layers, num_samples):
@@ -222,6 +223,53 @@ class ProofsTest(parameterized.TestCase):
 
   def test_steps_to_train(self):
     losses = np.array([[1.0, 2.0, 1.0], [0.5, 1e-6, 0.1], [0.0, 0.0, 0.1]])
-    np.testing.assert_array_equal(
-      control.steps_to_train(losses), [2, 1, np.inf]
-    )
+    found = control.steps_to_train(losses)
+    np.testing.assert_array_equal(found, [2, 1, np.inf])
+
+
+_SAID = claims.paper("Lemma: |W|")
+
+
+class ClaimsTest(absltest.TestCase):
+  def test_bounds_can_fail(self):
+    for kind, bounds, measured, holds in (
+      ("at_most", [1.0], 1.0, True),
+      ("at_most", [1.0], 1.01, False),
+      ("at_least", [1.0], 1.0, True),
+      ("at_least", [1.0], 0.99, False),
+      ("close", [1.0, 0.1], 1.05, True),
+      ("close", [1.0, 0.1], 1.2, False),
+      # A run that diverged never passes.
+      *(("at_most", [1.0], x, False) for x in (math.nan, math.inf)),
+      *(("close", [1.0, 1.0], x, False) for x in (math.nan, math.inf)),
+      ("at_least", [1.0], math.nan, False),
+      ("close", [1.0, math.nan], 1.0, False),
+    ):
+      self.assertEqual(getattr(_SAID, kind)(*bounds, measured).holds, holds)
+
+  def test_only_what_is_observed_may_fail(self):
+    for kind in ("paper", "derived", "slip", "observed"):
+      claim = getattr(claims, kind)("Lemma: |W|").at_most(1, 0)
+      self.assertEqual(claim.kind, kind)
+      self.assertEqual(claim.proved, kind != "observed")
+
+  def test_files(self):
+    rows = [
+      _SAID.at_most(1.0, 0.5),
+      claims.observed("Figure 2: ratio").close(0.5, 0.1, math.inf),
+    ]
+    directory = pathlib.Path(self.create_tempdir().full_path)
+    claims.write(rows, directory)
+
+    def refuse(constant):
+      raise ValueError(f"{constant} is not JSON")
+
+    text = (directory / "claims.json").read_text(encoding="utf-8")
+    read = json.loads(text, parse_constant=refuse)
+    wanted = dict(source="Lemma", claim="|W|", predicted="<= 1", measured=0.5)
+    wanted |= dict(holds=True, kind="paper", proved=True)
+    self.assertEqual(read[0], wanted)
+    self.assertEqual((read[1]["measured"], read[1]["holds"]), ("inf", False))
+    table = (directory / "claims.md").read_text(encoding="utf-8").splitlines()
+    self.assertLen(table, 4)
+    self.assertIn(r"\|W\|", table[2])

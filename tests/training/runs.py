@@ -4,7 +4,6 @@ import shutil
 import tempfile
 
 from absl.testing import parameterized
-import numpy as np
 import tensorflow as tf
 import tf_keras
 
@@ -29,9 +28,4 @@ class RunsTestCase(tf.test.TestCase, parameterized.TestCase):
     tf_keras.mixed_precision.set_global_policy("float32")
     super().tearDown()
 
-  def assert_same_state(self, one, other):
-    """Asserts that two trainers have the same weights and slots, bit by bit."""
-    ours, theirs = map(tiny.final_state, (one, other))
-    self.assertEqual(ours.keys(), theirs.keys())
-    differ = [k for k in ours if not np.array_equal(ours[k], theirs[k])]
-    self.assertEmpty(differ, f"{len(differ)} of {len(ours)} tensors differ")
+  assert_same_state = staticmethod(tiny.assert_same_state)

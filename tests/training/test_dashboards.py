@@ -12,7 +12,7 @@ from swe_tf.analysis import scalars
 from swe_tf.modeling import registry
 from tests import tiny
 
-_INTERVAL, _TAU, _STEPS = 4, 5, 12
+_INTERVAL, _TAU = 4, 5
 
 
 def _layout(model_dir):
@@ -23,34 +23,21 @@ def _layout(model_dir):
 
 def _weights(trainer):
   """Returns each layer's weights as one vector."""
-  return np.array(
-    [
-      np.concatenate([v.numpy().ravel() for v in layer.trainable_variables])
-      for layer in registry.blocks_of(trainer.model)
-    ]
-  )
+  layers = registry.blocks_of(trainer.model)
+  rows = ([v.numpy().ravel() for v in x.trainable_variables] for x in layers)
+  return np.array([np.concatenate(row) for row in rows])
 
 
 @pytest.fixture(scope="module", name="run")
 def fixture_run(tmp_path_factory):
   """A run that is untied between two summaries, and its weights at each."""
   root = tmp_path_factory.mktemp("run")
-  (root / "records").mkdir()
-  config = tiny.config_of(
-    tiny.overrides(tiny.write_records(str(root / "records"))),
-    {
-      "task": {"sharing": {"untie_step": _TAU}},
-      "trainer": {
-        "train_steps": _STEPS,
-        "steps_per_loop": 2,
-        "summary_interval": _INTERVAL,
-        "validation_interval": _STEPS,
-      },
-    },
-  )
-  runner = tiny.make_runner(config, str(root / "model"), mode="train_and_eval")
+  base = tiny.written(root / "records", sharing={"untie_step": _TAU})
+  base["trainer"] |= {"steps_per_loop": 2, "summary_interval": _INTERVAL}
+  config = tiny.config_of(base)
+  runner = tiny.make_runner(config, root / "model", mode="train_and_eval")
   weights = {}
-  for step in range(_INTERVAL, _STEPS + 1, _INTERVAL):
+  for step in range(_INTERVAL, tiny.STEPS + 1, _INTERVAL):
     runner.controller.train(steps=step, checkpoint_at_completion=False)
     weights[step] = _weights(runner.trainer)
   runner.controller.evaluate(steps=1)

@@ -22,12 +22,7 @@ RECORDS, TEXT = "swe/bert_pretraining", "swe/bert_pretraining_text"
 
 
 class DeterminismTest(tf.test.TestCase, parameterized.TestCase):
-  def _records(self):
-    folder = self.create_tempdir().full_path
-    return tiny.overrides(tiny.write_records(folder))
-
-  def _text(self):
-    folder = self.create_tempdir().full_path
+  def _text(self, folder):
     files = {name: corpus.text(200, seed) for seed, name in enumerate("abc")}
     base = tiny.overrides(f"{folder}/?.txt")
     vocabulary = corpus.write(folder, **files)
@@ -39,15 +34,13 @@ class DeterminismTest(tf.test.TestCase, parameterized.TestCase):
 
   def _configs(self, experiment):
     """Returns a function from a seed to the config."""
-    base = self._records() if experiment == RECORDS else self._text()
+    folder = self.create_tempdir().full_path
+    make = tiny.written if experiment == RECORDS else self._text
+    base = make(folder)
     base["task"]["model"]["encoder"]["any"] |= _DROPOUT
     base["task"]["sharing"]["untie_step"] = _TAU
-    base["trainer"] |= {
-      "train_steps": _STEPS,
-      "steps_per_loop": 2,
-      "summary_interval": 2,
-      "validation_interval": _STEPS,
-    }
+    base["trainer"] |= tiny.every(2, train_steps=_STEPS)
+    base["trainer"]["validation_interval"] = _STEPS
     return lambda seed: tiny.config_of(
       base, {"task": {"seed": seed}}, experiment=experiment
     )
@@ -56,21 +49,15 @@ class DeterminismTest(tf.test.TestCase, parameterized.TestCase):
     directory = self.create_tempdir().full_path
     for stop in stops:
       tf.random.set_seed(stop)  # Nothing may depend on it.
-      runner = tiny.make_runner(config, directory)
-      runner.controller.train(stop)
-    return tiny.final_state(runner.trainer)
+      trainer = tiny.train(config, directory, stop)
+    return trainer
 
   @parameterized.parameters(RECORDS, TEXT)
   @pytest.mark.slow
   def test_a_run_is_the_same_again_interrupted_or_not(self, experiment):
     config = self._configs(experiment)(_SEED)
-    straight = self._train(config, _STEPS)
     resumed = self._train(config, 1, _TAU, _STEPS)
-    self.assertEqual(straight.keys(), resumed.keys())
-    differ = [
-      k for k in straight if straight[k].tobytes() != resumed[k].tobytes()
-    ]
-    self.assertEmpty(differ)
+    tiny.assert_same_state(resumed, self._train(config, _STEPS))
 
   @parameterized.parameters(RECORDS, TEXT)
   def test_everything_follows_from_one_seed(self, experiment):

@@ -1,87 +1,75 @@
 """Micro-batches against the whole batch: weights, slots, logs and metrics."""
 
-import functools
-import pathlib
-import tempfile
-
-from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
 
-from official.core import exp_factory
 from swe_tf import errors
 from swe_tf.training import micro_batches
 from swe_tf.training import resume
 from tests import tiny
 from tests.sharing import toy
 from tests.studies.finetune import samples
-from tests.training import runs
 
 _TAU, _STEPS = 2, 4
-# Adam divides by |g| + epsilon; see `toy`.
-_ADAMW = {
-  "type": "adamw",
-  "adamw": {"epsilon": 1e-3, "gradient_clip_norm": 0.1},
-}
-_LAMB = {"type": "lamb", "lamb": {"epsilon": 1e-3}}
-_NEW_ADAM = {
-  "type": "adam_experimental",
-  "adam_experimental": {"epsilon": 1e-3, "global_clipnorm": 0.1},
-}
+
+
+def _optimizer(kind, **fields):
+  # Adam divides by |g| + epsilon; see `toy`.
+  return {"optimizer": {"type": kind, kind: {"epsilon": 1e-3, **fields}}}
+
+
+_ADAMW = _optimizer("adamw", gradient_clip_norm=0.1)
+_LAMB = _optimizer("lamb")
+_NEW_ADAM = _optimizer("adam_experimental", global_clipnorm=0.1)
 _EMA = {"trainer": {"optimizer_config": {"ema": {"average_decay": 0.9}}}}
 _FLOAT16 = {
   "runtime": {"mixed_precision_dtype": "float16", "loss_scale": 512.0}
 }
+_HEAD = {"inner_dim": 8, "num_classes": 2, "name": "next_sentence"}
 # Has heads for both losses, which are means over different things.
 _NEXT_SENTENCE = {
   "task": {
-    "model": {
-      "cls_heads": [{"inner_dim": 8, "num_classes": 2, "name": "next_sentence"}]
-    },
+    "model": {"cls_heads": [_HEAD]},
     "train_data": {"use_next_sentence_label": True},
   }
 }
 
 
-def _growing(method, *fractions):
-  growth = {"method": method, "fractions": list(fractions)}
-  return {"sharing": {"mode": "none"}, "growth": growth}
-
-
-_METHODS = {
-  "none": {"sharing": {"mode": "none"}},
-  "equal_init": {"sharing": {"mode": "equal_init"}},
-  "reparameterize": {"sharing": {"mode": "reparameterize"}},
-  "loops": {"sharing": {"loops": [{"loops": 1}]}},
-  "adaptive": {
-    "sharing": {
-      "rule": "adaptive",
-      "check_interval": 1,
-      "rho": 0.99,
-      "patience": 2,
-    }
-  },
-  "net2net": _growing("net2net", 0.5),
-  "stacking": _growing("stacking", 0.25, 0.5),
-}
-
-
 def _override(optimizer=_ADAMW, unit_size=1, num_layers=None):
-  num_layers = num_layers or 2 * unit_size
-  return {
-    "task": {
-      "model": {"encoder": {"any": {"num_layers": num_layers}}},
-      "sharing": {"unit_size": unit_size, "untie_step": _TAU},
-    },
-    "trainer": {
-      "train_steps": _STEPS,
-      "steps_per_loop": 1,
-      "summary_interval": 1,
-      "optimizer_config": {"optimizer": optimizer},
-    },
-  }
+  sharing = {"unit_size": unit_size, "untie_step": _TAU}
+  encoder = tiny.encoder(num_layers=num_layers or 2 * unit_size)
+  trainer = tiny.every(1, train_steps=_STEPS) | {"optimizer_config": optimizer}
+  return {"task": {**encoder, "sharing": sharing}, "trainer": trainer}
+
+
+def _method(growth=None, *fractions, **sharing):
+  """Returns the overrides of a method, for four layers."""
+  grown = {"method": growth, "fractions": list(fractions)} if growth else {}
+  task = {"sharing": sharing or {"mode": "none"}, "growth": grown}
+  return [_override(num_layers=4), {"task": task}], 2
+
+
+# Overrides, the number of micro-batches, of replicas, and the tolerance.
+_CASES = {
+  "adamw": ([_override()], 4),
+  "lamb_in_units_of_two": ([_override(_LAMB, 2)], 2),
+  "two_replicas": ([_override()], 2, 2),
+  "two_replicas_in_units_of_two": ([_override(unit_size=2)], 4, 2),
+  "lamb_on_two_replicas": ([_override(_LAMB)], 4, 2),
+  "new_optimizer": ([_override(_NEW_ADAM)], 2),
+  # A gradient in float16 is rounded before it is added up.
+  "loss_scaling_and_averages": ([_override(), _EMA, _FLOAT16], 2, 1, 1e-2),
+  "two_losses": ([_override(), _NEXT_SENTENCE], 4),
+  "none": _method(),
+  "equal_init": _method(mode="equal_init"),
+  "reparameterize": _method(mode="reparameterize"),
+  "loops": _method(loops=[{"loops": 1}]),
+  "adaptive": _method(rule="adaptive", check_interval=1, rho=0.99, patience=2),
+  "net2net": _method("net2net", 0.5),
+  "stacking": _method("stacking", 0.25, 0.5),
+}
 
 
 def _difference(ours, theirs) -> float:
@@ -101,139 +89,103 @@ def _difference(ours, theirs) -> float:
   )
 
 
-def _train(config, strategy):
+def _train(config, directory, strategy):
   """Returns the state after all steps, and the logs of each."""
-  with tempfile.TemporaryDirectory() as directory:
-    runner = tiny.make_runner(config, directory, strategy=strategy)
-    for layer in runner.trainer.model.submodules:
-      if isinstance(layer, tf_keras.layers.Dropout):
-        layer.rate = 0.0  # No config reaches that of Model Garden's heads.
-    with strategy.scope():
-      logs = [runner.trainer.train(tf.constant(1)) for _ in range(_STEPS)]
-  return tiny.final_state(runner.trainer), logs
+  trainer = tiny.make_runner(config, directory, strategy=strategy).trainer
+  for layer in trainer.model.submodules:
+    if isinstance(layer, tf_keras.layers.Dropout):
+      layer.rate = 0.0  # No config reaches that of Model Garden's heads.
+  with strategy.scope():
+    logs = [trainer.train(tf.constant(1)) for _ in range(_STEPS)]
+  return tiny.final_state(trainer), logs
 
 
-class MicroBatchesTest(runs.RunsTestCase):
-  real_predictions = (3, 0, 0, 1, 2)
+@pytest.fixture(autouse=True)
+def _in_float32():
+  yield
+  tf_keras.mixed_precision.set_global_policy("float32")
 
-  def _assert_equals_whole_batch(
-    self, make_config, count, *, replicas=1, tolerance=1e-5
-  ):
-    """Trains with micro-batches and without."""
-    strategy = toy.strategy_of(replicas)
-    (ours, our_logs), (whole, logs) = (
-      _train(make_config({"task": {"micro_batches": n}}), strategy)
-      for n in (count, 1)
-    )
-    self.assertLess(_difference(ours, whole), tolerance)
-    for mine, theirs in zip(our_logs, logs, strict=True):
-      self.assertEqual(mine.keys(), theirs.keys())
-      for name in theirs:
-        if name != "sharing/gradient_cosine":  # Of each micro-batch.
-          self.assertAllClose(
-            mine[name], theirs[name], 100 * tolerance, tolerance, msg=name
-          )
 
-  def _check(self, *overrides, **kwargs):
-    make_config = functools.partial(tiny.config_of, self.base, *overrides)
-    self._assert_equals_whole_batch(make_config, **kwargs)
-
-  def test_shared_then_unshared(self):
-    self._check(_override(_ADAMW, unit_size=1), count=4)
-
-  @parameterized.named_parameters(
-    ("lamb_in_units_of_two", _LAMB, 2, 1, 2),
-    ("two_replicas", _ADAMW, 1, 2, 2),
-    ("two_replicas_in_units_of_two", _ADAMW, 2, 2, 4),
-    ("lamb_on_two_replicas", _LAMB, 1, 2, 4),
-    ("new_optimizer", _NEW_ADAM, 1, 1, 2),
+@pytest.fixture(scope="module", name="base")
+def _base(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("records")
+  return tiny.overrides(
+    tiny.write_records(folder, real_predictions=(3, 0, 0, 1, 2))
   )
-  @pytest.mark.slow
-  def test_shared_then_unshared_too(
-    self, optimizer, unit_size, replicas, count
-  ):
-    self._check(_override(optimizer, unit_size), count=count, replicas=replicas)
 
-  @parameterized.named_parameters(
-    (name, {"task": task}) for name, task in _METHODS.items()
-  )
-  @pytest.mark.slow
-  def test_every_method(self, override):
-    self._check(_override(num_layers=4), override, count=2)
 
-  @pytest.mark.slow
-  def test_loss_scaling_and_averages(self):
-    # A gradient in float16 is rounded before it is added up.
-    self._check(_override(), _EMA, _FLOAT16, count=2, tolerance=1e-2)
-
-  @pytest.mark.slow
-  def test_two_losses(self):
-    self._check(_override(), _NEXT_SENTENCE, count=4)
-
-  def _check_fine_tuning(self, experiment, name):
-    data_dir = samples.write_data(
-      name,
-      pathlib.Path(self.create_tempdir().full_path),
-      real=False,
-      max_seq_length=64,
+def _assert_equals_whole_batch(
+  folder, layers, count, replicas=1, tolerance=1e-5, **experiment
+):
+  """Trains with micro-batches and without."""
+  (ours, our_logs), (whole, logs) = (
+    _train(
+      tiny.config_of(*layers, {"task": {"micro_batches": n}}, **experiment),
+      folder / str(n),
+      toy.strategy_of(replicas),
     )
-    encoder = self.base["task"]["model"]["encoder"]["any"]
-    encoder = encoder | {"max_position_embeddings": 64, "vocab_size": 200}
+    for n in (count, 1)
+  )
+  assert _difference(ours, whole) < tolerance
+  for mine, theirs in zip(our_logs, logs, strict=True):
+    assert mine.keys() == theirs.keys()
+    for name in theirs:
+      if name != "sharing/gradient_cosine":  # Of each micro-batch.
+        np.testing.assert_allclose(
+          mine[name], theirs[name], 100 * tolerance, tolerance, err_msg=name
+        )
 
-    def make_config(override):
-      config = exp_factory.get_exp_config(experiment)
-      config.override(
-        {
-          "task": {
-            "data_dir": data_dir,
-            "model": {"encoder": {"any": encoder}},
-            "train_data": {"global_batch_size": 8},
-          },
-          "trainer": {
-            "train_steps": _STEPS,
-            "steps_per_loop": 1,
-            "optimizer_config": {
-              "optimizer": _ADAMW,
-              "learning_rate": {"polynomial": {"initial_learning_rate": 0.01}},
-            },
-          },
-        }
-      )
-      config.override(override)
-      config.validate()
-      return config
 
-    self._assert_equals_whole_batch(make_config, 4)
+@pytest.mark.parametrize(
+  "name",
+  ["adamw", *(pytest.param(n, marks=pytest.mark.slow) for n in [*_CASES][1:])],
+)
+def test_equals_the_whole_batch(name, base, tmp_path):
+  layers, *how = _CASES[name]
+  _assert_equals_whole_batch(tmp_path, [base, *layers], *how)
 
-  def test_glue(self):
+
+@pytest.mark.parametrize(
+  "experiment, name",
+  [
     # The words have a gradient by rows, whose norm depends on equal rows.
-    self._check_fine_tuning("swe/glue", "SST-2")
+    ("swe/glue", "SST-2"),
+    pytest.param("swe/squad", "squad_v1.1", marks=pytest.mark.slow),
+  ],
+)
+def test_fine_tuning(experiment, name, base, tmp_path):
+  data_dir = samples.write_data(name, tmp_path, real=False, max_seq_length=64)
+  encoder = base["task"]["model"]["encoder"]["any"]
+  sizes = {"max_position_embeddings": 64, "vocab_size": 200}
+  task = tiny.encoder(**(encoder | sizes)) | {
+    "data_dir": data_dir,
+    "train_data": {"global_batch_size": 8},
+  }
+  rate = {"learning_rate": {"polynomial": {"initial_learning_rate": 0.01}}}
+  trainer = {"train_steps": _STEPS, "steps_per_loop": 1}
+  trainer["optimizer_config"] = _ADAMW | rate
+  layers = [{"task": task, "trainer": trainer}]
+  _assert_equals_whole_batch(tmp_path, layers, 4, experiment=experiment)
 
-  @pytest.mark.slow
-  def test_squad(self):
-    self._check_fine_tuning("swe/squad", "squad_v1.1")
 
-  def test_a_batch_that_cannot_be_cut(self):
-    def config_of(count, replicas=1):
-      runtime = {"num_gpus": replicas} if replicas > 1 else {}
-      return tiny.config_of(
-        self.base, {"task": {"micro_batches": count}, "runtime": runtime}
-      )
+def test_a_batch_that_cannot_be_cut(base, tmp_path):
+  def config_of(count, replicas=1):
+    runtime = {"num_gpus": replicas} if replicas > 1 else {}
+    return tiny.config_of(
+      base, {"task": {"micro_batches": count}, "runtime": runtime}
+    )
 
-    config = config_of(8)
-    for arguments, message in (
-      ((0,), r"micro_batches \(0\) must be"),
-      ((1.5,), r"micro_batches \(1.5\) must be"),
-      ((3,), r"\(8\) cannot .*micro_batches \(3\) .* 1 replica"),
-      ((4, 4), r"\(8\) cannot .* 4 replica.* multiple of 16"),
-    ):
-      with self.assertRaisesRegex(errors.UsageError, message):
-        config_of(*arguments)
-    # As on a TPU, whose replicas no config tells.
-    with self.assertRaisesRegex(errors.UsageError, "8.* 2 replica"):
-      tiny.make_runner(
-        config, self.create_tempdir().full_path, strategy=toy.strategy_of(2)
-      )
+  for arguments, message in (
+    ((0,), r"micro_batches \(0\) must be"),
+    ((1.5,), r"micro_batches \(1.5\) must be"),
+    ((3,), r"\(8\) cannot .*micro_batches \(3\) .* 1 replica"),
+    ((4, 4), r"\(8\) cannot .* 4 replica.* multiple of 16"),
+  ):
+    with pytest.raises(errors.UsageError, match=message):
+      config_of(*arguments)
+  # As on a TPU, whose replicas no config tells.
+  with pytest.raises(errors.UsageError, match="8.* 2 replica"):
+    tiny.make_runner(config_of(8), tmp_path, strategy=toy.strategy_of(2))
 
 
 class SumOverTest(tf.test.TestCase):

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import pathlib
 import resource
 
 import numpy as np
@@ -16,37 +17,21 @@ from swe_tf.training import recovery
 from tests import tiny
 
 _EVERY = 4  # Steps of a loop, and between checkpoints.
-_INTERVALS = ("checkpoint_interval", "steps_per_loop", "summary_interval")
 
 
 def _layers(records, **task):
   """Returns a run with one phase only, unless the task says otherwise."""
   base = tiny.overrides(str(records))
   base["task"]["sharing"] = {"mode": "none"}
-  base["trainer"] |= dict.fromkeys(_INTERVALS, _EVERY)
+  base["trainer"] |= tiny.every(_EVERY)
   base["task"] |= task
   return base
-
-
-def _run(config, model_dir, steps=tiny.STEPS):
-  """Trains up to a step, or goes on; returns the trainer."""
-  runner = tiny.make_runner(config, str(model_dir))
-  with runner.strategy.scope():
-    runner.controller.train(steps)
-  return runner.trainer
-
-
-def _assert_same(one, other):
-  wanted, found = tiny.final_state(one), tiny.final_state(other)
-  assert wanted.keys() == found.keys()
-  for key, value in wanted.items():
-    np.testing.assert_array_equal(value, found[key], err_msg=key)
 
 
 @pytest.fixture(name="records")
 def _records(tmp_path):
   os.makedirs(tmp_path / "records")
-  return tiny.write_records(str(tmp_path / "records"))
+  return tiny.write_records(tmp_path / "records")
 
 
 def _rewrite(path, change, count=None):
@@ -92,14 +77,14 @@ def test_goes_back_over_the_untie_step_and_past_the_batches(
   layers["task"]["sharing"] = {"untie_step": back + 1}
   layers["trainer"]["recovery_max_trials"] = 1
   config = tiny.config_of(layers)
-  recovered = _run(config, tmp_path / "recovered")
+  recovered = tiny.train(config, tmp_path / "recovered")
   shown = capsys.readouterr().out
   assert f"the loss is nan at step {failed}: back to" in shown
   assert shown.count("untied 1x2 after step") == 2
 
   # The same by hand: the input is put where the failed loop left it.
-  _run(config, tmp_path / "by_hand", back)
-  runner = tiny.make_runner(config, str(tmp_path / "by_hand"))
+  tiny.train(config, tmp_path / "by_hand", back)
+  runner = tiny.make_runner(config, tmp_path / "by_hand")
   trainer = runner.trainer
   trainer.train_dataset = trainer.distribute_dataset(
     trainer.task.build_inputs, config.task.train_data, start_step=failed
@@ -107,11 +92,11 @@ def test_goes_back_over_the_untie_step_and_past_the_batches(
   trainer._input.is_set = True
   with runner.strategy.scope():
     runner.controller.train(tiny.STEPS)
-  _assert_same(trainer, recovered)
+  tiny.assert_same_state(trainer, recovered)
 
   # A run that is resumed after the recovery knows what was skipped.
-  _run(config, tmp_path / "resumed", failed)
-  _assert_same(_run(config, tmp_path / "resumed"), recovered)
+  tiny.train(config, tmp_path / "resumed", failed)
+  tiny.assert_same_state(tiny.train(config, tmp_path / "resumed"), recovered)
 
 
 @pytest.mark.parametrize("trials", [0, 1])
@@ -121,11 +106,11 @@ def test_stops_in_one_line_and_saves_no_nan(records, tmp_path, trials):
   layers["trainer"]["recovery_max_trials"] = trials
   config = tiny.config_of(layers)
   # The first checkpoint is of a run on sound data.
-  os.makedirs(tmp_path / "sound")
-  sound = _layers(tiny.write_records(str(tmp_path / "sound")))
-  _run(tiny.config_of(sound), tmp_path / "run", _EVERY)
+  (tmp_path / "sound").mkdir()
+  sound = _layers(tiny.write_records(tmp_path / "sound"))
+  tiny.train(tiny.config_of(sound), tmp_path / "run", _EVERY)
   with pytest.raises(recovery.Diverged, match="the loss is nan at step") as e:
-    _run(config, tmp_path / "run")
+    tiny.train(config, tmp_path / "run", accept_changes=True)
   assert ("after 1 recoveries" in str(e.value)) == bool(trials)
   assert "The last good checkpoint is" in str(e.value)
   assert "ckpt-4" in str(e.value) and "\n" not in str(e.value)
@@ -138,14 +123,14 @@ def test_a_loss_above_the_bound_counts_too(records, tmp_path):
   layers = _layers(records)
   layers["trainer"] |= {"loss_upper_bound": 0.5, "recovery_begin_steps": 8}
   with pytest.raises(recovery.Diverged, match="at step 8, above"):
-    _run(tiny.config_of(layers), tmp_path / "run")
+    tiny.train(tiny.config_of(layers), tmp_path / "run")
 
 
 def test_weights_that_are_not_finite_are_neither_saved_nor_used(
   records, tmp_path
 ):
   config = tiny.config_of(_layers(records))
-  runner = tiny.make_runner(config, str(tmp_path / "run"))
+  runner = tiny.make_runner(config, tmp_path / "run")
   with runner.strategy.scope():
     runner.controller.train(_EVERY)
   weight = runner.trainer.model.trainable_variables[3]
@@ -163,9 +148,9 @@ def test_weights_that_are_not_finite_are_neither_saved_nor_used(
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_full_disk_leaves_the_last_checkpoint(records, tmp_path, is_async):
   config = tiny.config_of(_layers(records))
-  undisturbed = _run(config, tmp_path / "undisturbed")
+  undisturbed = tiny.train(config, tmp_path / "undisturbed")
   model_dir = tmp_path / "run"
-  _run(config, model_dir, _EVERY)
+  tiny.train(config, model_dir, _EVERY)
   size = os.path.getsize(model_dir / "ckpt-4.data-00000-of-00001")
   runner = tiny.make_runner(config, str(model_dir))
   runner.controller._checkpoint_options = tf.train.CheckpointOptions(
@@ -182,32 +167,28 @@ def test_a_full_disk_leaves_the_last_checkpoint(records, tmp_path, is_async):
   assert f"cannot save a checkpoint in {model_dir}" in text
   assert f"last good checkpoint is {model_dir / 'ckpt-4'}: free" in text
   assert "\n" not in text
-  assert [
-    p for p in os.listdir(model_dir) if "ckpt" in p and "-4" not in p
-  ] == []
-  _assert_same(_run(config, model_dir), undisturbed)
+  left = {p for p in os.listdir(model_dir) if "ckpt" in p}
+  assert {p for p in left if "-4" not in p} == set()
+  tiny.assert_same_state(tiny.train(config, model_dir), undisturbed)
 
 
 def _break(path):
   """Flips a bit in the middle of a file; returns how many records are sound."""
   count = sum(1 for _ in tf.data.TFRecordDataset(path))
-  with open(path, "r+b") as f:
-    place = os.path.getsize(path) // 2
-    f.seek(place)
-    byte = f.read(1)[0]
-    f.seek(place)
-    f.write(bytes([byte ^ 4]))
+  content = bytearray(pathlib.Path(path).read_bytes())
+  content[len(content) // 2] ^= 4
+  pathlib.Path(path).write_bytes(content)
   return count // 2
 
 
 def test_a_broken_shard_is_named(records, tmp_path):
   config = tiny.config_of(_layers(records))
-  _run(config, tmp_path / "run", _EVERY)
+  tiny.train(config, tmp_path / "run", _EVERY)
   path = records.replace("*", "1")
   sound = _break(path)
   # A run that is resumed reads the files to find its place.
   with pytest.raises(bad_shards.BadShards) as e:
-    _run(config, tmp_path / "run")
+    tiny.train(config, tmp_path / "run", accept_changes=True)
   assert path in str(e.value) and "records-0" not in str(e.value)
   assert "corrupted record at" in str(e.value)
   assert f"after {sound} good records" in str(e.value)
@@ -217,21 +198,20 @@ def test_a_broken_shard_is_named(records, tmp_path):
 def test_a_broken_shard_is_cut_if_asked(records, tmp_path, capsys):
   """The run is that on a file which ends before the fault."""
   path = records.replace("*", "1")
-  os.makedirs(tmp_path / "cut")
-  cut = tiny.write_records(str(tmp_path / "cut"))
+  (tmp_path / "cut").mkdir()
+  cut = tiny.write_records(tmp_path / "cut")
   layers = _layers(records, skip_bad_shards=True)
   layers["task"]["train_data"]["shuffle_buffer_size"] = 8
   model_dir = tmp_path / "run"
   _rewrite(cut.replace("*", "1"), lambda *_: None, _break(path))
   # Checkpoints before the fault, so that there is something to go back to.
-  layers["trainer"] |= dict.fromkeys(_INTERVALS, 1)
-  trainer = _run(tiny.config_of(layers), model_dir)
+  layers["trainer"] |= tiny.every(1)
+  trainer = tiny.train(tiny.config_of(layers), model_dir)
   assert f"training without the rest of {path}" in capsys.readouterr().out
-  with open(model_dir / "bad_shards.json") as f:
-    assert list(json.load(f)) == [path]
+  assert list(json.loads((model_dir / "bad_shards.json").read_text())) == [path]
   layers["task"]["train_data"]["input_path"] = cut
-  wanted = _run(tiny.config_of(layers), tmp_path / "wanted")
-  _assert_same(wanted, trainer)
+  wanted = tiny.train(tiny.config_of(layers), tmp_path / "wanted")
+  tiny.assert_same_state(wanted, trainer)
 
 
 @pytest.mark.parametrize("skip", [False, True])

@@ -6,7 +6,6 @@ import shutil
 import threading
 import time
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -28,36 +27,19 @@ def _cut(path, place):
 
 
 def _config(records, interval, *overrides):
-  base = tiny.overrides(records)
-  every = ("checkpoint_interval", "steps_per_loop", "summary_interval")
-  base["trainer"] |= dict.fromkeys(every, interval)
-  return tiny.config_of(base, *overrides)
+  return tiny.config_of(
+    tiny.overrides(records), {"trainer": tiny.every(interval)}, *overrides
+  )
 
 
 @pytest.fixture(scope="module", name="trained")
 def _trained(tmp_path_factory):
   """A run of 12 steps with checkpoints after steps 4, 8 and 12."""
   records = tmp_path_factory.mktemp("records")
-  config = _config(tiny.write_records(str(records)), 4)
+  config = _config(tiny.write_records(records), 4)
   model_dir = tmp_path_factory.mktemp("run") / "model"
   tiny.runner.make_runner(config, str(model_dir), mode="train").run()
   return config, model_dir
-
-
-def _values(path):
-  reader = tf.train.load_checkpoint(str(path))
-  return {
-    key: reader.get_tensor(key)
-    for key in reader.get_variable_to_shape_map()
-    if "save_counter" not in key and "OBJECT_GRAPH" not in key
-  }
-
-
-def _assert_same(one, other):
-  wanted, found = _values(one), _values(other)
-  assert wanted.keys() == found.keys()
-  for key, value in wanted.items():
-    np.testing.assert_array_equal(value, found[key], err_msg=key)
 
 
 @pytest.mark.parametrize("place", [0.02, 0.5, 0.98])
@@ -86,7 +68,7 @@ def test_a_run_goes_on_from_the_one_before_and_ends_the_same(trained, tmp_path):
   _flip(copy / f"ckpt-12{_DATA}", 0.5)
   _cut(copy / f"ckpt-8{_DATA}", 0.5)
   tiny.runner.make_runner(config, str(copy), mode="train").run()
-  _assert_same(model_dir / "ckpt-12", copy / "ckpt-12")
+  tiny.assert_same_checkpoints(model_dir / "ckpt-12", copy / "ckpt-12")
 
 
 def test_nothing_sound_is_one_line(trained, tmp_path):
@@ -101,22 +83,17 @@ def test_nothing_sound_is_one_line(trained, tmp_path):
 def _train(records, model_dir, growth, in_background):
   """Trains with a checkpoint every other step; tau is in between."""
   config = _config(records, 2, {"task": growth})
-  tiny.runner.make_runner(
-    config,
-    str(model_dir),
-    mode="train",
-    enable_async_checkpointing=in_background,
-  ).run()
-  return [
-    model_dir / f"ckpt-{step}" for step in range(tiny.STEPS - 6, tiny.STEPS, 2)
-  ]
+  how = {"mode": "train", "enable_async_checkpointing": in_background}
+  tiny.runner.make_runner(config, str(model_dir), **how).run()
+  last = range(tiny.STEPS - 6, tiny.STEPS, 2)
+  return [model_dir / f"ckpt-{step}" for step in last]
 
 
-@pytest.mark.parametrize("growth", [{}, {"growth": {"method": "net2net"}}])
+@pytest.mark.parametrize(
+  "growth", [{}, {"growth": {"method": "net2net"}, "sharing": {"mode": "none"}}]
+)
 def test_a_slow_disk_does_not_mix_steps(tmp_path, monkeypatch, growth):
-  if growth:
-    growth |= {"sharing": {"mode": "none"}}
-  records = tiny.write_records(str(tmp_path))
+  records = tiny.write_records(tmp_path)
   wanted = _train(records, tmp_path / "at_once", growth, False)
   write = tf.train.Checkpoint._write
 
@@ -128,4 +105,4 @@ def test_a_slow_disk_does_not_mix_steps(tmp_path, monkeypatch, growth):
   monkeypatch.setattr(tf.train.Checkpoint, "_write", write_slowly)
   found = _train(records, tmp_path / "later", growth, True)
   for one, other in zip(wanted, found, strict=True):
-    _assert_same(one, other)
+    tiny.assert_same_checkpoints(one, other)

@@ -28,10 +28,7 @@ _FLOAT16 = {
 }
 _BFLOAT16 = {"runtime": {"mixed_precision_dtype": "bfloat16"}}
 _UNITS_OF_TWO = {
-  "task": {
-    "sharing": {"unit_size": 2},
-    "model": {"encoder": {"any": {"num_layers": 4}}},
-  }
+  "task": {"sharing": {"unit_size": 2}, **tiny.encoder(num_layers=4)}
 }
 _NEW_ADAM = {
   "trainer": {"optimizer_config": {"optimizer": {"type": "adam_experimental"}}}
@@ -52,19 +49,11 @@ class TrainerTest(runs.RunsTestCase):
   def test_unties_after_exactly_tau_updates_for_any_steps_per_loop(self):
     trainers = []
     for steps_per_loop in (1, 5, tiny.STEPS):
-      runner = self._runner(
-        {
-          "trainer": {
-            "steps_per_loop": steps_per_loop,
-            "summary_interval": steps_per_loop,
-          }
-        }
-      )
+      runner = self._runner({"trainer": tiny.every(steps_per_loop)})
       runner.controller.train(tiny.STEPS)
       self.assertEqual(runner.trainer._phases.optimizer.untied_at, tiny.TAU)  # pylint: disable=protected-access
       trainers.append(runner.trainer)
-    self.assert_same_state(trainers[1], trainers[0])
-    self.assert_same_state(trainers[2], trainers[0])
+      self.assert_same_state(trainers[-1], trainers[0])
 
   @parameterized.named_parameters(
     ("adamw", {}, 1),
@@ -85,20 +74,15 @@ class TrainerTest(runs.RunsTestCase):
     config = tiny.config_of(self.base, override)
     # While shared (slots only on the stem), at tau, after it.
     stops = (3, tiny.TAU, 10) if override == {} else (5,)
-    for stop in (*stops, tiny.STEPS):
-      resumed = tiny.make_runner(config, directory, strategy=strategy)
-      with strategy.scope():
-        resumed.controller.train(stop)
-    self.assertEqual(
-      resumed.trainer._phases.optimizer.untied_at,  # pylint: disable=protected-access
-      tiny.TAU,
+    resumed = tiny.train(
+      config, directory, *stops, tiny.STEPS, strategy=strategy
     )
-    self.assert_same_state(resumed.trainer, straight.trainer)
+    self.assertEqual(resumed._phases.optimizer.untied_at, tiny.TAU)  # pylint: disable=protected-access
+    self.assert_same_state(resumed, straight.trainer)
 
   def test_float16_scales_the_loss_and_clips(self):
     runner = self._runner(_FLOAT16)
-    trainer = runner.trainer
-    scaler = wrapper.loss_scaling_of(trainer.optimizer)
+    scaler = wrapper.loss_scaling_of(runner.trainer.optimizer)
     self.assertEqual(float(scaler.loss_scale), 512.0)
     runner.controller.train(1)
     self.assertTrue(scaler._loss_has_been_scaled)  # pylint: disable=protected-access
@@ -181,31 +165,23 @@ class TrainerTest(runs.RunsTestCase):
 
   def test_a_checkpoint_of_another_architecture_is_refused(self):
     directory = self.create_tempdir().full_path
-    runner = tiny.make_runner(tiny.config_of(self.base), directory)
-    runner.controller.train(1)
-    wider = {"task": {"model": {"encoder": {"any": {"hidden_size": 12}}}}}
-    with self.assertRaisesRegex(
-      errors.UsageError, r"(?s)different architecture.*shapes that differ"
+    tiny.train(tiny.config_of(self.base), directory, 1)
+    for change, says in (
+      ({"hidden_size": 12}, r"(?s)different architecture.*shapes that differ"),
+      ({"num_layers": 1}, "only in the checkpoint"),
+      ({"num_layers": 3}, "only in the mod"),
     ):
-      tiny.make_runner(tiny.config_of(self.base, wider), directory)
-    for layers, says in ((1, "only in the checkpoint"), (3, "only in the mod")):
-      deeper = {"task": {"model": {"encoder": {"any": {"num_layers": layers}}}}}
+      config = tiny.config_of(self.base, {"task": tiny.encoder(**change)})
       with self.assertRaisesRegex(errors.UsageError, says):
-        tiny.make_runner(tiny.config_of(self.base, deeper), directory)
+        tiny.make_runner(config, directory, accept_changes=True)
 
-  def test_no_repeated_blocks(self):
-    class Encoder(tf_keras.Model):
-      pass
-
+  def test_no_blocks_and_the_stock_trainer_are_refused(self):
+    trainer = self._runner().trainer
     model = tf_keras.Model()
-    model.encoder_network = Encoder()
-    task = self._runner().trainer.task
+    model.encoder_network = type("Encoder", (tf_keras.Model,), {})()
     with self.assertRaisesRegex(errors.UsageError, "Encoder has no .*blocks"):
-      plans.plan_of(model, task.task_config.sharing)
-
-  def test_the_stock_trainer_is_refused(self):
-    runner = self._runner()
-    inner = runner.trainer._phases.optimizer.inner_optimizer  # pylint: disable=protected-access
-    runner.trainer.task._has_method = False  # pylint: disable=protected-access
+      plans.plan_of(model, trainer.task.task_config.sharing)
+    inner = trainer._phases.optimizer.inner_optimizer  # pylint: disable=protected-access
+    trainer.task._has_method = False  # pylint: disable=protected-access
     with self.assertRaisesRegex(errors.UsageError, "gin/swe.gin"):
-      runner.trainer.task.train_step({}, None, inner, [])
+      trainer.task.train_step({}, None, inner, [])

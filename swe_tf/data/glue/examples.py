@@ -6,6 +6,7 @@ have no header, QQP has broken rows), test files without labels, SST-2 as
 `label, content`, and MNLI and others as JSON lines. Imports no TensorFlow.
 """
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -51,6 +52,11 @@ def read_glue_file(
       first = 2  # After the header.
     elif task.bare_columns:
       columns = list(task.bare_columns)
+  for name, count in collections.Counter(columns or ()).items():
+    if first == 2 and count > 1:
+      raise errors.UsageError(
+        f"{path}:1: the column {name!r} occurs twice; keep one."
+      )
   rows = [
     _row(path, number, line, columns, task)
     for number, line in enumerate(lines[first - 1 :], first)
@@ -141,8 +147,8 @@ def _row(path, number, line, columns, task) -> dict[str, str | None] | None:
   if columns is None:
     try:
       row = json.loads(line)
-    except json.JSONDecodeError as error:
-      fault = f"{path}:{number}: not JSON ({error.msg})."
+    except (RecursionError, ValueError) as error:
+      fault = f"{path}:{number}: not JSON ({errors.first_line(error)})."
       raise errors.UsageError(fault) from error
     if not isinstance(row, dict):
       raise errors.UsageError(f"{path}:{number}: not a JSON object.")

@@ -11,9 +11,11 @@ from typing import Any
 
 from official.nlp.data import classifier_data_lib
 from swe_tf import files
+from swe_tf.data import fingerprint
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import manifest
+from swe_tf.data.text import coverage
 from swe_tf.data.text import tokenizers
 
 # TFDS's label for test examples. A loss or a score over it fails or is absurd,
@@ -41,6 +43,11 @@ def write_glue_directory(
   outputs = [output_dir / f"{file.path.stem}.tf_record" for file in glue_files]
   files.refuse_existing([*outputs, vocab_path, output_dir / manifest.FILE_NAME])
 
+  rows = [row for file in glue_files for row in file.examples]
+  for warning in coverage.check_texts(
+    tokenizer, [text for row in rows for text in row.texts]
+  ):
+    report(f"WARNING: {warning}")
   label_type = float if task.is_regression else int
   splits: dict[str, Any] = {}
   for file, output in zip(glue_files, outputs):
@@ -69,6 +76,7 @@ def write_glue_directory(
       "size": len(examples),
       "dropped_rows": file.dropped,
       "labelled": file.labelled,
+      "fingerprint": fingerprint.fingerprint([output]),
     }
     report(
       f"{output}: {len(examples):,} examples, {file.dropped:,} rows dropped "

@@ -50,14 +50,14 @@ class Options(manifest.Settings):
 def prepare(
   options: Options,
   console: rich_console.Console,
-  write_shards: Callable[..., Iterator[tuple[int, dict[str, int]]]]
+  write_shards: Callable[..., Iterator[tuple[int, dict[str, Any]]]]
   | None = None,
 ) -> dict[str, Any]:
   """Makes the shards that an earlier call has not made; returns the manifest.
 
   `write_shards` takes the options, the vocabulary, the texts and the numbers of
-  shards; it writes these, and yields each number with its counts. By default,
-  processes on this machine do.
+  shards; it writes these, and yields each number with what `ShardWriter.write`
+  returns. By default, processes on this machine do.
   """
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)  # Reading the text takes longer.
@@ -83,7 +83,7 @@ def prepare(
     {"name": os.path.basename(t.path), "bytes": t.size, "crc32": t.crc32}
     for t in texts
   ]
-  done: dict[str, dict[str, int]] = {}
+  done: dict[str, dict[str, Any]] = {}
 
   def content() -> dict[str, Any]:
     return manifest.of_corpus(options, vocabulary, inputs, done)
@@ -100,7 +100,15 @@ def prepare(
         f"{options.output_dir} holds {kind} job with other settings or inputs; "
         "use the same ones, or choose another output_dir."
       )
-    if name == manifest.FILE_NAME:
+    missing = manifest.missing_shards(options.output_dir, found)
+    for shard in missing:
+      del done[shard]
+    for shard, facts in done.items():
+      manifest.check_unchanged(facts, options.path(shard))
+    if missing:
+      lost = f"{len(missing)} of the finished shards are no longer there"
+      console.print(f"{lost}: making them again.")
+    elif name == manifest.FILE_NAME:
       console.print(
         f"{options.output_dir} is already finished; there is nothing to do."
       )
@@ -113,6 +121,15 @@ def prepare(
     if path.exists() and vocab_lib.Vocabulary.load(path) != vocabulary:
       files.refuse_existing([path])
 
+  if not done:
+    # TensorFlow takes seconds to import.
+    from swe_tf.data.text import coverage
+    from swe_tf.data.text import tokenizers
+
+    tokenizer = tokenizers.WordPieceTokenizer(vocabulary, options.lower_case)
+    paths = [text.path for text in texts]
+    for warning in coverage.check_files(tokenizer, paths):
+      console.print(f"WARNING: {warning}", soft_wrap=True)
   # The journal comes first: it marks whatever follows as this job's.
   journal = options.path(manifest.JOURNAL_NAME)
   files.write_json(journal, content())
@@ -140,6 +157,11 @@ def prepare(
       tokens += counts["tokens"]
       speed = tokens / (time.monotonic() - start)
       progress.update(bar, advance=1, rate=f"{speed:,.0f} tokens/s")
+  if not content()["splits"]["train"].get("predictions"):
+    raise errors.UsageError(
+      f"{options.input} has no token to predict; is it the vocabulary of this "
+      "text?"
+    )
   files.write_json(options.path(manifest.FILE_NAME), content())
   files.as_path(journal).unlink()
   return content()

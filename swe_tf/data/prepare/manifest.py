@@ -14,6 +14,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data import fingerprint
 from swe_tf.data.text import vocab as vocab_lib
 
 FILE_NAME = "manifest.json"
@@ -52,12 +53,12 @@ def of_corpus(
   settings: Settings,
   vocabulary: vocab_lib.Vocabulary,
   inputs: list[dict[str, Any]],
-  shards: Mapping[str, Mapping[str, int]],
+  shards: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-  """Returns the manifest of a corpus; `shards` are their counts by name."""
+  """Returns the manifest of a corpus; see `shards_of` for its `shards`."""
   totals: collections.Counter[str] = collections.Counter()
-  for counts in shards.values():
-    totals.update(counts)
+  for facts in shards.values():
+    totals.update({k: v for k, v in facts.items() if k != "fingerprint"})
   # Model Garden's names, as in the other kinds.
   names = {"seq_length": "max_seq_length", "lower_case": "do_lower_case"}
   fields = dataclasses.fields(Settings)
@@ -101,7 +102,29 @@ def load(
   return content
 
 
-def shards_of(content: Mapping[str, Any] | None) -> dict[str, dict[str, int]]:
-  """Returns the counts of a corpus's shards by file name."""
+def shards_of(content: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
+  """Returns the counts and fingerprints of a corpus's shards by file name."""
   splits = content["splits"] if content else {}
   return splits.get("train", {}).get("shards", {})
+
+
+def missing_shards(
+  directory: files.PathLike, content: Mapping[str, Any] | None
+) -> list[str]:
+  """Returns the shards that the manifest lists and the directory lacks."""
+  listed = shards_of(content)
+  there = {path.name for path in files.as_path(directory).glob("*.tfrecord")}
+  return [name for name in listed if name not in there]
+
+
+def check_unchanged(facts: Mapping[str, Any], *paths: files.PathLike) -> None:
+  """Raises unless files are as `swe prepare` wrote them, and noted in `facts`.
+
+  Earlier versions noted no fingerprint.
+  """
+  noted = facts.get("fingerprint")
+  if noted and noted != fingerprint.fingerprint(paths):
+    raise errors.UsageError(
+      f"{' or '.join(map(str, paths))} is cut or has changed since it was "
+      "prepared; remove it and prepare the data again."
+    )

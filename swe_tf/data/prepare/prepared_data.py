@@ -7,6 +7,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data import fingerprint
 from swe_tf.data.prepare import manifest
 
 
@@ -44,13 +45,21 @@ class PreparedData:
   def train(self) -> Split | None:
     return self.splits.get("train")
 
+  @property
+  def fingerprint(self) -> str:
+    """The identity of the data; see `swe_tf.data.fingerprint`."""
+    names = [split.path for split in self.splits.values()]
+    answers = self.directory / "eval.json"
+    some = [answers] if answers.exists() else []
+    return fingerprint.fingerprint([self.path, *names, *some])
+
   def splits_of(self, *roles: str) -> Sequence[Split]:
     """Returns the splits whose names start with one of `roles`, in order."""
     return [self.splits[key] for key in self.splits if key.startswith(roles)]
 
 
 def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
-  """Reads a directory's manifest and checks that its files exist."""
+  """Reads a directory's manifest and checks that its files are as it says."""
   directory = files.as_path(data_dir)
   path = directory / manifest.FILE_NAME
   meta = manifest.load(directory) or {}
@@ -74,6 +83,9 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
       raise errors.UsageError(
         f"{file} is not there, but {path} lists it; prepare the data again."
       )
+    files.check_regular(file)
+    answers = [directory / "eval.json"] if name == "eval" else []
+    manifest.check_unchanged(split, file, *answers)
     labelled = split.get("labelled", True)  # SQuAD's always are.
     splits[name] = Split(name, str(file), split["size"], labelled)
   return PreparedData(directory, meta, splits)

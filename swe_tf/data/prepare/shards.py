@@ -6,11 +6,13 @@ process makes it.
 
 from collections.abc import Mapping, Sequence
 import os
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from swe_tf import files
+from swe_tf.data import fingerprint
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
@@ -55,8 +57,11 @@ class ShardWriter:
       input_signature=[number, number, sequences, sequences, labels],
     )
 
-  def write(self, index: int, text: bytes) -> dict[str, int]:
-    """Writes a shard, complete or not at all, and returns its counts."""
+  def write(self, index: int, text: bytes) -> dict[str, Any]:
+    """Writes a shard, complete or not at all.
+
+    Returns its counts and its fingerprint, for the manifest.
+    """
     # By shard, so that the bytes do not depend on which process writes it.
     rng = np.random.default_rng([self._settings.seed, index])
     lines = text.split(b"\n")
@@ -97,7 +102,7 @@ class ShardWriter:
           writer.write(record)
         counts["tokens"] += int(tokens)
         counts["predictions"] += int(predictions)
-    return counts
+    return {**counts, "fingerprint": fingerprint.fingerprint([path])}
 
   def _mask_and_serialize(self, shard, first, ids, types, labels):
     """Returns a batch's records and its numbers of tokens and predictions."""

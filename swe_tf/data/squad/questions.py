@@ -85,9 +85,10 @@ def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
   """Checks what conversion to records relies on, such as `answer_start`."""
   for question in squad.questions:
     count, fault = len(question.answers), ""
-    if question.text is None or question.context is None:
-      missing = "question" if question.text is None else "context"
-      fault = f'no "{missing}".'
+    given = {"question": question.text, "context": question.context}
+    missing = [name for name in given if not isinstance(given[name], str)]
+    if missing:
+      fault = f'no "{missing[0]}" of text.'
     elif squad.version == "2.0" and question.is_impossible is not (not count):
       fault = (
         f"{count} answers, but is_impossible is {question.is_impossible}; is "
@@ -100,10 +101,13 @@ def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
       )
     else:
       for text, start in question.answers:
-        if start is None or start < 0:
+        if not text.strip():
+          fault = "an answer is empty; remove it."
+          break
+        if type(start) is not int or start < 0:
           fault = f"the answer {text!r} has no valid answer_start."
           break
-        found = question.context[start : start + len(text)]
+        found = str(question.context)[start : start + len(text)]
         if found != text:
           fault = (
             f"the answer {text!r} is not in its context at answer_start "

@@ -15,8 +15,10 @@ from typing import Any
 from official.nlp.data import squad_lib
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data import fingerprint
 from swe_tf.data.prepare import manifest
 from swe_tf.data.squad import questions as squad_questions
+from swe_tf.data.text import coverage
 from swe_tf.data.text import tokenizers
 
 Windows = squad_questions.Windows
@@ -106,6 +108,9 @@ def write_squad_directory(
         )
     content = earlier
 
+  texts = {t for q in squad.questions for t in (q.text, q.context) if t}
+  for warning in coverage.check_texts(tokenizer, sorted(texts)):
+    report(f"WARNING: {warning}")
   start = time.monotonic()
   with files.complete_or_absent(output) as scratch:
     writer = squad_lib.FeatureWriter(scratch, is_training)
@@ -119,7 +124,9 @@ def write_squad_directory(
       writer.process_feature,
     )
     writer.close()
+  written = [output]
   if not is_training:
+    written.append(json_copy)
     files.write_bytes(json_copy, files.read_bytes(squad.path))
   vocabulary = files.read_bytes(tokenizer.vocab_file)
   files.write_bytes(output_dir / "vocab.txt", vocabulary)
@@ -134,6 +141,7 @@ def write_squad_directory(
     "size": size,
     "questions": len(examples),
     "dropped_questions": dropped,
+    "fingerprint": fingerprint.fingerprint(written),
   }
   files.write_json(path, content)
   return content

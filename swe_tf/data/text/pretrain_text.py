@@ -4,7 +4,7 @@ The input pipeline tokenizes, packs and masks text, with new masks in every
 pass; nothing is written. `swe prepare pretraining` writes TFRecords instead.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 import dataclasses
 import functools
 
@@ -118,6 +118,10 @@ class PretrainTextDataLoader(data_loader.DataLoader):
       postprocess_fn=functools.partial(self._mask, pipeline),
     )
     return reader.read(input_context, start_step=start_step)
+
+  def sequences(self, paths: Sequence[str]) -> tf.data.Dataset:
+    """Returns the packed sequences of files, one after the other."""
+    return tf.data.Dataset.from_tensor_slices(paths).flat_map(self._sequences)
 
   def _sequences(self, path: tf.Tensor) -> tf.data.Dataset:
     """Returns the packed sequences of a file: the same ones in every pass."""

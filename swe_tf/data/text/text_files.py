@@ -93,6 +93,8 @@ def match(patterns: str | Sequence[str]) -> list[str]:
       # A file's own name may have brackets.
       found = [pattern] if os.path.exists(pattern) else glob.glob(pattern)
       found = [path for path in found if not os.path.isdir(path)]
+      for path in found:
+        files.check_regular(path)
     else:
       import tensorflow as tf
 

@@ -42,7 +42,7 @@ class WordPieceTokenizer:
       [token.startswith("##") for token in vocabulary.tokens]
     )
     self.joins_right = vocabulary.is_text
-    self._lower_case = lower_case
+    self.lower_case = lower_case
     self._tokenizer = tf_text.FastBertTokenizer(
       list(vocabulary.tokens),
       token_out_type=tf.int32,
@@ -55,7 +55,7 @@ class WordPieceTokenizer:
     # Not by FastBertTokenizer, which also decomposes compatibility characters
     # (½, ², …); this costs a tenth of tokenizing.
     dropped = _CONTROL
-    if self._lower_case:
+    if self.lower_case:
       texts = tf.strings.lower(texts, encoding="utf-8")
       texts = tf_text.normalize_utf8(texts, "NFD")
       dropped += r"\p{Mn}"  # Accents.
@@ -74,6 +74,8 @@ class CharacterTokenizer:
 
   Consecutive letters and digits form a word; all else is a word of its own.
   """
+
+  lower_case = True
 
   def __init__(self, vocabulary: vocab_lib.Vocabulary):
     characters = vocabulary.texts

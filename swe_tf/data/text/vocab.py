@@ -55,6 +55,8 @@ class Vocabulary:
     elif len(set(tokens)) < len(tokens):
       twice, _ = collections.Counter(tokens).most_common(1)[0]
       fault = f"the token {twice!r} twice"
+    elif all(map(_NOT_TEXT.fullmatch, tokens)):
+      fault = f"{len(tokens)} special tokens and no other"
     if fault:
       raise errors.UsageError(
         f"{name} has {fault}; a BERT vocabulary has a line for each token, "

@@ -39,8 +39,8 @@ class Step(NamedTuple):
 class _WithoutData(masked_lm.SharedMaskedLMTask):
   """The task, for a step that gets its batches from elsewhere."""
 
-  def check_data(self) -> None:
-    pass
+  def check_data(self) -> list[str]:
+    return []
 
   def require_method(self, optimizer) -> None:
     """Accepts the bare optimizer of a stock step too."""

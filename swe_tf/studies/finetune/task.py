@@ -19,6 +19,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import finetuning
+from swe_tf.data.prepare import prepared_data
 from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
@@ -40,6 +41,10 @@ class FineTuning:
     self._metric = protocol.selecting_metric(plan.data)
     self._output_dir = files.as_path(plan.output_dir)
     settings, data = plan.settings, plan.data
+    self._fingerprints = {str(data.directory): data.fingerprint}
+    if plan.ax_data_dir:
+      ax_data = prepared_data.read_prepared_data(plan.ax_data_dir)
+      self._fingerprints[plan.ax_data_dir] = ax_data.fingerprint
     source = finetuning.find_encoder(
       self._earlier_checkpoint() or settings.checkpoint
     )
@@ -83,6 +88,13 @@ class FineTuning:
       )
     now = dataclasses.asdict(self.plan.settings)
     worker.refuse_other(path, earlier["settings"], now)
+    for place, digest in self._fingerprints.items():
+      # Earlier versions wrote none.
+      if earlier.get("data", {}).get(place, digest) != digest:
+        raise errors.UsageError(
+          f"{place} was prepared anew since the runs in {path.parent} began; "
+          "choose another output_dir."
+        )
     return str(earlier["checkpoint"])
 
   def run(self, executor: executors.Executor, console) -> bool:
@@ -93,6 +105,7 @@ class FineTuning:
       plan.output_dir,
       settings=dataclasses.asdict(plan.settings),
       checkpoint=self.checkpoint,
+      data=self._fingerprints,
     )
 
     def summarize(result: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from swe_tf.data import checks
 from swe_tf.data import loaders
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
+from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
 
@@ -159,6 +160,42 @@ def test_goes_on_with_the_missing_shards(tmp_path, options):
   assert _bytes(output) == expected
 
 
+def test_lost_shards_are_made_again_and_cut_ones_refused(tmp_path, options):
+  whole = _prepare(options)
+  output = tmp_path / "out"
+  expected = _bytes(output)
+  first, second, third = sorted(output.glob("*.tfrecord"))
+  params = _params(output)
+  for is_finished in (True, False):
+    if not is_finished:
+      path = output / manifest.FILE_NAME
+      path.rename(output / manifest.JOURNAL_NAME)
+    else:
+      first.unlink()
+      third.unlink()
+      with pytest.raises(errors.UsageError, match="lacks 2 of the 3 shards"):
+        checks.check_input(params)
+      assert _prepare(options) == whole
+      assert _bytes(output) == expected
+    second.write_bytes(expected[second.name][:-100])
+    before = _bytes(output)
+    with pytest.raises(errors.UsageError, match=f"{second.name} is cut or has"):
+      _prepare(options)
+    assert _bytes(output) == before
+    if is_finished:
+      with pytest.raises(errors.UsageError, match=f"{second.name} is cut or"):
+        checks.check_input(params)
+    second.unlink()
+    assert _prepare(options) == whole
+    assert _bytes(output) == expected
+  # A manifest of an earlier version has no fingerprints.
+  for shard in whole["splits"]["train"]["shards"].values():
+    del shard["fingerprint"]
+  files.write_json(output / manifest.FILE_NAME, whole)
+  checks.check_input(params)
+  assert _prepare(options) == whole
+
+
 def test_sentence_pairs(tmp_path, options):
   made = _prepare(options, next_sentence=True, dupe_factor=2)
   examples = _read(tmp_path / "out", use_next_sentence_label=True)
@@ -201,6 +238,13 @@ def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
   [
     (dict(vocab="nowhere.txt"), "the vocabulary: cannot read"),
     (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
+    (dict(vocab="{folder}/special.txt"), "has 5 special tokens and no other"),
+    (dict(vocab="{folder}/cased.txt"), r"% .* \[UNK\].*set lower_case to fal"),
+    (
+      dict(input="{folder}/upper.txt", lower_case=False),
+      r"100% of the tokens are \[UNK\].* set lower_case to true",
+    ),
+    (dict(vocab="{folder}/foreign.txt"), r"100% .* \[UNK\].* of this text"),
     (dict(input="{folder}/nothing*"), "does not match any files"),
     (dict(input="{folder}/empty.txt"), "holds no text"),
     (dict(input="{folder}/binary.txt"), "is a binary file"),
@@ -214,7 +258,15 @@ def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
 )
 def test_bad_input_writes_nothing(tmp_path, options, changes, message):
   (tmp_path / "taken").mkdir()
+  special = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+  upper = "\n".join(
+    token.upper() for token in corpus.tokens() if token[0] > "a"
+  )
   for name, content in {
+    "special.txt": special,
+    "cased.txt": special + upper.encode(),
+    "upper.txt": b"BAFI DE GO\n" * 5,
+    "foreign.txt": special + b"xylo\n##zz\n",
     "empty.txt": b"\n \n",
     "binary.txt": b"\x7fELF\x00\x01text",
     "latin1.txt": b"fine\ncaf\xe9 au lait",
@@ -231,3 +283,44 @@ def test_bad_input_writes_nothing(tmp_path, options, changes, message):
     _prepare(options, **changes)
   assert "\n" not in str(caught.value)
   assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("scheme", ["", "ram://"])
+def test_splits(tmp_path, scheme):
+  directory = files.as_path(f"{scheme}{tmp_path}" if scheme else tmp_path)
+  splits = {
+    "train": {"file": "train.tf_record", "size": 7},
+    "dev": {"file": "dev.tf_record", "size": 3, "labelled": False},
+  }
+  content = manifest.make(manifest.GLUE, task="SST-2", splits=splits)
+  files.write_json(directory / manifest.FILE_NAME, content)
+  files.write_text(directory / "train.tf_record", "")
+  with pytest.raises(errors.UsageError, match="dev.tf_record is not there"):
+    prepared_data.read_prepared_data(directory)
+  files.write_text(directory / "dev.tf_record", "")
+  data = prepared_data.read_prepared_data(str(directory))
+  assert data.meta == content and not data.is_squad
+  assert data.path == directory / manifest.FILE_NAME
+  assert data.train == prepared_data.Split(
+    "train", str(directory / "train.tf_record"), 7, True
+  )
+  assert [split.labelled for split in data.splits_of("dev")] == [False]
+
+
+@pytest.mark.parametrize(
+  "content, message",
+  [
+    (None, "has no manifest.json of GLUE or SQuAD"),
+    (manifest.make("pretraining", splits={}), "has no manifest.json of GLUE"),
+    ({"kind": "glue", "format_version": 3}, "format_version is not 2; prepare"),
+    (manifest.make("glue", splits={"dev": {}}), "its splits are not"),
+    ({"report": 1}, 'json:1: no "kind"; is it from `swe prepare`'),
+    ([], 'json:1: no "kind"'),
+  ],
+)
+def test_what_is_not_glue_or_squad(tmp_path, content, message):
+  if content is not None:
+    files.write_json(tmp_path / manifest.FILE_NAME, content)
+  with pytest.raises(errors.UsageError, match=message) as caught:
+    prepared_data.read_prepared_data(tmp_path)
+  assert "\n" not in str(caught.value)

@@ -11,6 +11,7 @@ from official.nlp.data import question_answering_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
 from swe_tf.commands import prepare_squad
+from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import tokenizers
@@ -21,6 +22,7 @@ _TOKENS = (
   *("what", "where", "1230", "km", "the", "rhine", "is", "a", "long", "river"),
   *("in", "europe", "and", "flows", "north", "to", "sea"),
 )
+_OF_FILE = ("file", "fingerprint")
 _CONTEXT = (
   "The Rhine is a long river in Europe, and flows north to the sea. "
   "The Rhine (1230 km) is a long river."
@@ -192,10 +194,11 @@ def test_splits_share_a_directory(tmp_path, prepare):
   out = tmp_path / "out"
   prepare("train")
   meta = prepare("eval")
-  assert (
-    meta["splits"]["train"] | {"file": "eval.tf_record"}
-    == (meta["splits"]["eval"])
+  train, dev = (
+    {k: v for k, v in meta["splits"][split].items() if k not in _OF_FILE}
+    for split in ("train", "eval")
   )
+  assert train == dev
   for split in ("train", "eval"):
     assert meta[f"{split}_data_size"] == meta["splits"][split]["size"]
   assert meta == json.loads((out / "manifest.json").read_text())
@@ -204,6 +207,18 @@ def test_splits_share_a_directory(tmp_path, prepare):
   ).read_text()
   with pytest.raises(errors.UsageError, match="eval.tf_record is already"):
     prepare("eval")
+  prepared_data.read_prepared_data(out)
+  for name in ("train.tf_record", "eval.json"):
+    content = (out / name).read_bytes()
+    (out / name).write_bytes(content[:-1])
+    with pytest.raises(errors.UsageError, match=f"{name} is cut or has"):
+      prepared_data.read_prepared_data(out)
+    (out / name).write_bytes(content)
+  vocab = tmp_path / "cased.txt"
+  vocab.write_text("\n".join([*_TOKENS[:5], *map(str.upper, _TOKENS[5:])]))
+  with pytest.raises(errors.UsageError, match="UNK.*set lower_case to false"):
+    prepare("eval", "new", tokenizer=tokenizers.CachedTokenizer(vocab))
+  assert not (tmp_path / "new").exists()
   (out / "train.tf_record").unlink()
   other = squad_records.Windows(max_seq_length=32, max_query_length=4)
   with pytest.raises(errors.UsageError, match="max_seq_length 16, but now"):
@@ -219,6 +234,17 @@ def test_splits_share_a_directory(tmp_path, prepare):
     ({"answers": [{"text": "The", "answer_start": 0}] * 2}, "the split eval"),
     ({"is_impossible": None}, "is_impossible is None; .*version 1.1"),
     ({"question": None}, 'no "question"'),
+    ({"question": 5}, 'no "question" of text'),
+    (
+      {"answers": [{"text": "sea.", "answer_start": "4"}]},
+      "no valid answer_st",
+    ),
+    (
+      {"answers": [{"text": "sea.", "answer_start": 4.0}]},
+      "no valid answer_st",
+    ),
+    ({"answers": [{"text": "", "answer_start": 5}]}, "an answer is empty"),
+    ({"is_impossible": "no"}, "is_impossible is no; .*version 1.1"),
   ],
 )
 def test_faults_have_file_and_line(tmp_path, tokenizer, change, message):

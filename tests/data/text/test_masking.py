@@ -1,7 +1,13 @@
-"""How often what is masked; tests/properties has which tokens, exactly."""
+"""How often what is masked, and packing.
+
+tests/properties has which tokens exactly, and any text the obvious slow way.
+"""
+
+import functools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf.data.text import budget
@@ -10,6 +16,7 @@ from swe_tf.data.text import packing
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
+from tests.data.text import slow_packing
 
 _VOCABULARY = vocab_lib.Vocabulary.from_tokens(corpus.tokens())
 
@@ -21,10 +28,9 @@ _VOCABULARY = vocab_lib.Vocabulary.from_tokens(corpus.tokens())
 def test_rate_and_fates(kind, length):
   lines = corpus.sentences(10_000)
   lines[7::50] = ["Zz " + line for line in lines[7::50]]  # Unknown words.
-  tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
-  ids = packing.Packer(tokenizer, length).pack(lines).numpy()
+  ids = packing.Packer(_tokenizer(), length).pack(lines).numpy()
   most = budget.max_predictions(length, 0.15)
-  masker = masking.Masker(tokenizer, kind, 0.15, most)
+  masker = masking.Masker(_tokenizer(), kind, 0.15, most)
   masked = masker.mask(ids, masking.draw(1, 0, 0, len(ids), length))
   rows, slots = np.nonzero(masked["masked_lm_weights"])
   positions = masked["masked_lm_positions"].numpy()[rows, slots]
@@ -68,7 +74,46 @@ def test_numbers_belong_to_places(length):
   ],
 )
 def test_bad_values(change, message):
-  tokenizer = tokenizers.WordPieceTokenizer(_VOCABULARY)
   values = dict(masking="random", rate=0.15, max_predictions=3) | change
   with pytest.raises(errors.UsageError, match=message):
-    masking.Masker(tokenizer, **values)
+    masking.Masker(_tokenizer(), **values)
+
+
+@functools.cache
+def _tokenizer():
+  return tokenizers.WordPieceTokenizer(_VOCABULARY)
+
+
+@pytest.mark.parametrize("seq_length", [12, 33, 64, 512])
+def test_equals_the_slow_way(seq_length):
+  text = corpus.text(400)
+  documents = [d.split("\n") for d in text.strip().split("\n\n")]
+  pack = tf.function(packing.Packer(_tokenizer(), seq_length).pack)
+  expected = slow_packing.pack(_tokenizer(), documents, seq_length)
+  assert pack(tf.constant(text.split("\n"))).numpy().tolist() == expected
+
+
+def test_units_and_documents():
+  lines = tf.constant(['baba dede. "Fifi!" gogo 3.5 lulu? mama'])
+  units = _tokenizer().tokenize_units(lines)
+  assert units[0].row_lengths().numpy().tolist() == [3, 4, 6, 1]
+  text = "\n = One = \n\na\nb\n = = Part = = \n\nc\n\n = Two = \n\nd\n\n\ne"
+  found, starts = packing.split_documents(tf.constant(text.split("\n")))
+  assert b"|".join(found.numpy()) == b"= One =|a|b|= = Part = =|c|= Two =|d|e"
+  assert np.flatnonzero(starts).tolist() == [0, 5, 7]
+  for nothing in (["", " ", ""], []):
+    lines = tf.constant(nothing, tf.string)
+    assert packing.Packer(_tokenizer(), 16).pack(lines).shape == [0, 16]
+
+
+def test_characters_are_packed_by_words():
+  letters = [*vocab_lib.SPECIAL_TOKENS, *" abcdefgh."]
+  vocabulary = vocab_lib.Vocabulary.from_tokens(letters)
+  packer = packing.Packer(tokenizers.CharacterTokenizer(vocabulary), 12)
+  packed = packer.pack(tf.constant(["Abc  de. fgh", "", "abcdefghabcdefgh b"]))
+  assert ["".join(letters[i] for i in row) for row in packed.numpy()] == [
+    "[CLS]abc de. [SEP][PAD][PAD]",
+    "[CLS]fgh [SEP]abcde[SEP]",
+    "[CLS]fghabcdefg[SEP]",
+    "[CLS]h b [SEP][PAD][PAD][PAD][PAD][PAD][PAD]",
+  ]

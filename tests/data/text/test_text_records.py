@@ -104,9 +104,8 @@ def test_a_set_of_tfds_is_read_by_its_name(folder, monkeypatch):
     )
 
   monkeypatch.setattr(tfds, "builder", builder)
-  ours = _params(
-    folder, tfds_name="small_text", tfds_split="train", tfds_data_dir="there"
-  )
+  named = {"tfds_name": "small_text", "tfds_split": "train"}
+  ours = _params(folder, **named, tfds_data_dir="there")
   text = [str(folder / f"part{i}.txt") for i in range(2)]
   theirs = _params(folder, input_path=text)
   _assert_equal(_batches(ours), _batches(theirs))
@@ -121,7 +120,8 @@ def test_what_cannot_be_read_is_one_line(folder, tmp_path):
   mixed = f"{folder}/part0.txt,{folder}/part0.tfrecord"
   with pytest.raises(errors.UsageError, match="give one kind only"):
     _batches(_params(folder, input_path=mixed))
-  _write_records(tmp_path / "other.tfrecord", ["abc"], feature="content")
+  lines = ["abc"] * 20
+  _write_records(tmp_path / "other.tfrecord", lines, feature="content")
   other = _params(folder, input_path=str(tmp_path / "other.tfrecord"))
   with pytest.raises(errors.UsageError, match="only in content; set text_feat"):
     _batches(other)
@@ -133,21 +133,14 @@ def test_what_cannot_be_read_is_one_line(folder, tmp_path):
 
 def test_shards_of_records_are_those_of_the_same_lines(folder, tmp_path):
   vocab = tmp_path / "vocab.txt"
-  vocab.write_text(
-    "\n".join([*_WORDS[:5], *"abcdefgh", *map("##{}".format, "abcdefgh")])
-  )
+  pieces = [*_WORDS[:5], *"abcdefgh", *map("##{}".format, "abcdefgh")]
+  vocab.write_text("\n".join(pieces))
   shards = {}
   for kind in ("txt", "tfrecord"):
-    command.run(
-      command.Options(
-        input=f"{folder}/part*.{kind}",
-        vocab=str(vocab),
-        output_dir=str(tmp_path / kind),
-        seq_length=32,
-        num_shards=3,
-        jobs=1,
-      )
-    )
+    places = {"vocab": str(vocab), "output_dir": str(tmp_path / kind)}
+    sizes = {"seq_length": 32, "num_shards": 3, "jobs": 1}
+    lines = f"{folder}/part*.{kind}"
+    command.run(command.Options(input=lines, **places, **sizes))
     paths = sorted((tmp_path / kind).glob("*.tfrecord"))
     shards[kind] = {path.name: path.read_bytes() for path in paths}
   assert len(shards["txt"]) == 3 and shards["txt"] == shards["tfrecord"]

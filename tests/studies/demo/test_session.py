@@ -1,9 +1,12 @@
-"""The demo on a tiny text: with and without sharing, interrupted, run again."""
+"""The demo on a tiny text, interrupted and run again, and its page."""
 
+import html
 import json
 import random
 import re
+import types
 
+import numpy as np
 import pytest
 
 from swe_tf import errors
@@ -14,6 +17,7 @@ from swe_tf.studies import jobs
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
 from swe_tf.studies.demo import page
+from swe_tf.studies.demo import page as page_lib
 from swe_tf.studies.demo import sentences
 from swe_tf.studies.demo import session
 
@@ -21,10 +25,7 @@ _STEPS, _TAU = 6, 3
 _ENCODER = "task.model.encoder.any"
 _TINY = ",".join(
   [
-    *(
-      f"task.{part}_data.global_batch_size=4"
-      for part in ("train", "validation")
-    ),
+    *(f"task.{x}_data.global_batch_size=4" for x in ("train", "validation")),
     f"{_ENCODER}.num_layers=2,{_ENCODER}.hidden_size=8",
     f"{_ENCODER}.num_attention_heads=2,task.sharing.untie_step={_TAU}",
     f"trainer.train_steps={_STEPS},trainer.validation_interval={_STEPS}",
@@ -53,17 +54,15 @@ def fixture_corpus(tmp_path_factory):
 
 
 class _Interrupted(worker.Job):
-  """Keeps what is reported, and is interrupted at the second report."""
+  """Notes what is reported in `told`; is interrupted at the second report."""
 
-  def __init__(self, path, told):
-    super().__init__(path)
-    self._told = told
+  told: list = []
 
   def report(self, status):
     super().report(status)
-    self._told.append((status.step, status.phase))
+    self.told.append((status.step, status.phase))
     assert status.untie_step == _TAU
-    if len(self._told) == 2:
+    if len(self.told) == 2:
       raise KeyboardInterrupt
 
 
@@ -82,12 +81,12 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
   configs = experiments.make_configs(study)
   run = sweep.make_runs(study, configs, tmp_path)[0]
   run.begin()
-  told = []
+  monkeypatch.setattr(_Interrupted, "told", told := [])
   with pytest.raises(KeyboardInterrupt):
-    jobs.demo(_Interrupted(run.directory.path, told))
+    jobs.demo(_Interrupted(run.directory.path))
   path = run.directory.path / "filled_at_untying.json"
   at_untying = json.loads(path.read_text())
-  result = jobs.demo(_Interrupted(run.directory.path, told))
+  result = jobs.demo(_Interrupted(run.directory.path))
   # Orbit saves after the actions: step 4 was not saved.
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
@@ -104,11 +103,8 @@ def test_the_baseline_is_the_run_without_sharing_whatever_was_asked(corpus):
   nothing = "task.sharing.mode=none"
   expected = experiments.make_configs(session.make_study(corpus, nothing))
   assert list(expected) == ["model"]
-  for override in (
-    "",
-    "task.sharing.recipe=one_loop",
-    "task.sharing.loops=[{loops: 1}]",
-  ):
+  for asked in ("", "recipe=one_loop", "loops=[{loops: 1}]"):
+    override = f"task.sharing.{asked}" if asked else ""
     configs = experiments.make_configs(session.make_study(corpus, override))
     assert configs["baseline"].as_dict() == expected["model"].as_dict()
 
@@ -134,11 +130,131 @@ def test_the_command_trains_both_and_tells_their_times(
   }
   text = (tmp_path / "index.html").read_text()
   assert f"at untying (step {_TAU})" in text and "baseline, at the end" in text
-  assert all(
-    f"{each['metrics']['validation_loss']:.3f}" in text
-    for each in results.values()
-  )
+  losses = (each["metrics"]["validation_loss"] for each in results.values())
+  assert all(f"{loss:.3f}" in text for loss in losses)
   session.run(str(tmp_path), _TINY)
   assert capsys.readouterr().out.count("finished before") == 2
   with pytest.raises(errors.UsageError, match="but now it is"):
     session.run(str(tmp_path), "task.seed=7")
+
+
+_ANSWERS = [
+  list("".join(re.findall(r"\[(\w+)\]", text))) for text in sentences.SENTENCES
+]
+
+
+def _arm(loss, untie_step=None, flops=1e12):
+  # A line from 3 at step 0 down to the loss.
+  curve = [(s, 3.0 - (3.0 - loss) * s / 700) for s in range(100, 701, 100)]
+  result = {
+    "steps": 700,
+    "metrics": {"validation_loss": loss, "masked_lm_accuracy": 0.4},
+    "filled": _ANSWERS,
+    "layer_cosines": [[1.0, 0.5], [0.5, 1.0]],
+    "seconds": 100.0,
+    "cpu_seconds": 90.0,
+  }
+  curves = {"train/training_loss": curve, "validation/validation_loss": curve}
+  if untie_step:
+    result["filled_at_untying"] = [["<", *row[1:]] for row in _ANSWERS]
+    curves["train/sharing/untie_step"] = [(untie_step, untie_step)]
+    curves["train/sharing/gradient_cosine"] = [(10, 0.9), (20, 0.8)]
+    curves["train/sharing/distance_from_mean"] = [(80, 0.1), (90, 0.2)]
+  sizes = {"flops": flops, "seq_length": 32, "tokens_per_step": 2048}
+  return page_lib.DemoArm(result=result, curves=curves, **sizes)
+
+
+def _arms(model, baseline, **fields):
+  return {"model": _arm(model, 70, **fields), "baseline": _arm(baseline)}
+
+
+def _page(arms, output_dir="runs/demo", override=None):
+  return page_lib.make(arms, 2.9, output_dir, override)
+
+
+@pytest.mark.parametrize("model", [2.2, 2.0, float("nan")])
+def test_one_seed_never_has_a_verdict(model):
+  text = page_lib.verdict(_arms(model, 2.1))
+  assert "one seed cannot tell whether sharing pays" in text
+  assert f"at {model:.3f} nats" in text and "baseline at 2.100" in text
+  assert f"difference of {model - 2.1:+.3f}" in text
+
+
+def test_the_page_tells_all_of_it_and_needs_nothing_else():
+  page = _page(_arms(2.2, 2.0, flops=5e11))
+  assert "difference of +0.200" in page.partition("The curves")[0]
+  # Fewer FLOPs are not hidden.
+  for part in ("The layers", "What to run next", "5.00e+11", "1.00e+12"):
+    assert part in page
+  references = re.findall('(?:src|href)="([^"]*)"', page)
+  assert len(references) == 5
+  assert all(each.startswith("data:image/svg") for each in references)
+  # Of three columns, one has a wrong character in each sentence.
+  assert page.count('class="wrong"') == 5
+  assert page.count('class="right"') == 3 * 25 - 5
+  assert "20 of 25" in page and "25 of 25" in page
+  assert "swe export --checkpoint=runs/demo/model" in page
+
+
+def test_what_comes_from_outside_is_escaped():
+  override = "task.x=<script>alert(1)</script>"
+  text = _page(_arms(2.2, 2.0), "runs/<b>", override)
+  assert "<script" not in text and "<b>" not in text
+  assert html.escape(override) in text
+  assert ">&lt;</span>" in text  # A token that was filled in.
+
+
+def test_a_model_that_shares_nothing_has_nothing_to_compare_with():
+  text = _page({"model": _arm(2.0)})
+  assert "nothing to compare" in text and "untied" not in text
+
+
+def test_cosines_are_those_of_all_kernels_of_a_layer(monkeypatch):
+  rng = np.random.default_rng(0)
+  layers = [
+    [rng.normal(size=shape) for shape in ((2, 3), (3,), (3, 2, 2))]
+    for _ in range(3)
+  ]
+  blocks = [types.SimpleNamespace(trainable_weights=each) for each in layers]
+  monkeypatch.setattr(registry, "blocks_of", lambda model: blocks)
+  for i, row in enumerate(sentences.layer_cosines(None)):
+    for j, cosine in enumerate(row):
+      one, other = (
+        np.concatenate([layers[k][0].ravel(), layers[k][2].ravel()])
+        for k in (i, j)
+      )
+      norms = np.linalg.norm(one) * np.linalg.norm(other)
+      assert cosine == pytest.approx(one @ other / norms, abs=1e-4)
+
+
+@pytest.mark.parametrize("seq_length", [32, 12])
+def test_masks_are_filled_by_what_the_model_predicts(tmp_path, seq_length):
+  texts = [re.sub(r"[\[\]]", "", text) for text in sentences.SENTENCES]
+  vocab = docstrings.character_vocab(texts, 40)
+  (tmp_path / "vocab.txt").write_text("".join(f"{t}\n" for t in vocab))
+
+  def perfect(inputs, training):
+    assert not training
+    words, places = inputs["input_word_ids"], inputs["masked_lm_positions"]
+    logits = np.zeros((*places.shape, len(vocab)))
+    for row, text in enumerate(texts):
+      text = text[: seq_length - 2]
+      seen = [vocab[index] for index in words[row]]
+      masked = [i - 1 for i in places[row] if i]
+      assert seen[: len(text) + 2] == [
+        "[CLS]",
+        *("[MASK]" if i in masked else c for i, c in enumerate(text)),
+        "[SEP]",
+      ]
+      assert set(seen[len(text) + 2 :]) <= {"[PAD]"}
+      assert inputs["input_mask"][row].sum() == len(text) + 2
+      for slot, place in enumerate(masked):
+        logits[row, slot, vocab.index(text[place])] = 1.0
+    return {"mlm_logits": logits}
+
+  filled = sentences.fill(perfect, tmp_path / "vocab.txt", seq_length)
+  if seq_length == 32:
+    assert filled == _ANSWERS
+  else:
+    assert [row[:1] for row in filled] == [row[:1] for row in _ANSWERS]
+    assert all(1 <= len(row) < 5 for row in filled)

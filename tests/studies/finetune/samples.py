@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import types
 
 import pytest
 
@@ -17,18 +18,19 @@ from official.nlp.tools import tokenization
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import records as glue_records
 from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import prepared_data
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
+from swe_tf.studies import executors
+from swe_tf.studies.finetune import protocol
+from swe_tf.studies.finetune import task as task_lib
 
-SHARED = pathlib.Path(
-  os.environ.get(
-    "SWE_SHARED", pathlib.Path(__file__).resolve().parents[2].parent / "shared"
-  )
-)
+_BESIDE = pathlib.Path(__file__).resolve().parents[3].parent / "shared"
+SHARED = pathlib.Path(os.environ.get("SWE_SHARED", _BESIDE))
 COUNT = 64
 LENGTH = 160
 # Of an encoder that need not learn.
@@ -42,10 +44,6 @@ _SPLITS = {
   "MNLI": ("train", *(f"{s}_{p}" for s in ("dev", "test") for p in _PARTS)),
   "AX": ("diagnostic",),
 }
-
-
-def _quiet(line):
-  del line
 
 
 def write_data(
@@ -88,7 +86,7 @@ def write_data(
     data_dir,
     tokenizer=_tokenizer(directory, texts, vocab_size),
     max_seq_length=max_seq_length,
-    report=_quiet,
+    report=lambda line: None,
   )
   return str(data_dir)
 
@@ -130,23 +128,17 @@ def _made_glue(task, count):
 
 
 def _write_squad(version, directory, data_dir, count, real, windows):
-  make = _real_squad if real else _made_squad
-  paragraphs = make(version, count)
+  paragraphs = (_real_squad if real else _made_squad)(version, count)
   path = directory / f"squad-{version}.json"
   content = {"data": [{"title": "some", "paragraphs": paragraphs}]}
   path.write_text(json.dumps(content))
   squad = squad_questions.read_squad_file(path, version)
   squad_questions.check_convertible(squad, for_training=True)
   texts = itertools.chain(*((q.text, q.context) for q in squad.questions))
-  tokenizer = _tokenizer(directory, texts)
+  how = {"tokenizer": _tokenizer(directory, texts), "windows": windows}
   for split in ("train", "eval"):
     squad_records.write_squad_directory(
-      squad,
-      split,
-      data_dir,
-      tokenizer=tokenizer,
-      windows=windows,
-      report=_quiet,
+      squad, split, data_dir, report=lambda line: None, **how
     )
 
 
@@ -164,12 +156,9 @@ def _real_squad(version, count):
     short = list(itertools.chain(*zip(*kinds)))
   return [
     _paragraph(
-      question.id,
-      question.text,
-      question.context,
-      [(answer.text, answer.start) for answer in question.answers[:1]],
+      q.id, q.text, q.context, [(a.text, a.start) for a in q.answers[:1]]
     )
-    for question in short[:count]
+    for q in short[:count]
   ]
 
 
@@ -202,13 +191,9 @@ def _made_squad(version, count):
 
 
 def _paragraph(question_id, question, context, answers):
-  answered = {
-    "id": question_id,
-    "question": question,
-    "answers": [{"text": t, "answer_start": start} for t, start in answers],
-    "is_impossible": not answers,
-  }
-  return {"context": context, "qas": [answered]}
+  found = [{"text": text, "answer_start": start} for text, start in answers]
+  asked = {"id": question_id, "question": question, "answers": found}
+  return {"context": context, "qas": [asked | {"is_impossible": not answers}]}
 
 
 def _tokenizer(directory, texts, vocab_size=0):
@@ -220,6 +205,37 @@ def _tokenizer(directory, texts, vocab_size=0):
   path = directory / "vocab.txt"
   path.write_text("\n".join(tokens) + "\n")
   return tokenizers.CachedTokenizer(path)
+
+
+def squad_logits(feature, start, end):
+  """Returns what a model would say of a window."""
+  return types.SimpleNamespace(
+    unique_id=feature.unique_id,
+    start_logits=start.tolist(),
+    end_logits=end.tolist(),
+  )
+
+
+def make_run(
+  output_dir: pathlib.Path,
+  data_dir: str,
+  checkpoint: str,
+  learning_rate: float,
+  **settings,
+) -> executors.SweepRun:
+  """Returns a run with seed 0, as `swe finetune` makes it, ready to train."""
+  data = prepared_data.read_prepared_data(data_dir)
+  plan = protocol.Plan(
+    settings=protocol.Settings(
+      data_dir=data_dir, checkpoint=checkpoint, **settings
+    ),
+    runs=protocol.plan_runs(data, [learning_rate], 1),
+    output_dir=str(output_dir),
+    data=data,
+  )
+  (run,) = task_lib.FineTuning(plan).runs
+  run.begin()
+  return run
 
 
 def write_encoder(directory: pathlib.Path, data_dir: str, **params) -> str:

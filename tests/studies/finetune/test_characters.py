@@ -1,7 +1,5 @@
 """Models on characters, such as the demo's: the same ids as in pre-training."""
 
-import types
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -25,14 +23,12 @@ def fixture_vocab_file(tmp_path):
 
 def test_ids_are_those_of_pre_training(vocab_file):
   ours = tokenizers.CachedTokenizer(vocab_file)
-  theirs = tokenizers.CharacterTokenizer(
-    vocab_lib.Vocabulary.load(str(vocab_file))
-  )
+  vocabulary = vocab_lib.Vocabulary.load(str(vocab_file))
+  theirs = tokenizers.CharacterTokenizer(vocabulary)
   text = _TEXT.replace("\xa0", " ")
   ids = ours.convert_tokens_to_ids(ours.tokenize(text))
-  np.testing.assert_array_equal(
-    ids, theirs.tokenize(tf.constant([text]))[0].numpy()
-  )
+  wanted = theirs.tokenize(tf.constant([text]))[0].numpy()
+  np.testing.assert_array_equal(ids, wanted)
   # Word by word, as SQuAD's converter asks.
   assert ours.tokenize(text) == [
     token for word in text.split() for token in ours.tokenize(word)
@@ -48,11 +44,7 @@ def _points_after(phrase, feature):
   if start >= 0 and " " in text[start + len(phrase) :]:
     start += len(phrase)
     logits[0, start] = logits[1, text.index(" ", start)] = 9.0
-  return types.SimpleNamespace(
-    unique_id=feature.unique_id,
-    start_logits=logits[0].tolist(),
-    end_logits=logits[1].tolist(),
-  )
+  return samples.squad_logits(feature, *logits)
 
 
 def test_squad_answers_come_back_as_words(vocab_file, tmp_path):
@@ -68,13 +60,8 @@ def test_squad_answers_come_back_as_words(vocab_file, tmp_path):
       max_seq_length=64, max_query_length=20, doc_stride=16
     ),
   )
-  answers = squad_records.answers_from_logits(
-    built,
-    [_points_after("lives in ", each) for each in built.features],
-    version="1.1",
-  )
-  contexts = {
-    example.qas_id: " ".join(example.doc_tokens) for example in built.examples
-  }
-  for question, context in contexts.items():
-    assert answers.texts[question] == context.split("lives in ")[1].split()[0]
+  logits = [_points_after("lives in ", each) for each in built.features]
+  answers = squad_records.answers_from_logits(built, logits, version="1.1")
+  for example in built.examples:
+    _, _, after = " ".join(example.doc_tokens).partition("lives in ")
+    assert answers.texts[example.qas_id] == after.split()[0]

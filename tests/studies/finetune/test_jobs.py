@@ -13,22 +13,9 @@ from swe_tf.scoring import glue
 from swe_tf.studies import jobs
 from swe_tf.studies import worker
 from swe_tf.studies.finetune import protocol
-from tests.studies.finetune import runs
 from tests.studies.finetune import samples
 
 pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
-
-
-class _WatchedJob(worker.Job):
-  """Keeps what is reported."""
-
-  def __init__(self, path):
-    super().__init__(path)
-    self.reports = []
-
-  def report(self, status):
-    super().report(status)
-    self.reports.append(status)
 
 
 def _inputs(directory, name):
@@ -41,7 +28,7 @@ def _inputs(directory, name):
 
 def _run(output_dir, inputs, learning_rate=1e-3, epochs=3.0, **settings):
   """Returns a run of 4 steps per epoch."""
-  return runs.make_run(
+  return samples.make_run(
     output_dir,
     *inputs,
     learning_rate=learning_rate,
@@ -56,8 +43,7 @@ def _train_in_parts(run, stops):
   for stop in stops:
     tf_keras.backend.clear_session()  # As in a process of its own.
     job = worker.Job(run.directory.path)
-    config = jobs.read_config(job)
-    runner = jobs.make_runner(job, config, mode="train")
+    runner = jobs.make_runner(job, jobs.read_config(job), mode="train")
     with runner.strategy.scope():
       runner.controller.train(stop)
   return [variable.numpy() for variable in runner.trainer.model.variables]
@@ -81,14 +67,18 @@ def test_diverged_run_is_a_result(tmp_path):
   assert run.directory.read_result() == result
 
 
-def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
+def test_glue_run_leaves_what_scoring_and_submission_read(
+  tmp_path, monkeypatch
+):
   inputs = _inputs(tmp_path, "SST-2")
   run = _run(tmp_path / "runs" / "SST-2", inputs, epochs=1.0)
   directory = run.directory.path
-  job = _WatchedJob(directory)
+  job, reports = worker.Job(directory), []
+  report = job.report
+  monkeypatch.setattr(job, "report", lambda x: reports.append(x) or report(x))
   result = jobs.finetune(job)
-  assert [each.step for each in job.reports] == [1, 2, 3, 4, 4]
-  assert job.reports[-1].text == "evaluating"
+  assert [each.step for each in reports] == [1, 2, 3, 4, 4]
+  assert reports[-1].text == "evaluating"
   task = glue_tasks.find_task("SST-2")
   predicted = glue.read_predictions(directory / "dev.tsv", task)
   assert sorted(predicted) == list(range(32))
@@ -97,9 +87,8 @@ def test_glue_run_leaves_what_scoring_and_submission_read(tmp_path):
 
   content = jobs.predict(worker.Job(directory), ax_data_dir="")
   assert content["scores"] == {}  # The test set has no labels.
-  (directory.parent / "selection.json").write_text(
-    json.dumps({"best": run.name})
-  )
+  selection = directory.parent / "selection.json"
+  selection.write_text(json.dumps({"best": run.name}))
   found = glue.find_predictions(tmp_path / "runs", "SST-2")
   # The same examples and the same weights as the dev set.
   assert found.read_text() == (directory / "dev.tsv").read_text()

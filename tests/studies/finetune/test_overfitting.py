@@ -14,28 +14,23 @@ from swe_tf.scoring import squad as squad_scores
 from swe_tf.studies import jobs
 from swe_tf.studies import worker
 from swe_tf.studies.finetune import protocol
-from tests.studies.finetune import runs
 from tests.studies.finetune import samples
 
 _EPOCHS = {"squad_v1.1": 60, "squad_v2.0": 40, "STS-B": 60}
+_SLOW = "squad_v1.1 squad_v2.0 MNLI QNLI QQP CoLA MRPC RTE STS-B"
 
 
-_SLOW = ("squad_v1.1", "squad_v2.0", "MNLI", "QNLI", "QQP", "CoLA", "MRPC")
-_SLOW = (*_SLOW, "RTE", "STS-B")
-
-
-def _slow(task):
-  return pytest.param(task, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("name", ["SST-2", *map(_slow, _SLOW)])
+@pytest.mark.parametrize(
+  "name",
+  ["SST-2", *(pytest.param(n, marks=pytest.mark.slow) for n in _SLOW.split())],
+)
 def test_learns_64_examples_by_heart(name, tmp_path):
   length = samples.LENGTH if name.startswith("squad") else 64
   data_dir = samples.write_data(name, tmp_path, max_seq_length=length)
   encoder = samples.write_encoder(
     tmp_path / "encoder", data_dir, dropout_rate=0.0, attention_dropout_rate=0.0
   )
-  run = runs.make_run(
+  run = samples.make_run(
     tmp_path / "run",
     data_dir,
     encoder,

@@ -12,6 +12,10 @@ Imports no TensorFlow.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from swe_tf import files
+
+# In the directory of a run: the changes with which it was continued.
+ACCEPTED_NAME = "accepted_changes.json"
 # Prefixes of the fields that change neither the updates nor the final scores:
 # where and how fast a run computes, what it logs and keeps, when it gives up.
 _HARMLESS = (
@@ -37,7 +41,7 @@ _HARMLESS = (
 _PRECISION = ("runtime.mixed_precision_dtype", "runtime.loss_scale")
 # What a run is scored on does not touch its updates, and what it starts from is
 # read only once.
-_SCORED = ("task.validation_data.", "trainer.validation_steps")
+SCORED = ("task.validation_data.", "trainer.validation_steps")
 _START = "task.init_checkpoint"
 
 
@@ -63,7 +67,7 @@ def defines_result(field: str) -> bool:
 
 def defines_training(field: str) -> bool:
   """Whether a run that goes on with another value would be another run."""
-  return defines_result(field) and not field.startswith((*_SCORED, _START))
+  return defines_result(field) and not field.startswith((*SCORED, _START))
 
 
 def difference(
@@ -82,3 +86,21 @@ def difference(
     for field in dict.fromkeys((*one, *other))
     if one.get(field) != other.get(field) and matters(field)
   ]
+
+
+def accepted(model_dir: files.PathLike) -> list[dict[str, Any]]:
+  """Returns the changes with which a run was continued, oldest first.
+
+  Each has the `checkpoint`, and `changes` as `difference` returns them.
+  """
+  path = files.as_path(model_dir) / ACCEPTED_NAME
+  return files.read_json(path) if path.exists() else []
+
+
+def describe_accepted(model_dir: files.PathLike) -> str:
+  """Returns the changes with which a run was continued in words, if any."""
+  return "; ".join(
+    f"{field} was {then!r} and became {now!r} at {entry['checkpoint']}"
+    for entry in accepted(model_dir)
+    for field, then, now in entry["changes"]
+  )

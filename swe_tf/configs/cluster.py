@@ -1,0 +1,63 @@
+"""The cluster that `TF_CONFIG` describes: checked before anything connects."""
+
+import json
+import os
+
+from official.core import config_definitions as cfg
+from swe_tf import errors
+
+_JOBS = ("chief", "worker")
+
+
+def num_workers(runtime: cfg.RuntimeConfig) -> int:
+  """Returns the number of workers; raises `UsageError` for a wrong cluster."""
+  if runtime.worker_hosts:
+    return len(runtime.worker_hosts.split(","))
+  text = os.environ.get("TF_CONFIG", "").strip()
+  kind = runtime.distribution_strategy
+  if not text or kind == "tpu":  # A TPU's hosts find each other.
+    return 1
+  wrong = _why_wrong(text)
+  if wrong:
+    raise errors.UsageError(
+      f"TF_CONFIG ({text}) {wrong}; docs/tpu.md has an example."
+    )
+  jobs = json.loads(text).get("cluster", {})
+  count = sum(len(hosts) for hosts in jobs.values()) or 1
+  if count > 1 and kind != "multi_worker_mirrored":
+    raise errors.UsageError(
+      f"TF_CONFIG has {count} workers, but runtime.distribution_strategy is "
+      f"{kind!r}, so each would train alone; set it to "
+      "'multi_worker_mirrored', or unset TF_CONFIG."
+    )
+  return count
+
+
+def _why_wrong(text: str) -> str:
+  """Returns what is wrong with a `TF_CONFIG`; empty if nothing is."""
+  try:
+    content = json.loads(text)
+  except ValueError:
+    hint = ": put this host's number in place of INDEX" * ("INDEX" in text)
+    return f"is not JSON{hint}"
+  if content == {}:
+    return ""  # TensorFlow's default: no cluster.
+  jobs = content.get("cluster") if isinstance(content, dict) else None
+  if not isinstance(jobs, dict) or not jobs:
+    return 'has no table "cluster"'
+  for job, hosts in jobs.items():
+    if job not in _JOBS:
+      return f"has a job {job!r}, but only chief and worker can train"
+    if not isinstance(hosts, list) or not all(
+      isinstance(host, str) and ":" in host for host in hosts
+    ):
+      return f'must list the hosts of {job!r}, such as ["host0:2222"]'
+  task = content.get("task")
+  if not isinstance(task, dict):
+    return 'has no table "task", which says which worker this is'
+  hosts, index = jobs.get(str(task.get("type"))), task.get("index")
+  if not hosts:
+    return f"has a task of type {task.get('type')!r}, which the cluster has not"
+  if type(index) is not int or not 0 <= index < len(hosts):
+    return f"has the task index {index!r}, not one from 0 to {len(hosts) - 1}"
+  return ""

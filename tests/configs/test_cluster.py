@@ -1,0 +1,67 @@
+"""`TF_CONFIG`: a cluster, or one line that says what is wrong with it."""
+
+import pytest
+
+from official.core import config_definitions as cfg
+from swe_tf import errors
+from swe_tf.configs import cluster
+from swe_tf.configs import limits
+from tests import tiny
+
+_CLUSTER = '"cluster": {"worker": ["a:1", "b:2"]}'
+
+
+def _task(index):
+  return f'{{{_CLUSTER}, "task": {{"type": "worker", "index": {index}}}}}'
+
+
+def _count(monkeypatch, text, strategy="multi_worker_mirrored"):
+  monkeypatch.setenv("TF_CONFIG", text)
+  runtime = cfg.RuntimeConfig(distribution_strategy=strategy)
+  return cluster.num_workers(runtime)
+
+
+@pytest.mark.parametrize(
+  "text, expected", [("", 1), ("{}", 1), (_task(0), 2), (_task(1), 2)]
+)
+def test_counts_the_workers(monkeypatch, text, expected):
+  assert _count(monkeypatch, text) == expected
+
+
+@pytest.mark.parametrize(
+  "text, message",
+  [
+    (_task("INDEX"), "not JSON: put this host's number in place of INDEX"),
+    ("[]", 'has no table "cluster"'),
+    ("3", 'has no table "cluster"'),
+    ('{"cluster": {"ps": ["a:1"]}}', "has a job 'ps'"),
+    ('{"cluster": {"worker": "a:1"}}', "must list the hosts of 'worker'"),
+    ('{"cluster": {"worker": [3]}}', "must list the hosts of 'worker'"),
+    (f"{{{_CLUSTER}}}", 'has no table "task"'),
+    (f'{{{_CLUSTER}, "task": 1}}', 'has no table "task"'),
+    (f'{{{_CLUSTER}, "task": {{"type": "x"}}}}', "a task of type 'x'"),
+    (_task(2), "index 2, not one from 0 to 1"),
+    (_task(-1), "index -1, not"),
+    (_task('"0"'), "index '0', not"),
+    (_task("true"), "index True, not"),
+  ],
+)
+def test_a_wrong_cluster_is_one_line(monkeypatch, text, message):
+  with pytest.raises(errors.UsageError) as raised:
+    _count(monkeypatch, text)
+  assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_workers_must_be_able_to_share_the_batch(monkeypatch):
+  with pytest.raises(errors.UsageError, match="each would train alone"):
+    _count(monkeypatch, _task(0), "mirrored")
+  data = {"task": {"train_data": {"global_batch_size": 9}}}
+  config = tiny.config_of(tiny.overrides("x"), data)
+  limits.check_replicas(config)
+  with pytest.raises(errors.UsageError, match=r"\(9\) cannot .* 2 replicas"):
+    limits.check_replicas(config, workers=2)
+  with pytest.raises(errors.UsageError, match="'parameter_server'. must be"):
+    tiny.config_of(
+      tiny.overrides("x"),
+      {"runtime": {"distribution_strategy": "parameter_server"}},
+    )

@@ -1,0 +1,264 @@
+"""A run is resumed as the same run, or refused; and nothing is lost by it."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from swe_tf import cli
+from swe_tf import errors
+from swe_tf import files
+from swe_tf import sameness
+from swe_tf import yaml_files
+from swe_tf.analysis import runs as runs_lib
+from swe_tf.doctor import checks as doctor
+from swe_tf.doctor import findings
+from swe_tf.training import identity
+from tests import tiny
+
+_SHARING = "task.sharing."
+_OPTIMIZER = "trainer.optimizer_config."
+
+
+@pytest.fixture(scope="module", name="trained")
+def _trained(tmp_path_factory):
+  """A run of 12 steps with checkpoints after steps 4, 8 and 12; tau is 7."""
+  records = tmp_path_factory.mktemp("records")
+  base = tiny.overrides(tiny.write_records(str(records)))
+  every = ("checkpoint_interval", "steps_per_loop", "summary_interval")
+  base["trainer"] |= dict.fromkeys(every, 4)
+  model_dir = tmp_path_factory.mktemp("run") / "model"
+  _run(base, model_dir)
+  return base, model_dir
+
+
+def _run(base, model_dir, *overrides, **arguments):
+  config = tiny.config_of(base, *overrides)
+  tiny.runner.run(
+    config,
+    str(model_dir),
+    "train",
+    enable_async_checkpointing=False,
+    **arguments,
+  )
+
+
+def _at(field, value):
+  for name in reversed(field.split(".")):
+    value = {name: value}
+  return value
+
+
+def _copy(model_dir, path, latest=12):
+  copy = pathlib.Path(shutil.copytree(model_dir, path / "model"))
+  for step in range(latest + 4, 13, 4):
+    for file in copy.glob(f"ckpt-{step}.*"):
+      file.unlink()
+  return copy
+
+
+def _changes(base, model_dir, step, *overrides, **others):
+  run = identity.Identity(tiny.config_of(base, *overrides), **others)
+  return run.changes(f"{model_dir}/ckpt-{step}")
+
+
+# Step of the checkpoint, and what is changed; the first field is named.
+_REFUSED = {
+  "tau moved to before it": (4, {_SHARING + "untie_step": 2}, "tau"),
+  "tau moved after it was passed": (8, {_SHARING + "untie_step": 10}, "tau"),
+  "tau of a finished run": (12, {_SHARING + "untie_step": 5}, "tau"),
+  "baseline": (12, {_SHARING + "mode": "none"}, _SHARING + "mode"),
+  "never tied": (4, {_SHARING + "mode": "equal_init"}, _SHARING + "mode"),
+  "units": (4, {_SHARING + "unit_size": 2}, _SHARING + "unit_size"),
+  "rule": (4, {_SHARING + "rule": "adaptive"}, _SHARING + "rule"),
+  "loops": (4, {_SHARING + "loops": [{"loops": 1}]}, _SHARING + "loops"),
+  "optimizer": (4, {_OPTIMIZER + "optimizer.type": "lamb"}, _OPTIMIZER),
+  "EMA": (4, {_OPTIMIZER + "ema.average_decay": 0.9}, _OPTIMIZER + "ema"),
+  "schedule": (
+    4,
+    {_OPTIMIZER + "learning_rate.polynomial.initial_learning_rate": 0.1},
+    _OPTIMIZER + "learning_rate",
+  ),
+  "precision": (
+    4,
+    {"runtime.mixed_precision_dtype": "bfloat16"},
+    "runtime.mixed_precision_dtype",
+  ),
+  "batch": (
+    4,
+    {"task.train_data.global_batch_size": 16},
+    "task.train_data.global_batch_size",
+  ),
+  "seed": (4, {"task.seed": 3}, "task.seed"),
+  "model": (
+    4,
+    {"task.model.encoder.any.intermediate_size": 8},
+    "task.model.encoder.any.intermediate_size",
+  ),
+  "validation data": (
+    4,
+    {"task.validation_data.global_batch_size": 4},
+    "task.validation_data.global_batch_size",
+  ),
+}
+_HARMLESS = {
+  "tau still ahead": (4, {_SHARING + "untie_step": 9}),
+  "checkpoints": (8, {"trainer.checkpoint_interval": 2}),
+  "loops": (8, {"trainer.steps_per_loop": 2, "trainer.max_to_keep": 9}),
+  "recovery": (8, {"trainer.recovery_max_trials": 3}),
+  "micro-batches": (8, {"task.micro_batches": 2}),
+  "no evaluation": (8, {"task.validation_data.input_path": ""}),
+}
+
+
+@pytest.mark.parametrize("case", _REFUSED)
+def test_a_change_of_the_training_is_found(trained, case):
+  step, changed, wanted = _REFUSED[case]
+  overrides = [_at(*item) for item in changed.items()]
+  found = [field for field, _, _ in _changes(*trained, step, *overrides)]
+  assert found and found[0].startswith(wanted), found
+
+
+@pytest.mark.parametrize("case", _HARMLESS)
+def test_a_harmless_change_is_not(trained, case):
+  step, changed = _HARMLESS[case]
+  overrides = [_at(*item) for item in changed.items()]
+  assert not _changes(*trained, step, *overrides)
+
+
+def test_data_workers_and_gin_are_compared(trained, tmp_path):
+  base, model_dir = trained
+  then = identity.read(f"{model_dir}/ckpt-4")
+  data = then["data"]
+  assert then["workers"] == 1 and len(data["train_data"]) == 16
+  others = {"data": data, "workers": 1, "gin": then["gin"]}
+  assert not _changes(*trained, 4, **others)
+  for name, value in {
+    "workers": 2,
+    "gin": {"untie_rule": "MyRule"},
+    "data": data | {"train_data": "0" * 16},
+  }.items():
+    ((field, _, _),) = _changes(*trained, 4, **others | {name: value})
+    assert field.startswith(name)
+  # The same files elsewhere are the same data.
+  moved = tmp_path / "moved"
+  shutil.copytree(
+    pathlib.Path(base["task"]["train_data"]["input_path"]).parent, moved
+  )
+  path = _at("task.train_data.input_path", f"{moved}/records-*.tfrecord")
+  assert not _changes(*trained, 4, path, **others)
+  assert _changes(*trained, 4, path)  # Nothing is known about the files.
+
+
+def test_another_run_is_refused_and_leaves_the_directory_as_it_was(
+  trained, tmp_path
+):
+  base, model_dir = trained
+  copy = _copy(model_dir, tmp_path)
+  before = {p: p.read_bytes() for p in copy.rglob("*") if p.is_file()}
+  changed = _at(_SHARING + "mode", "none")
+  with pytest.raises(
+    errors.UsageError, match="task.sharing.mode was 'swe' and"
+  ):
+    _run(base, copy, changed)
+  # What Model Garden's driver writes first is undone.
+  config = tiny.config_of(base, changed)
+  tiny.runner._save_config(config, str(copy))  # pylint: disable=protected-access
+  with pytest.raises(errors.UsageError, match="another run"):
+    tiny.runner.make_runner(config, str(copy), mode="train")
+  put_back = yaml_files.read(copy / "params.yaml")
+  assert put_back == yaml_files.read(model_dir / "params.yaml")
+  before.pop(copy / "params.yaml")
+  for path, content in before.items():
+    assert path.read_bytes() == content, path
+  with pytest.raises(errors.UsageError, match="task.sharing.mode"):
+    doctor.check_model_dir(config, str(copy))
+
+
+def test_an_accepted_change_is_recorded_and_shown(trained, tmp_path, capsys):
+  base, model_dir = trained
+  copy = _copy(model_dir, tmp_path)
+  changed = _at("trainer.validation_steps", 3), _at("task.seed", 3)
+  for _ in range(2):  # Once recorded, it is not recorded again.
+    _run(base, copy, *changed, accept_changes=True)
+  (entry,) = sameness.accepted(copy)
+  assert entry["checkpoint"] == "ckpt-12"
+  assert [each[0] for each in entry["changes"]][0] == "task.seed"
+  with pytest.raises(findings.Warned, match="task.seed was 0 and became 3"):
+    doctor.check_model_dir(tiny.config_of(base), str(copy))
+  with pytest.raises(SystemExit, match="1"):
+    cli.main(["diff", str(copy), str(model_dir)])
+  assert "was changed on the way: task.seed" in capsys.readouterr().out
+  found, _ = runs_lib.read([tmp_path])
+  assert list(found.status) == [runs_lib.CHANGED]
+
+
+@pytest.mark.parametrize("state", [None, "", "garbage {", 'x: "y"'])
+def test_checkpoints_without_their_state_are_found(
+  trained, tmp_path, state, capsys
+):
+  base, model_dir = trained
+  copy = _copy(model_dir, tmp_path, latest=8)
+  (copy / "checkpoint").unlink()
+  if state is not None:
+    (copy / "checkpoint").write_text(state)
+  _run(base, copy)
+  assert "found ckpt-4, ckpt-8 and resuming" in capsys.readouterr().out
+  assert tf.train.latest_checkpoint(str(copy)) == f"{copy}/ckpt-12"
+  one, other = (
+    tf.train.load_checkpoint(f"{place}/ckpt-12") for place in (copy, model_dir)
+  )
+  for key in one.get_variable_to_shape_map():
+    if "save_counter" not in key and "OBJECT_GRAPH" not in key:
+      np.testing.assert_array_equal(one.get_tensor(key), other.get_tensor(key))
+
+
+def test_a_state_that_lists_other_directories_deletes_nothing(
+  trained, tmp_path
+):
+  base, model_dir = trained
+  copy = _copy(model_dir, tmp_path, latest=8)
+  precious = tmp_path / "precious"
+  shutil.copytree(model_dir, precious)
+  names = [str(precious / "ckpt-4"), "../precious/ckpt-8", "ckpt-8"]
+  lines = [f'all_model_checkpoint_paths: "{name}"' for name in names]
+  state = "\n".join([f'model_checkpoint_path: "{names[0]}"', *lines])
+  (copy / "checkpoint").write_text(state)
+  before = sorted(precious.iterdir())
+  _run(base, copy, _at("trainer.max_to_keep", 1))
+  assert sorted(precious.iterdir()) == before
+  assert [p.name for p in copy.glob("ckpt-*.index")] == ["ckpt-12.index"]
+  # Without checkpoints of its own there is nothing to resume.
+  for path in copy.glob("ckpt-*"):
+    path.unlink()
+  (copy / "checkpoint").write_text(state)
+  with pytest.raises(errors.UsageError, match="names no checkpoint of this"):
+    _run(base, copy)
+
+
+def test_one_process_works_in_a_directory(tmp_path):
+  target = tmp_path / "new" / "run"
+  with files.lock(target):
+    with pytest.raises(errors.UsageError, match=r"process \d+ on "):
+      with files.lock(target):
+        pass
+  assert not target.exists()  # Nothing was made in it.
+  target.mkdir()
+  (tmp_path / "precious").write_text("content")
+  (target / "run.lock").symlink_to(tmp_path / "precious")
+  with pytest.raises(errors.UsageError, match="is a symbolic link"):
+    with files.lock(target):
+      pass
+  assert (tmp_path / "precious").read_text() == "content"
+  with pytest.raises(errors.UsageError, match="patterns"):
+    files.check_output_dir(tmp_path / "a[1]", "model_dir")
+
+
+def test_the_record_is_json(trained):
+  _, model_dir = trained
+  content = identity.read(f"{model_dir}/ckpt-4")
+  assert json.loads(json.dumps(content)) == content
+  assert set(content) == {"config", "data", "workers", "gin"}
