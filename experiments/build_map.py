@@ -62,7 +62,7 @@ REGIMES = {
   "long": Regime(
     "long runs, first horizon",
     "map/long",
-    ("long", "long_own", "long_warmup", "long_knobs"),
+    ("long", "long_seeds", "long_own", "long_warmup", "long_knobs"),
     smaller="half",
   ),
   "text": Regime(
