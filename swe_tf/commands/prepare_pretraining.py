@@ -1,11 +1,13 @@
-r"""Converts text files to masked TFRecords.
+r"""Converts text files to TFRecords of masked sequences, or of bare tokens.
 
     swe prepare pretraining --input='wiki/*.txt.gz,books/*.txt' \
       --vocab=vocab.txt --output_dir=DIR --masking=whole_word
 
 With `--tfds=wikipedia/20230601.en` instead of `--input`, TFDS downloads the
-text. Model Garden's stock loader reads the shards. They depend only on the text
-and the flags, not on --jobs. Re-run it after Ctrl-C to make the missing shards.
+text. Model Garden's stock loader reads the shards. With `--fresh_masks` they
+hold two bytes per token and no masks: `swe/bert_pretraining_text` draws them
+while training, new ones in every pass. Shards depend only on the text and the
+flags, not on --jobs. Re-run it after Ctrl-C to make the missing shards.
 """
 
 import dataclasses
@@ -51,6 +53,9 @@ class Options(job.Options):
   dupe_factor: int = opt.flag(
     "How many times each sequence is written, with new masks.", 1, least=1
   )
+  fresh_masks: bool = opt.flag(
+    "Write tokens only; masks are drawn while training.", False
+  )
   num_shards: int | None = opt.flag(
     "Number of shards; by default one for every 16 MB of text.", None, least=1
   )
@@ -69,6 +74,11 @@ class Options(job.Options):
       raise errors.UsageError("give either --input or --tfds; see --help.")
     if not self.vocab and not self.learn_vocab:
       raise errors.UsageError("--vocab is missing; give it or --learn_vocab.")
+    if self.fresh_masks and (self.next_sentence or self.dupe_factor > 1):
+      raise errors.UsageError(
+        "--fresh_masks is for sequences that are written once and have no "
+        "pairs; leave out --dupe_factor and --next_sentence."
+      )
 
 
 def run(options: Options) -> None:
@@ -85,11 +95,20 @@ def run(options: Options) -> None:
     console.print("Stopped. Re-run the command to resume.")
     raise
   corpus = made["splits"]["train"]
+  fields = {
+    "input_path": options.path("*.tfrecord"),
+    "seq_length": made["max_seq_length"],
+    "max_predictions_per_seq": made["max_predictions_per_seq"],
+  }
+  if options.fresh_masks:
+    experiment = "swe/bert_pretraining_text"
+    fields |= {"masking": options.masking, "masking_rate": options.masking_rate}
+  else:
+    experiment = "swe/bert_pretraining"
+    fields["use_next_sentence_label"] = str(options.next_sentence).lower()
   print(
     f"{corpus['size']:,} examples, {corpus['tokens']:,} tokens, "
-    f"{corpus['predictions']:,} predictions. Train with\n"
-    f"  input_path: {options.path('*.tfrecord')}\n"
-    f"  seq_length: {made['max_seq_length']}\n"
-    f"  max_predictions_per_seq: {made['max_predictions_per_seq']}\n"
-    f"  use_next_sentence_label: {str(made['next_sentence']).lower()}"
+    f"{corpus['predictions']:,} predictions in a pass. Train {experiment} with"
   )
+  for name, value in fields.items():
+    print(f"  {name}: {value}")

@@ -105,7 +105,7 @@ class Shards:
           count += 1
       except tf.errors.OpError as error:
         return f"{errors.first_line(error)}, after {count} good records"
-      if is_text:
+      if is_text and not pretrain_text.folder_of_tokens(params):
         text_files.check_records(path, params.text_feature)
       elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
         checks.check_record(params, path, None)

@@ -81,6 +81,9 @@ def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
   loader = pretrain_text.PretrainTextDataLoader(params)
   vocabulary = loader.tokenizer.vocabulary
   _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
+  if loader.folder:
+    known = _check_shards(params, paths, vocab_size)
+    return known | {vocabulary.sha256: params.vocab_file_path}, []
   for path in paths:
     if text_files.are_records([path]):
       text_files.check_records(path, params.text_feature)
@@ -159,10 +162,16 @@ def _check_shards(params, paths, vocab_size) -> dict[str, str]:
         f"{shard} is not a shard of its manifest; set input_path to "
         f"{os.path.join(folder, '*.tfrecord')}."
       )
-    for name, made in (
-      ("seq_length", found["max_seq_length"]),
-      ("max_predictions_per_seq", found["max_predictions_per_seq"]),
-    ):
+    made_with = {"seq_length": found["max_seq_length"]}
+    is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
+    if not is_text:
+      if found["fresh_masks"]:
+        raise errors.UsageError(
+          f"{shard} has no masks (fresh_masks); train with the experiment "
+          "swe/bert_pretraining_text, which draws them."
+        )
+      made_with["max_predictions_per_seq"] = found["max_predictions_per_seq"]
+    for name, made in made_with.items():
       if getattr(params, name) != made:
         raise errors.UsageError(
           f"{name} is {getattr(params, name)}, but {shard} was made with "
@@ -175,8 +184,8 @@ def _check_shards(params, paths, vocab_size) -> dict[str, str]:
       )
     _check_size(shard, found["vocab_size"], vocab_size)
     manifest.check_unchanged(facts, shard)
-  records = dataset_fn.pick_dataset_fn(params.file_type)(paths)
-  _check_batch(params, records)
+  kind = getattr(params, "file_type", "tfrecord")
+  _check_batch(params, dataset_fn.pick_dataset_fn(kind)(paths))
   return known
 
 

@@ -1,8 +1,6 @@
 """Builds the dataset of a data config, from any training step on."""
 
 from collections.abc import Collection
-import functools
-import os
 
 from absl import logging
 import tensorflow as tf
@@ -25,17 +23,11 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     start_step: int = 0,
     bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
-    find = functools.cache(manifest.load)
-
-    def count(shard: str) -> int | None:
-      folder, name = os.path.split(shard)
-      return manifest.shards_of(find(folder)).get(name, {}).get("examples")
-
     reader = resumable.ResumableInputReader(
       self._params,
       bad_files=bad_files,
       dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
-      count_fn=count,
+      count_fn=manifest.counter(),
       decoder_fn=self._decode,
       parser_fn=self._parse,
     )

@@ -22,6 +22,7 @@ from swe_tf import files
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import budget
 from swe_tf.data.text import text_files
+from swe_tf.data.text import token_records
 from swe_tf.data.text import vocab as vocab_lib
 
 _BYTES_PER_SHARD = 16 << 20
@@ -64,6 +65,8 @@ def prepare(
   with console.status("checking the text"):
     texts = [text_files.check(path) for path in text_files.match(options.input)]
   vocabulary = _vocabulary(options, texts, console)
+  if options.fresh_masks:
+    token_records.check_vocabulary(len(vocabulary))
   lines = sum(text.lines for text in texts)
   if (options.num_shards or 1) > lines:
     raise errors.UsageError(

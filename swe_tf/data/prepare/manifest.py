@@ -7,8 +7,9 @@ size, ...}}`; `docs/scoring.md` lists the other keys. Imports no TensorFlow.
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -37,6 +38,7 @@ class Settings:
   lower_case: bool = True
   next_sentence: bool = False  # Whether the sequences are sentence pairs.
   dupe_factor: int = 1  # How often each is written, with new masks.
+  fresh_masks: bool = False  # Whether masks are drawn while training instead.
   num_shards: int | None = None  # One per 16 MB of text.
   seed: int = 0  # Of the masks, the pairs and the order in a shard.
 
@@ -106,6 +108,17 @@ def shards_of(content: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
   """Returns the counts and fingerprints of a corpus's shards by file name."""
   splits = content["splits"] if content else {}
   return splits.get("train", {}).get("shards", {})
+
+
+def counter() -> Callable[[str], int | None]:
+  """Returns how to look up how many examples a shard has, if it is known."""
+  find = functools.cache(load)
+
+  def count(shard: str) -> int | None:
+    folder, name = os.path.split(shard)
+    return shards_of(find(folder)).get(name, {}).get("examples")
+
+  return count
 
 
 def missing_shards(

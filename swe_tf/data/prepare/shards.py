@@ -1,4 +1,4 @@
-"""Turns a block of text into a shard of masked examples.
+"""Turns a block of text into a shard: masked examples, or bare tokens.
 
 A shard is a pure function of its text, its number and the settings, whatever
 process makes it.
@@ -16,6 +16,7 @@ from swe_tf.data import fingerprint
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
+from swe_tf.data.text import token_records
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 
@@ -95,14 +96,28 @@ class ShardWriter:
     ):
       for start in range(0, len(ids), batch_size):
         batch = slice(start, start + batch_size)
-        records, tokens, predictions = self._to_records(
-          index, start, ids[batch], types[batch], labels[batch]
-        )
-        for record in records.numpy():
+        if self._settings.fresh_masks:
+          records, tokens, predictions = self._to_tokens(ids[batch])
+        else:
+          records, tokens, predictions = self._to_records(
+            index, start, ids[batch], types[batch], labels[batch]
+          )
+          records = records.numpy()
+        for record in records:
           writer.write(record)
         counts["tokens"] += int(tokens)
         counts["predictions"] += int(predictions)
     return {**counts, "fingerprint": fingerprint.fingerprint([path])}
+
+  def _to_tokens(self, ids):
+    """Returns a batch's records, and how many tokens and predictions it has.
+
+    The predictions are those to be expected in a pass.
+    """
+    records = token_records.encode(ids, self._vocabulary.id_of("[PAD]"))
+    maskable = np.count_nonzero(self._vocabulary.is_text[ids])
+    tokens = sum(map(len, records)) // token_records.BYTES_PER_TOKEN
+    return records, tokens, round(self._settings.masking_rate * maskable)
 
   def _mask_and_serialize(self, shard, first, ids, types, labels):
     """Returns a batch's records and its numbers of tokens and predictions."""

@@ -1,12 +1,14 @@
-"""Masked examples from raw text, made while training.
+"""Masked examples made while training, with new masks in every pass.
 
-The input pipeline tokenizes, packs and masks text, with new masks in every
-pass; nothing is written. `swe prepare pretraining` writes TFRecords instead.
+From raw text, which the input pipeline tokenizes and packs; nothing is written.
+Or from the shards of `swe prepare pretraining --fresh_masks`, which are packed
+already: for texts of many passes, or for hosts that have no time to tokenize.
 """
 
 from collections.abc import Collection, Sequence
 import dataclasses
 import functools
+import os
 
 import tensorflow as tf
 
@@ -15,11 +17,13 @@ from official.nlp.data import data_loader
 from official.nlp.data import data_loader_factory
 from swe_tf import errors
 from swe_tf import library
+from swe_tf.data.prepare import manifest
 from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
 from swe_tf.data.text import resumable
 from swe_tf.data.text import text_files
+from swe_tf.data.text import token_records
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab
 
@@ -33,7 +37,8 @@ class PretrainTextDataConfig(cfg.DataConfig):
 
   The files (UTF-8, plain or .gz) hold documents separated by blank lines, or
   are in WikiText's format. They can also be TFRecords, with one document per
-  record in `text_feature`, or those of `tfds_name` and `tfds_split`.
+  record in `text_feature`, or those of `tfds_name` and `tfds_split`; or shards
+  of tokens, whose vocabulary lies beside them.
   """
 
   input_path: str = ""
@@ -61,6 +66,24 @@ def with_files(params: PretrainTextDataConfig) -> PretrainTextDataConfig:
   return params.replace(tfds_name="", tfds_split="", input_path=paths)
 
 
+def folder_of_tokens(params: PretrainTextDataConfig) -> str | None:
+  """Returns where the shards of tokens are, if `input_path` names such."""
+  if not params.input_path or not text_files.are_records(params.input_path):
+    return None
+  folders = {os.path.dirname(p) for p in text_files.match(params.input_path)}
+  found = {
+    folder
+    for folder in folders
+    if (manifest.load(folder) or {}).get("fresh_masks")
+  }
+  if found and folders - found:
+    raise errors.UsageError(
+      f"input_path has shards of tokens ({min(found)}) and other records "
+      f"({min(folders - found)}); give one kind only."
+    )
+  return min(found, default=None)
+
+
 @data_loader_factory.register_data_loader_cls(PretrainTextDataConfig)
 class PretrainTextDataLoader(data_loader.DataLoader):
   """Loads raw text, with the features of Model Garden's stock loader."""
@@ -74,7 +97,10 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     self._params = params = with_files(params)
     is_records = text_files.are_records(params.input_path)
     self._feature = params.text_feature if is_records else None
-    vocabulary = vocab.Vocabulary.load(library.find(params.vocab_file_path))
+    self.folder = folder_of_tokens(params)
+    beside = os.path.join(self.folder or "", "vocab.txt")
+    path = params.vocab_file_path or (beside if self.folder else "")
+    vocabulary = vocab.Vocabulary.load(library.find(path))
     self.tokenizer: tokenizers.Tokenizer
     if params.tokenizer == "wordpiece":
       lower_case = params.lower_case
@@ -113,6 +139,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     reader = resumable.ResumableInputReader(
       self._params,
       dataset_fn=self._sequences,
+      count_fn=manifest.counter() if self.folder else None,
       with_places=True,
       bad_files=bad_files,
       postprocess_fn=functools.partial(self._mask, pipeline),
@@ -124,7 +151,13 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     return tf.data.Dataset.from_tensor_slices(paths).flat_map(self._sequences)
 
   def _sequences(self, path: tf.Tensor) -> tf.data.Dataset:
-    """Returns the packed sequences of a file: the same ones in every pass."""
+    """Returns the packed sequences of a file: the same ones in every pass.
+
+    Those of a shard of tokens are still encoded: `_mask` decodes a whole batch
+    in the time that a sequence would take.
+    """
+    if self.folder:
+      return tf.data.TFRecordDataset(path)
     lines = text_files.read_lines(path, self._feature)
     # Packed by chunks: tokenizing line by line takes many times as long.
     chunks = lines.batch(packing.LINES_PER_CHUNK)
@@ -133,11 +166,14 @@ class PretrainTextDataLoader(data_loader.DataLoader):
 
   def _mask(self, pipeline: int, places: tf.Tensor, ids: tf.Tensor):
     """Turns a batch of consecutive sequences into the task's features."""
+    length = self._params.seq_length
+    padding = self.tokenizer.vocabulary.id_of("[PAD]")
+    if self.folder:
+      ids = token_records.decode(ids, length, padding)
     if self._masker is None:
-      padding = self.tokenizer.vocabulary.id_of("[PAD]")
       features = predict_next(ids, padding)
     else:
-      seed, length = self._params.seed or 0, self._params.seq_length
+      seed = self._params.seed or 0
       count = tf.shape(ids)[0]
       # The place in the stream seeds the masks: resumed, they are the same,
       # and in every pass they are new.
