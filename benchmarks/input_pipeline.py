@@ -1,12 +1,14 @@
-"""Tokens per second of the text loader against Model Garden's.
+"""Tokens per second of the input: text, tokens and masked shards.
 
     python -m benchmarks.input_pipeline --text=FILE --vocab=FILE
 
-`swe/bert_pretraining_text` and Model Garden's `pretrain_text_dataloader` read
-the same documents and make batches of masked sequences, interleaved in this
-process. Only tokens that are not padding count. Each turn has a pipeline of its
-own, timed from its start and for several passes over the text: otherwise what
-is tokenized ahead and buffered would seem to take no time.
+Four loaders read the same documents and make batches of masked sequences,
+interleaved in this process: `swe/bert_pretraining_text` from text (`text`) and
+from shards of tokens (`tokens`), Model Garden's `pretrain_text_dataloader` from
+text (`stock_text`), and Model Garden's loader of masked shards (`masked`). Only
+tokens that are not padding count. Each turn has a pipeline of its own, timed
+from its start and for several passes over the text: otherwise what is made
+ahead and buffered would seem to take no time.
 """
 
 import os
@@ -19,11 +21,15 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # pylint: disable=g-import-not-at-top
 from absl import app
 from absl import flags
+from rich import console as rich_console
 import tensorflow as tf
 
 from benchmarks import common
+from official.nlp.data import pretrain_dataloader
 from official.nlp.data import pretrain_text_dataloader
 from swe_tf.data import loaders
+from swe_tf.data.prepare import job
+from swe_tf.data.text import budget
 from swe_tf.data.text import pretrain_text
 
 _TEXT = flags.DEFINE_string("text", None, "Text file.", required=True)
@@ -46,10 +52,26 @@ def _write_records(path: str) -> None:
       )
 
 
-def _ours():
+def _prepare(folder: str, fresh_masks: bool) -> str:
+  """Writes shards of tokens, or masked ones; returns their pattern."""
+  job.prepare(
+    job.Options(
+      input=_TEXT.value,
+      vocab=_VOCAB.value,
+      output_dir=folder,
+      seq_length=_SEQ_LENGTH.value,
+      num_shards=8,
+      fresh_masks=fresh_masks,
+    ),
+    rich_console.Console(stderr=True),
+  )
+  return os.path.join(folder, "*.tfrecord")
+
+
+def _ours(source: str):
   return loaders.build_dataset(
     pretrain_text.PretrainTextDataConfig(
-      input_path=_TEXT.value,
+      input_path=source,
       vocab_file_path=_VOCAB.value,
       seq_length=_SEQ_LENGTH.value,
       global_batch_size=32,
@@ -70,6 +92,18 @@ def _model_garden(records: str):
   ).load()
 
 
+def _masked(shards: str):
+  return pretrain_dataloader.BertPretrainDataLoader(
+    pretrain_dataloader.BertPretrainDataConfig(
+      input_path=shards,
+      seq_length=_SEQ_LENGTH.value,
+      global_batch_size=32,
+      max_predictions_per_seq=budget.max_predictions(_SEQ_LENGTH.value, 0.15),
+      use_next_sentence_label=False,
+    )
+  ).load()
+
+
 def _tokens_per_second(dataset) -> float:
   start, tokens = time.perf_counter(), 0
   for batch in dataset:
@@ -83,17 +117,23 @@ def main(_):
   with tempfile.TemporaryDirectory() as folder:
     records = os.path.join(folder, "text.tfrecord")
     _write_records(records)
-    sides = {"swe": _ours(), "model_garden": _model_garden(records)}
+    sides = {
+      "text": _ours(_TEXT.value),
+      "stock_text": _model_garden(records),
+      "tokens": _ours(_prepare(f"{folder}/tokens", fresh_masks=True)),
+      "masked": _masked(_prepare(f"{folder}/masked", fresh_masks=False)),
+    }
     speeds = {name: [] for name in sides}
     for _ in range(_TURNS.value):
       for name, dataset in sides.items():
         speeds[name].append(_tokens_per_second(dataset))
   result = {name: statistics.median(found) for name, found in speeds.items()}
-  result["ratio"] = common.median_ratio(speeds, "swe", "model_garden")
-  print(
-    f"tokens/s: swe {result['swe']:,.0f}, Model Garden "
-    f"{result['model_garden']:,.0f}, ratio {result['ratio']:.2f}"
-  )
+  for ours, stock in (("text", "stock_text"), ("tokens", "masked")):
+    ratio = result[f"{ours}/{stock}"] = common.median_ratio(speeds, ours, stock)
+    print(
+      f"tokens/s: {ours} {result[ours]:,.0f}, {stock} {result[stock]:,.0f}, "
+      f"ratio {ratio:.2f}"
+    )
   common.write_figures(
     _OUTPUT.value, result | {"seq_length": _SEQ_LENGTH.value}
   )

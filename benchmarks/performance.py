@@ -170,16 +170,17 @@ def _life_rows(results) -> list[str]:
 
 def _input_rows(directory) -> list[str]:
   lines = [
-    "| sequence length | tokens/s | Model Garden | ratio |",
-    "|---|---|---|---|",
+    "| from | sequence length | tokens/s | Model Garden | ratio |",
+    "|---|---|---|---|---|",
   ]
   for length in (128, 512):
     r = _read(directory, f"input_pipeline_{length}")
-    if r:
-      lines.append(
-        f"| {length} | {r['swe']:,.0f} | {r['model_garden']:,.0f} | "
-        f"{r['ratio']:.2f} |"
-      )
+    for ours, stock in (("text", "stock_text"), ("tokens", "masked")):
+      if r:
+        lines.append(
+          f"| {ours} | {length} | {r[ours]:,.0f} | {r[stock]:,.0f} | "
+          f"{r[f'{ours}/{stock}']:.2f} |"
+        )
   return lines
 
 

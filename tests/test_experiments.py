@@ -7,6 +7,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from rich import console as rich_console
 import tensorflow as tf
 import yaml
 
@@ -15,6 +16,7 @@ from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
 from swe_tf.configs import cost
+from swe_tf.data.prepare import job
 from swe_tf.data.text import budget
 from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
@@ -22,6 +24,7 @@ from swe_tf.studies import experiments
 from swe_tf.studies import study_file
 from swe_tf.training import trainer as trainer_lib
 from tests import tiny
+from tests.data import corpus
 
 EXPERIMENTS = pathlib.Path(index.ROOT) / "experiments"
 ROWS = index.read_rows()
@@ -96,8 +99,9 @@ def test_row_has_the_numbers_of_the_paper(row):
   assert encoder.dropout_rate == encoder.attention_dropout_rate == 0.1
   for data in (config.task.train_data, config.task.validation_data):
     assert data.global_batch_size == data.seq_length == 512
-    # What `swe prepare pretraining --seq_length=512` makes.
-    assert data.max_predictions_per_seq == budget.max_predictions(512, 0.15)
+    assert (data.masking_rate, data.max_predictions_per_seq) == (0.15, 0)
+    is_xlnet = "xlnet" in row.path
+    assert data.masking == ("whole_word" if is_xlnet else "random")
 
   assert config.trainer.train_steps == paper.steps
   task = task_factory.get_task(config.task)
@@ -150,26 +154,23 @@ def test_index_lists_the_rows():
   assert index.with_index(text, ROWS) == text, "run python -m experiments.index"
 
 
-def parse(experiment, *files):
-  paths = [str(EXPERIMENTS / name) for name in files]
-  options = train_utils.ParseConfigOptions(experiment, paths)
-  return train_utils.parse_configuration(options, print_return=False)
-
-
-def test_xlnet_data_is_masked_by_whole_words():
-  header = (EXPERIMENTS / "data/xlnet.yaml").read_text()
-  assert "--masking=whole_word" in header
-  assert "--masking=random" in (EXPERIMENTS / "data/wikibooks.yaml").read_text()
-  config = parse(
-    "swe/bert_pretraining_text", "data/xlnet.yaml", "data/whole_word_text.yaml"
-  )
-  assert config.task.train_data.masking == "whole_word"
-  assert config.task.validation_data.masking == "whole_word"
-
-
 @pytest.fixture(scope="module", name="records")
 def fixture_records(tmp_path_factory):
-  return tiny.write_records(tmp_path_factory.mktemp("records"))
+  """Shards as the headers of `experiments/data` make them."""
+  folder = tmp_path_factory.mktemp("records")
+  for line in (EXPERIMENTS / "data/wikibooks.yaml").read_text().splitlines():
+    if line.startswith("#     --"):
+      assert line.split()[1:] == ["--seq_length=512", "--fresh_masks"]
+  vocab_file = corpus.write(folder, text=corpus.text(300))
+  options = job.Options(
+    input=f"{folder}/text.txt",
+    vocab=vocab_file,
+    output_dir=f"{folder}/shards",
+    seq_length=tiny.LENGTH,
+    fresh_masks=True,
+  )
+  job.prepare(options, rich_console.Console(quiet=True))
+  return f"{folder}/shards/*.tfrecord"
 
 
 def reduced(records: str) -> str:
@@ -179,7 +180,7 @@ def reduced(records: str) -> str:
   own += ("attention_dropout_rate",)
   encoder = base["model"]["encoder"]["any"]
   encoder = {name: encoder[name] for name in encoder if name not in own}
-  encoder |= {"hidden_size": 16, "intermediate_size": 32}
+  encoder |= {"hidden_size": 16, "intermediate_size": 32, "vocab_size": 200}
   tables = {name: base[name] for name in ("train_data", "validation_data")}
   return ",".join(
     f"task.{table}.{name}={value}"
@@ -247,7 +248,9 @@ def test_rows_take_a_step_at_reduced_width(step, records):
   ],
 )
 def test_small_is_deep_narrow_and_consistent(files, experiment):
-  config = parse(experiment, *files)
+  paths = [str(EXPERIMENTS / name) for name in files]
+  options = train_utils.ParseConfigOptions(experiment, paths)
+  config = train_utils.parse_configuration(options, print_return=False)
   encoder = config.task.model.encoder.get()
   assert encoder.num_layers == 24
   assert encoder.norm_first
@@ -268,7 +271,7 @@ def test_small_is_deep_narrow_and_consistent(files, experiment):
 def test_factory_and_files_agree_on_bert_large():
   row = next(r for r in ROWS if name_of(r) == "table1/large_500k_swe")
   config = index.load_config(row)
-  default = exp_factory.get_exp_config("swe/bert_pretraining")
+  default = exp_factory.get_exp_config("swe/bert_pretraining_text")
   default.validate()
   assert config.task.model.as_dict() == default.task.model.as_dict()
   assert config.trainer.as_dict() == default.trainer.as_dict()
@@ -297,7 +300,7 @@ def test_studies_of_the_paper_have_a_twin_that_asks_the_same():
       study_file.read_study(str(EXPERIMENTS / "studies" / f"{name}.yaml"))
       for name in (twin, twin.removeprefix("small_"))
     )
-    assert large.experiment == "swe/bert_pretraining"
+    assert large.experiment == "swe/bert_pretraining_text"
     (axes,) = {frozenset(run.point) - {"steps"} for run in small.runs[-1:]}
     assert axes <= {axis for run in large.runs for axis in run.point}
 
