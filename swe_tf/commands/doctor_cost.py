@@ -1,9 +1,10 @@
 r"""Estimates what a run will cost.
 
     swe doctor cost --experiment=swe/bert_pretraining \
-      --config_file=experiments/models/base.yaml
+      --config_file=experiments/models/base.yaml --chip=v5e --chips=8
 
-The flags are those of `swe train`. No data is read and nothing is trained.
+The flags are those of `swe train`, and the chips to compute hours and dollars
+for. No data is read and nothing is trained.
 """
 
 import dataclasses
@@ -15,11 +16,23 @@ from swe_tf import files
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.doctor import findings
+from swe_tf.doctor import hours
 
 
 @dataclasses.dataclass(frozen=True)
 class Options(stock_options.StockOptions):
   output: str | None = opt.flag("A JSON file for the figures.", None)
+  chip: str = opt.flag("A TPU.", "v5e", choices=tuple(hours.CHIPS))
+  chips: int = opt.flag("How many of them.", 8, least=1)
+  utilization: float = opt.flag(
+    "The fraction of the chips' peak that is used.",
+    hours.UTILIZATION,
+    least=0.01,
+    most=1.0,
+  )
+  price: float | None = opt.flag(
+    "Dollars per chip and hour; by default the list price.", None, least=0.0
+  )
 
 
 def run(options: Options) -> None:
@@ -51,5 +64,23 @@ def run(options: Options) -> None:
   ):
     by_phase.add_row(name, *(render(getattr(each, field)) for each in phases))
   console.print(by_phase)
+  machine = hours.Machine.of(
+    options.chip, options.chips, options.utilization, options.price
+  )
+  flops = {"this run": cost.flops} | cost_lib.of_methods(config)
+  methods = rich_table.Table(
+    *("method", "FLOPs", "of the baseline's", "hours", "dollars"),
+    caption=f"Assumed: {machine}.",
+  )
+  for name, count in flops.items():
+    methods.add_row(
+      name,
+      f"{count:.3g}",
+      f"{count / flops['baseline']:.2f}",
+      f"{machine.hours(count):,.1f}",
+      f"{machine.dollars(count):,.0f}",
+    )
+  console.print(methods)
   if options.output:
-    files.write_json(options.output, dataclasses.asdict(cost))
+    content = dataclasses.asdict(cost) | {"flops_of_methods": flops}
+    files.write_json(options.output, content)

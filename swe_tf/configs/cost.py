@@ -5,17 +5,21 @@ the real model, and `docs/performance.md` against the TPU compiler's report.
 They count a BERT of the encoder's size.
 """
 
+import contextlib
 import dataclasses
 import functools
+from typing import Any
 
 import tensorflow as tf
 
 from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_utils
+from swe_tf import errors
 from swe_tf.configs import experiment
 from swe_tf.data.text import budget
 from swe_tf.methods import catalog
+from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import slots as slots_lib
@@ -95,6 +99,32 @@ def training_flops(config: cfg.ExperimentConfig) -> int:
   return sum(p.steps * _flops_per_step(config, p.size) for p in phases)
 
 
+def of_methods(config: cfg.ExperimentConfig) -> dict[str, int]:
+  """Returns the FLOPs of the run with other methods, by their names.
+
+  Recipes and growth that do not fit the number of layers are left out.
+  """
+  none = {"mode": catalog.NONE}
+  choices: dict[str, tuple[dict[str, Any], str]] = {
+    "baseline": (none, catalog.NONE),
+    "swe": ({}, catalog.NONE),
+    **{name: ({"recipe": name}, catalog.NONE) for name in config_lib.RECIPES},
+    "stacking": (none, "stacking"),
+  }
+  found = {}
+  for name, (sharing, growth) in choices.items():
+    other = config.replace()
+    # Whole, so that nothing of this run's own method is left.
+    other.task.sharing = config_lib.SharingConfig(**sharing)
+    other.task.growth = config_lib.GrowthConfig(method=growth)
+    with contextlib.suppress(errors.UsageError):
+      layers = catalog.resolve(other).num_layers
+      config_lib.apply_recipe(other.task.sharing, layers)
+      catalog.check(other)
+      found[name] = training_flops(other)
+  return found
+
+
 def _encoder(config: cfg.ExperimentConfig) -> registry.Encoder:
   return registry.require_encoder(config.task.as_dict())
 
@@ -168,6 +198,13 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
 
   size, unit = encoder.size, config.task.sharing.unit_size
   parameters, block = count(size), sizes.block_parameter_count(size)
+  shared_steps = 0
+  if config.task.growth.method == catalog.NONE:  # Else layers are missing.
+    shared_steps = sum(
+      p.steps for p in phases if p.distinct_layers < size.num_layers
+    )
+  if config.task.sharing.mode == catalog.NONE:
+    unit = size.num_layers
   return Cost(
     units=f"{unit}x{size.num_layers // unit}",
     parameters=parameters,
@@ -176,8 +213,6 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
     flops_per_step=_flops_per_step(config, size),
     tokens_per_step=_tokens_per_step(config),
     train_steps=config.trainer.train_steps,
-    shared_steps=sum(
-      p.steps for p in phases if p.distinct_layers < p.size.num_layers
-    ),
+    shared_steps=shared_steps,
     phases={phase.name: cost_of(phase) for phase in phases},
   )

@@ -73,6 +73,23 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(cost.training_flops(config), _flops(_SIZE, tiny.STEPS))
     self.assertEqual(cost.estimate(config).flops, cost.training_flops(config))
 
+  @parameterized.parameters(
+    {}, {"recipe": "one_loop", "untie_step": None}, {"mode": "none"}
+  )
+  def test_methods_side_by_side_do_not_depend_on_the_run(self, **sharing):
+    found = cost.of_methods(_config(sharing))
+    names = ["baseline", "swe", "few_loops", "one_loop", "stacking"]
+    self.assertEqual(list(found), names)
+    whole = _flops(_SIZE, tiny.STEPS)
+    self.assertEqual((found["baseline"], found["swe"]), (whole, whole))
+    one = _config({"recipe": "one_loop", "untie_step": None})
+    self.assertEqual(found["one_loop"], cost.estimate(one).flops)
+    layer = dataclasses.replace(_SIZE, num_layers=1)
+    half = tiny.STEPS // 2
+    expected = _flops(layer, half) + _flops(_SIZE, half)
+    self.assertEqual(found["one_loop"], expected)
+    self.assertEqual(cost.estimate(one).shared_steps, half)
+
   def test_a_rule_that_has_no_tau_has_flops_only(self):
     config = _config({"rule": "adaptive"})
     self.assertEqual(cost.training_flops(config), _flops(_SIZE, tiny.STEPS))
