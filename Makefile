@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a fresh clone, Python 3.11 and make do.
+# Every target sets up what it needs: a fresh clone, Python 3.11 to 3.13, make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
