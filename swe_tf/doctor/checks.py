@@ -30,6 +30,7 @@ from swe_tf.data import checks as data_checks
 from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
 from swe_tf.modeling import registry
+from swe_tf.training import devices
 from swe_tf.training import identity
 
 # The others are each built for one version of the first.
@@ -59,9 +60,9 @@ def check_versions(*_) -> str:
 def check_devices(config: _Config, *_) -> str:
   """Describes the devices of the run; raises if there are too few here."""
   runtime = config.runtime
-  kind = runtime.distribution_strategy
+  kind, address = devices.resolve(runtime)
   if kind == "tpu":
-    return f"TPU {runtime.tpu or 'of this machine'}; not connected to here"
+    return f"TPU {address}; not connected to here"
   gpus = len(tf.config.list_physical_devices("GPU"))
   if runtime.num_gpus > gpus:
     raise errors.UsageError(

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import os
 from typing import Any
 
+from absl import logging
 import gin
 import tensorflow as tf
 
-from official.common import distribute_utils
 from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_lib
@@ -24,6 +24,7 @@ from official.modeling import performance
 from official.nlp import continuous_finetune_lib
 from swe_tf import files
 from swe_tf.training import checkpoint
+from swe_tf.training import devices
 from swe_tf.training import interruption
 from swe_tf.training import trainer as trainer_lib
 
@@ -81,13 +82,7 @@ def make_runner(
   performance.set_mixed_precision_policy(
     runtime.mixed_precision_dtype or "float32"
   )
-  strategy = strategy or distribute_utils.get_distribution_strategy(
-    distribution_strategy=runtime.distribution_strategy,
-    all_reduce_alg=runtime.all_reduce_alg,
-    num_gpus=runtime.num_gpus,
-    tpu_address=runtime.tpu,
-    **runtime.model_parallelism(),
-  )
+  strategy = strategy or devices.make_strategy(runtime)
   with strategy.scope():
     task = task_factory.get_task(config.task, logging_dir=model_dir)
     trainer = trainer_lib.SharedWeightsTrainer(
@@ -102,6 +97,7 @@ def make_runner(
       ),
       **trainer_arguments,
     )
+  logging.info(devices.describe(strategy, trainer.model.trainable_weights))
   return _Runner(
     strategy,
     task,

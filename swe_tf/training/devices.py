@@ -1,0 +1,77 @@
+"""Where a run trains: the TPU, the GPUs or the CPU of its config.
+
+A config that names no device takes the TPU of the machine that it runs on, if
+there is one: on a TPU VM nobody wants to train on its CPU.
+"""
+
+from collections.abc import Sequence
+import glob
+from importlib import util
+import os
+
+import tensorflow as tf
+
+from official.common import distribute_utils
+from official.core import config_definitions as cfg
+from swe_tf import errors
+from swe_tf.training import checkpoint
+
+# A larger model on a CPU is hardly meant.
+_WEIGHTS_ON_A_CPU = 10_000_000
+
+
+def has_local_tpu() -> bool:
+  """Returns whether this machine has a TPU, and the library that drives it."""
+  found = glob.glob("/dev/accel[0-9]*") or glob.glob("/dev/vfio/[0-9]*")
+  return bool(found) and util.find_spec("libtpu") is not None
+
+
+def resolve(runtime: cfg.RuntimeConfig) -> tuple[str, str | None]:
+  """Returns the kind of strategy, and the TPU's address if it is one.
+
+  The address is `runtime.tpu`, the environment's `TPU_NAME`, or `local`.
+  """
+  kind, name = runtime.distribution_strategy, os.environ.get("TPU_NAME")
+  is_unset = kind == "mirrored" and not runtime.num_gpus
+  if is_unset and (runtime.tpu or name or has_local_tpu()):
+    kind = "tpu"
+  if kind != "tpu":
+    return kind, None
+  address = runtime.tpu or name or ("local" if has_local_tpu() else None)
+  if address is None:
+    raise errors.UsageError(
+      "runtime.distribution_strategy is 'tpu', but this machine has none, or "
+      "no libtpu; set runtime.tpu or TPU_NAME to the name of one."
+    )
+  return kind, address
+
+
+def make_strategy(runtime: cfg.RuntimeConfig) -> tf.distribute.Strategy:
+  """Connects to the devices of a config."""
+  kind, address = resolve(runtime)
+  return distribute_utils.get_distribution_strategy(
+    distribution_strategy=kind,
+    all_reduce_alg=runtime.all_reduce_alg,
+    num_gpus=runtime.num_gpus,
+    tpu_address=address,
+    **runtime.model_parallelism(),
+  )
+
+
+def describe(
+  strategy: tf.distribute.Strategy, weights: Sequence[tf.Variable]
+) -> str:
+  """Returns what a run trains on; warns if a large model is on a CPU."""
+  try:
+    places = strategy.extended.worker_devices
+  except RuntimeError:  # No strategy: TensorFlow takes a GPU if there is one.
+    found = (tf.config.list_logical_devices(k) for k in ("GPU", "CPU"))
+    places = [next(each[0].name for each in found if each)]
+  devices = [place.rpartition("device:")[2] for place in places]
+  size = sum(weight.shape.num_elements() for weight in weights)
+  if size > _WEIGHTS_ON_A_CPU and all("CPU" in device for device in devices):
+    checkpoint.warn(
+      f"{size // 10**6} million weights train on a CPU; set runtime.num_gpus, "
+      "or runtime.distribution_strategy=tpu and runtime.tpu."
+    )
+  return f"training on {', '.join(devices)}"
