@@ -260,8 +260,8 @@ def from_table(table: dict[str, Any]) -> outcome_lib.Record:
   """Returns the record that `as_table` wrote."""
   loss = table["final_loss"]
   pairs = {
-    name: tuple((int(step), float(value)) for step, value in table[name])
-    for name in ("phases", "curve", "cosines")
+    name: tuple((int(step), kind(value)) for step, value in table[name])
+    for name, kind in (("phases", int), ("curve", float), ("cosines", float))
     if name in table
   }
   loss = {"final_loss": math.inf if loss is None else loss}
