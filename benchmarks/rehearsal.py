@@ -49,7 +49,7 @@ _GRACE_SECONDS = 30
 _PATIENCE_SECONDS = 600
 _SETS_UP = "sets up the machine; the rehearsal runs in what it sets up"
 LEFT_OUT = {
-  "swe doctor tpu": "needs the TPU compiler, swe-tf[tpu-check]",
+  "swe doctor tpu": "needs the TPU compiler, the extra tpu-check",
   "pip ": _SETS_UP,
   "git clone": _SETS_UP,
   "python3.11 -m venv": _SETS_UP,

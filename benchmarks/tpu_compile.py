@@ -1,6 +1,6 @@
 r"""Compiles the steps of BERT-large for a TPU, without having one.
 
-    pip install 'swe-tf[tpu-check]'
+    pip install -c constraints.txt '.[tpu-check]'
     python -m benchmarks.tpu_compile --topology=v5e:4x4
     python -m benchmarks.tpu_compile --topology=v5e:2x4 \
       --micro_batches=1,2,4,8 -- --depths=3,5

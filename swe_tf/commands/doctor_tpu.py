@@ -4,10 +4,11 @@ r"""Compiles the steps of a run for a TPU, without a TPU.
       --config_file=experiments/tpu.yaml
 
 The flags are those of `swe train`. The real compiler compiles the real steps
-(stock, shared, unshared); it needs `pip install 'swe-tf[tpu-check]'`. The table
-shows what fits and how many bytes are moved, not how long a step takes. With
-`--fit` it finds the fewest micro-batches with which all steps fit; with
-`--loop` it compiles the trainer's loop instead of one step.
+(stock, shared, unshared); it needs the extra `tpu-check`, from a clone `pip
+install -c constraints.txt '.[tpu-check]'`. The table shows what fits and how
+many bytes are moved, not how long a step takes. With `--fit` it finds the
+fewest micro-batches with which all steps fit; with `--loop` it compiles the
+trainer's loop instead of one step.
 """
 
 import dataclasses

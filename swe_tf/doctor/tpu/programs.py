@@ -42,8 +42,8 @@ def require_compiler() -> str:
   for package in packages:
     if importlib.util.find_spec(package) is None:
       raise errors.UsageError(
-        f"{package} is not installed; it has the TPU compiler: pip install "
-        "'swe-tf[tpu-check]'."
+        f"{package} is not installed; it has the TPU compiler: in a clone, pip "
+        "install -c constraints.txt '.[tpu-check]'."
       )
   return ", ".join(f"{p} {importlib.metadata.version(p)}" for p in packages)
 
