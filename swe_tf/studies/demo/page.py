@@ -4,9 +4,7 @@ Its template is `analysis/templates/demo.html.jinja`. Everything that comes from
 the user, a directory or an override, is escaped. Imports no TensorFlow.
 """
 
-from collections.abc import Mapping
-import dataclasses
-import itertools
+from collections.abc import Mapping, Sequence
 import shlex
 from typing import Any
 
@@ -24,44 +22,27 @@ TITLE = "Sharing weights, then unsharing: the demo"
 MODEL, BASELINE = "model", "baseline"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoArm:
-  """A finished run: its `result.json`, its curves, its size."""
+  """A finished run: its `result.json`, its curves, its data, its cost."""
 
-  result: Mapping[str, Any]
-  curves: Mapping[str, scalars.Curve]
-  flops: float
-  seq_length: int
-  tokens_per_step: int
-
-  @property
-  def loss(self) -> float:
-    """The final validation loss."""
-    return self.result["metrics"]["validation_loss"]
-
-  @property
-  def untie_step(self) -> int | None:
-    tau = self.curves.get("train/sharing/untie_step")
-    return int(tau[-1][1]) if tau else None  # A run that never shares.
-
-  @property
-  def mean_layer_cosine(self) -> float:
-    """The final mean cosine between the kernels of two layers."""
-    rows = np.array(self.result["layer_cosines"])
+  def __init__(self, result: Any, curves: Any, data: Any, flops: float):
+    self.result, self.curves, self.flops = result, curves, flops
+    self.seq_length = data.seq_length
+    self.tokens_per_step = data.global_batch_size * data.seq_length
+    self.loss = result["metrics"]["validation_loss"]
+    tau = curves.get("train/sharing/untie_step")
+    self.untie_step = int(tau[-1][1]) if tau else None  # It never shares.
+    rows = np.array(result["layer_cosines"])
     pairs = rows[np.tril_indices(len(rows), -1)]
-    # Never a negative zero, which confuses readers.
-    return round(float(pairs.mean()), 2) + 0.0 if len(pairs) else float("nan")
+    # Adding zero makes no negative zero, which confuses readers.
+    mean = float(pairs.mean()) if len(pairs) else float("nan")
+    self.mean_layer_cosine = round(mean, 2) + 0.0
 
 
 def read_arm(run: executors.SweepRun) -> DemoArm:
-  data = run.config.task.train_data
-  return DemoArm(
-    result=run.directory.read_result() or {},
-    curves=scalars.read_run(run.directory.path),
-    flops=run.cost,
-    seq_length=data.seq_length,
-    tokens_per_step=data.global_batch_size * data.seq_length,
-  )
+  result = run.directory.read_result()
+  curves = scalars.read_run(run.directory.path)
+  return DemoArm(result, curves, run.config.task.train_data, run.cost)
 
 
 def verdict(arms: Mapping[str, DemoArm]) -> str:
@@ -89,20 +70,19 @@ def make(
 ) -> str:
   """Returns the page."""
   model = arms[MODEL]
-  titles = {MODEL: "shared, then untied" if model.untie_step else MODEL}
-  named = {titles.get(name, name): arm for name, arm in arms.items()}
+  title = "shared, then untied" if model.untie_step else MODEL
+  named = {title if name == MODEL else name: arm for name, arm in arms.items()}
   filled = {}
-  if model.result.get("filled_at_untying"):
+  if model.untie_step:
     title = f"shared, at untying (step {model.untie_step:,})"
-    filled[title] = model.result["filled_at_untying"]
+    filled[title] = model.result.get("filled_at_untying")
   for name, arm in named.items():
-    if arm.result["filled"]:
-      filled[f"{name}, at the end"] = arm.result["filled"]
+    filled[f"{name}, at the end"] = arm.result["filled"]
   texts = sentences.all_sentences(model.seq_length)
-  whole = sum(len(sentence.masked) for sentence in texts)
   shown = {
     name: [text.marked(each) for text, each in zip(texts, answers)]
     for name, answers in filled.items()
+    if answers  # Only characters are filled in.
   }
   curves, *layers = _figures(named, model, entropy)
   return pages.render(
@@ -117,10 +97,7 @@ def make(
     layers=layers,
     filled=shown,
     hidden=[text.marked("_" * len(text.masked)) for text in texts],
-    scores=[
-      f"{sum(kind == 'right' for _, kind in itertools.chain(*rows))} of {whole}"
-      for rows in shown.values()
-    ],
+    blanks=sum(len(text.masked) for text in texts),
     here=shlex.quote(output_dir),
     other=shlex.quote(f"{output_dir.rstrip('/')}_one_loop"),
   )
@@ -131,43 +108,11 @@ def _figures(
 ) -> list[figures.Figure]:
   """Draws the losses and the layers, each narrow enough for a phone."""
   found, tau, size = [], model.untie_step, (5.6, 3.7)
-  cosines = model.curves.get("train/sharing/gradient_cosine")
-  drift = model.curves.get("train/sharing/distance_from_mean")
-  for y, curve, caption in (
-    (
-      "loss (nats per token)",
-      None,
-      "Validation loss (thick) and training loss (thin). A model above the "
-      "dotted line does worse than one that only knows how frequent each "
-      "character is.",
-    ),
-    (
-      "cosine between gradients",
-      cosines or (),
-      "The mean cosine between the gradients of two layers while they share "
-      "weights: at 1 all layers want the same update.",
-    ),
-    (
-      "distance from the mean layer",
-      [(tau, 0.0), *drift] if tau and drift else (),
-      "How far the layers are from their mean, relative to its norm: 0 while "
-      "they are shared.",
-    ),
-  ):
-    if curve is not None and not curve:
-      continue
+
+  def draw(y: str, lines: Sequence[tuple[Any, dict[str, Any]]], caption: str):
     drawing, (panel,) = figures.panels(1, size)
-    if curve:
-      panel.plot(*zip(*curve), color=figures.BLUE, linewidth=2)
-    else:
-      label = "entropy of single characters"
-      panel.axhline(entropy, color="gray", linestyle=":", label=label)
-      colours = (figures.BLUE, figures.ORANGE)
-      for (name, arm), colour in zip(arms.items(), colours):
-        losses = arm.curves["validation/validation_loss"]
-        panel.plot(*zip(*losses), label=name, linewidth=2, color=colour)
-        losses = arm.curves["train/training_loss"]
-        panel.plot(*zip(*losses), linewidth=0.8, alpha=0.45, color=colour)
+    for curve, look in lines:
+      panel.plot(*zip(*curve), **look)
     if tau:
       label = f"untied after step {tau:,}"
       panel.axvline(tau, color="black", linestyle="--", lw=1, label=label)
@@ -175,6 +120,39 @@ def _figures(
     panel.set_xlim(left=0)
     figures.finish(panel, "training step", y)
     found.append(figures.save(drawing, y, caption))
+
+  ends = [(0, entropy), (model.result["steps"], entropy)]
+  dotted = {"color": "gray", "linestyle": ":"}
+  lines: list[Any] = [
+    (ends, dotted | {"label": "entropy of single characters"})
+  ]
+  for (name, arm), colour in zip(arms.items(), (figures.BLUE, figures.ORANGE)):
+    thick = {"color": colour, "linewidth": 2, "label": name}
+    lines.append((arm.curves["validation/validation_loss"], thick))
+    thin = {"color": colour, "linewidth": 0.8, "alpha": 0.45}
+    lines.append((arm.curves["train/training_loss"], thin))
+  draw(
+    "loss (nats per token)",
+    lines,
+    "Validation loss (thick) and training loss (thin). A model above the "
+    "dotted line does worse than one that only knows how frequent each "
+    "character is.",
+  )
+  blue = {"color": figures.BLUE, "linewidth": 2}
+  if cosines := model.curves.get("train/sharing/gradient_cosine"):
+    draw(
+      "cosine between gradients",
+      [(cosines, blue)],
+      "The mean cosine between the gradients of two layers while they share "
+      "weights: at 1 all layers want the same update.",
+    )
+  if tau and (drift := model.curves.get("train/sharing/distance_from_mean")):
+    draw(
+      "distance from the mean layer",
+      [([(tau, 0.0), *drift], blue)],
+      "How far the layers are from their mean, relative to its norm: 0 while "
+      "they are shared.",
+    )
   for name, arm in arms.items():
     drawing, (panel,) = figures.panels(1, size)
     rows = arm.result["layer_cosines"]
