@@ -278,7 +278,8 @@ def _judge(found: pd.DataFrame) -> tuple[str, str]:
   lowest = compared[0]
   swe = [arm for arm in compared if arm.is_swe]
   fixed = [arm for arm in swe if arm.is_fixed]
-  papers = [a for a in fixed if a.is_papers and a.unit.startswith("1x")]
+  # An encoder that nobody knows has no unit.
+  papers = [a for a in fixed if a.is_papers and str(a.unit)[:2] == "1x"]
   judged: Any = (papers + fixed + swe + compared)[0]
 
   def in_words(arm: str) -> str:  # "swe 1x24 (untied after 150)"

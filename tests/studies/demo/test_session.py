@@ -16,7 +16,6 @@ from swe_tf.studies import experiments
 from swe_tf.studies import jobs
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
-from swe_tf.studies.demo import page as page_lib
 from swe_tf.studies.demo import sentences
 from swe_tf.studies.demo import session
 
@@ -90,7 +89,7 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
   assert result["steps"] == _STEPS and result == run.directory.read_result()
-  assert page_lib.read_arm(run).untie_step == _TAU
+  assert session.read_arm(run).untie_step == _TAU
   # Filled in after the last shared update, before the first unshared one.
   assert at_untying["step"] == _TAU
   assert apart[0] == 0.0 and apart[-1] > 0.0 and len(apart) == 2
@@ -160,7 +159,7 @@ def _arm(loss, untie_step=None, flops=1e12):
     curves["train/sharing/gradient_cosine"] = [(10, 0.9), (20, 0.8)]
     curves["train/sharing/distance_from_mean"] = [(80, 0.1), (90, 0.2)]
   data = types.SimpleNamespace(seq_length=32, global_batch_size=64)
-  return page_lib.DemoArm(result, curves, data, flops)
+  return session.DemoArm(result, curves, data, flops)
 
 
 def _arms(model, baseline, **fields):
@@ -168,12 +167,12 @@ def _arms(model, baseline, **fields):
 
 
 def _page(arms, output_dir="runs/demo", override=None):
-  return page_lib.make(arms, 2.9, output_dir, override)
+  return session.make_page(arms, 2.9, output_dir, override)
 
 
 @pytest.mark.parametrize("model", [2.2, 2.0, float("nan")])
 def test_one_seed_never_has_a_verdict(model):
-  text = page_lib.verdict(_arms(model, 2.1))
+  text = session.verdict(_arms(model, 2.1))
   assert "one seed cannot tell whether sharing pays" in text
   assert f"at {model:.3f} nats" in text and "baseline at 2.100" in text
   assert f"difference of {model - 2.1:+.3f}" in text
