@@ -2,8 +2,9 @@
 
 Every arm is compared at the learning rate that was best on the tuning seed.
 That seed then never counts: means, differences and verdicts are those of the
-other seeds, paired with the baseline's run of the same seed
-(`statistics.py`). Imports no TensorFlow.
+other seeds, paired with the baseline's run of the same seed. `comparisons` does
+this for runs of which no seed chose the rate; the numbers and the words of both
+are those of `statistics`. Imports no TensorFlow.
 """
 
 from collections.abc import Mapping, Sequence
