@@ -86,8 +86,8 @@ def test_a_run_follows_no_links_out_of_its_directory(name, tmp_path):
   run = tmp_path / "run"
   run.mkdir()
   (run / name).symlink_to(precious)
-  call = worker.Call(function="math:sqrt", directory=str(run))
-  assert "is a symbolic link, which is not followed" in worker.work(call)
+  said = worker.work("math:sqrt", str(run), {})
+  assert "is a symbolic link, which is not followed" in said
   assert precious.read_text() == "kept"
 
 

@@ -122,10 +122,7 @@ def summarize(
   Means over seeds and differences are `statistics.Interval`s, None where
   nothing was measured.
   """
-  losses = {
-    run: list(zip(curve.step, curve.value))
-    for run, curve in curves[curves.curve == VALIDATION].groupby("run")
-  }
+  losses = validation_losses(curves)
   chosen = runs if "learning_rate" in by else runs[runs.is_best]
   rows = [
     _row(group, baseline_of(runs, group.setting.iloc[0]), losses)
@@ -135,6 +132,14 @@ def summarize(
     return pd.DataFrame()
   # As objects: a missing integer makes no floats of the others.
   return pd.DataFrame(rows, dtype=object).astype(dict.fromkeys(_FLAGS, bool))
+
+
+def validation_losses(curves: pd.DataFrame) -> dict[str, scalars.Curve]:
+  """Returns the steps and validation losses of each run."""
+  return {
+    run: list(zip(curve.step, curve.value))
+    for run, curve in curves[curves.curve == VALIDATION].groupby("run")
+  }
 
 
 def _row(
@@ -169,14 +174,12 @@ def _row(
     row[name] = interval(counted, name)
   if len(counted):
     row |= {key: first[key] for key in ("steps", "tokens", "flops")}
-  if len(baseline):
-    if not is_baseline:
-      ours, theirs = (by_seed(r, runs_lib.LOSS) for r in (counted, baseline))
-      common = [seed for seed in ours if seed in theirs]
-      row["differences"] = [ours[seed] - theirs[seed] for seed in common]
-      row["loss_difference"] = statistics.paired(ours, theirs)
-      row["mlm_gain"] = difference(counted, baseline, runs_lib.ACCURACY)
-    row |= _flops(counted, baseline, losses)
+  if len(baseline) and not is_baseline:
+    ours, theirs = (by_seed(r, runs_lib.LOSS) for r in (counted, baseline))
+    row["differences"] = [ours[s] - theirs[s] for s in ours if s in theirs]
+    row["loss_difference"] = statistics.paired(ours, theirs)
+    row["mlm_gain"] = difference(counted, baseline, runs_lib.ACCURACY)
+  row |= _flops(counted, baseline, losses)
   row["verdict"] = statistics.verdict(
     row["loss_difference"], row.get("flops_ratio"), row.get("equal_loss")
   )
@@ -213,17 +216,19 @@ def _flops(
   would flatter.
   """
   theirs = {run.seed: run for run in baseline.itertuples()}
-  ours = [run for run in counted.itertuples() if run.seed in theirs]
-
-  if not ours or not ours[0].phases or not theirs[ours[0].seed].phases:
+  pairs = [
+    (run, theirs[run.seed])
+    for run in counted.itertuples()
+    if run.seed in theirs and run.phases and theirs[run.seed].phases
+  ]
+  if not pairs:
     return {}
   ratios: list[float | None] = []
-  for run in ours:
-    other = theirs[run.seed]
+  for run, other in pairs:
     step = scalars.steps_to_reach(losses[other.run], run.validation_loss)
     spent = step and flops_until(other, step / other.steps)
     ratios.append(run.flops / spent if spent else None)
-  ratio = ours[0].flops / theirs[ours[0].seed].flops
+  ratio = pairs[0][0].flops / pairs[0][1].flops
   return {"flops_ratio": ratio, "equal_loss": statistics.mean(ratios)}
 
 
@@ -237,23 +242,19 @@ def flops_until(run: Any, part: float | np.ndarray) -> Any:
 
 def say(arms: pd.DataFrame) -> list[str]:
   """Returns the verdict, then a line for each setting if there are several."""
-  lines, words = {}, []
-  for setting, found in (
-    arms.groupby("setting", sort=False) if len(arms) else ()
-  ):
-    compared = found[found.loss_difference.notna()]
-    if len(compared):
-      judged = _judged(compared)
-      lines[setting] = _sentences(judged, compared, found)
-      words.append(judged.verdict)
-  if len(lines) == 1:
-    return list(lines.values())
-  if lines:
-    counts = collections.Counter(words).items()
+  said = {}
+  for setting in arms.setting.unique() if len(arms) else ():
+    found = arms[arms.setting == setting]
+    if found.loss_difference.notna().any():
+      said[setting] = _judge(found)
+  if len(said) == 1:
+    return [line for _, line in said.values()]
+  if said:
+    counts = collections.Counter(word for word, _ in said.values()).items()
     shown = ", ".join(f"{word} in {count}" for word, count in counts)
     return [
-      f"Against the baseline, in {len(lines)} settings: {shown}.",
-      *(f"{setting}: {line}" for setting, line in lines.items()),
+      f"Against the baseline, in {len(said)} settings: {shown}.",
+      *(f"{setting}: {line}" for setting, (_, line) in said.items()),
     ]
   why = "no method has finished with the same seed as the baseline"
   if not len(arms) or not any(arms.seeds):
@@ -263,26 +264,23 @@ def say(arms: pd.DataFrame) -> list[str]:
   return [f"There is nothing to compare: {why}."]
 
 
-def _judged(compared: pd.DataFrame) -> Any:
-  """Returns the arm that the verdict is about.
+def _judge(found: pd.DataFrame) -> tuple[str, str]:
+  """Returns the verdict on the arms of a setting, and it with its caveats.
 
-  That is Algorithm 1 with full sharing and the paper's tau, if it was run;
+  It is about Algorithm 1 with full sharing and the paper's tau, if it was run;
   otherwise Algorithm 1; otherwise a variant of it; otherwise any method. Of
-  several, it is the one that ended lowest.
+  several, it is about the one that ended lowest.
   """
-  swe = compared[compared.is_swe]
-  fixed = swe[swe.is_fixed]
-  papers = fixed[fixed.is_papers & fixed.unit.str.startswith("1x")]
-  kinds = (papers, fixed, swe, compared)
-  return _lowest(next(each for each in kinds if len(each)))
-
-
-def _lowest(arms: pd.DataFrame) -> Any:
-  return min(arms.itertuples(), key=lambda arm: arm.loss_difference.mean)
-
-
-def _sentences(judged: Any, compared: pd.DataFrame, found: pd.DataFrame) -> str:
-  """Returns the verdict on one setting, with its caveats."""
+  compared = sorted(
+    found[found.loss_difference.notna()].itertuples(),
+    key=lambda arm: arm.loss_difference.mean,
+  )
+  lowest = compared[0]
+  swe = [arm for arm in compared if arm.is_swe]
+  fixed = [arm for arm in swe if arm.is_fixed]
+  # An encoder that nobody knows has no unit.
+  papers = [a for a in fixed if a.is_papers and str(a.unit)[:2] == "1x"]
+  judged: Any = (papers + fixed + swe + compared)[0]
 
   def in_words(arm: str) -> str:  # "swe 1x24 (untied after 150)"
     name, _, rest = arm.partition(", ")
@@ -310,7 +308,6 @@ def _sentences(judged: Any, compared: pd.DataFrame, found: pd.DataFrame) -> str:
   sentences = [f"{start}."]
   if judged.verdict == statistics.UNEQUAL:
     sentences.append("A baseline scheduled for as many FLOPs would tell.")
-  lowest = _lowest(compared)
   if lowest.loss_difference.mean < judged.loss_difference.mean:
     sentences.append(
       f"The lowest of {len(compared)} methods is {in_words(lowest.arm)}: "
@@ -323,4 +320,4 @@ def _sentences(judged: Any, compared: pd.DataFrame, found: pd.DataFrame) -> str:
       f"It was tried with {judged.rates_tried} learning {rates}, the baseline "
       f"with {baseline.rates_tried}: not a fair comparison."
     )
-  return " ".join(sentences)
+  return judged.verdict, " ".join(sentences)

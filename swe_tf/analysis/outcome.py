@@ -2,8 +2,9 @@
 
 Every arm is compared at the learning rate that was best on the tuning seed.
 That seed then never counts: means, differences and verdicts are those of the
-other seeds, paired with the baseline's run of the same seed
-(`statistics.py`). Imports no TensorFlow.
+other seeds, paired with the baseline's run of the same seed. `comparisons` does
+this for runs of which no seed chose the rate; the numbers and the words of both
+are those of `statistics`. Imports no TensorFlow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.analysis import comparisons
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import statistics
 
@@ -44,22 +46,7 @@ class Record:
 
   @property
   def flops(self) -> float:
-    return self.flops_until(self.steps)
-
-  def flops_until(self, step: float) -> float:
-    """Returns the FLOPs of the first `step` steps.
-
-    >>> phases = ((10, 1.0), (10, 4.0))
-    >>> run = Record(arm="a", learning_rate=1.0, seed=0, final_loss=1.0,
-    ...              steps=20, phases=phases, seconds=1.0)
-    >>> run.flops_until(12.5)
-    20.0
-    """
-    flops, left = 0.0, step
-    for steps, flops_per_step in self.phases:
-      flops += min(steps, left) * flops_per_step
-      left = max(0.0, left - steps)
-    return flops
+    return sum(float(steps * per_step) for steps, per_step in self.phases)
 
 
 def read_records(output_dir: files.PathLike) -> list[Record]:
@@ -70,10 +57,7 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
       f"{root} has no study.json: no sweep was run there."
     )
   found, curves = runs_lib.read([root])
-  losses = curves[curves.curve == "validation/validation_loss"]
-  curves_of = {
-    run: zip(curve.step, curve.value) for run, curve in losses.groupby("run")
-  }
+  losses = comparisons.validation_losses(curves)
   records = []
   for run in found.itertuples():
     is_over = run.status in (runs_lib.FINISHED, runs_lib.DIVERGED)
@@ -86,7 +70,7 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
         steps=run.steps,
         phases=run.phases,
         seconds=run.seconds,
-        curve=tuple(curves_of[run.run]),
+        curve=tuple(losses[run.run]),
       )
     )
   return records
@@ -164,24 +148,21 @@ def compare(
     equal = None
     if {baseline, smaller} <= best.keys() and arm not in (baseline, smaller):
       three = (arm, baseline, smaller)
-      budgets = [statistics.Budget(losses[each], flops[each]) for each in three]
+      budgets = [(losses[each], flops[each]) for each in three]
       equal = statistics.cost_for_equal_loss(*budgets)
-    first, first_base = (
-      best.get(each, {}).get(tuning_seed) for each in (arm, baseline)
-    )
-    on_tuning_seed = None
-    if first and first_base:
-      on_tuning_seed = first.final_loss - first_base.final_loss
+    pair = runs.get(tuning_seed), best.get(baseline, {}).get(tuning_seed)
     outcomes[arm] = Outcome(
       arm=arm,
       learning_rate=next(iter(runs.values())).learning_rate,
       loss=statistics.mean(losses[arm].values()),
       difference=statistics.paired(losses[arm], losses.get(baseline, {})),
-      flops=flops[arm] / flops[baseline] if baseline in flops else math.nan,
+      flops=flops[arm] / flops.get(baseline, math.nan),
       control=control,
       at_equal_flops=statistics.paired(losses[arm], losses.get(control, {})),
       equal_loss=equal,
-      tuning_difference=on_tuning_seed,
+      tuning_difference=pair[0].final_loss - pair[1].final_loss
+      if pair[0] and pair[1]
+      else None,
     )
   return outcomes
 

@@ -143,11 +143,8 @@ def check_output(output_dir: files.PathLike) -> list[str]:
 
   The directory may be absent, empty, or hold a report; nothing is written.
   """
+  files.check_output_dir(output_dir, "output_dir")
   path = files.as_path(output_dir)
-  if path.exists() and not path.is_dir():
-    raise errors.UsageError(
-      f"output_dir {path} is a file; name a directory for the report."
-    )
   held = sorted(each.name for each in path.iterdir()) if path.exists() else []
   ours = []
   if MANIFEST in held:

@@ -135,12 +135,8 @@ def ratio(
   )
 
 
-@dataclasses.dataclass(frozen=True)
-class Budget:
-  """An arm at one budget: final losses by seed, and what a run costs."""
-
-  losses: Mapping[int, float]
-  cost: float
+# The final losses of an arm by seed, and what a run costs.
+Budget = tuple[Mapping[int, float], float]
 
 
 def cost_for_equal_loss(
@@ -152,21 +148,16 @@ def cost_for_equal_loss(
   of its cost, through two budgets that were run, the smaller one with its own
   schedule. None without a seed that all three have.
   """
-  seeds = sorted(
-    arm.losses.keys() & baseline.losses.keys() & smaller.losses.keys()
-  )
+  (ours, cost), (base, full), (less, part) = arm, baseline, smaller
+  seeds = sorted(ours.keys() & base.keys() & less.keys())
   if not seeds:
     return None
   behind = ratio(
-    (arm.losses[s] - baseline.losses[s] for s in seeds),
-    (smaller.losses[s] - baseline.losses[s] for s in seeds),
+    (ours[s] - base[s] for s in seeds), (less[s] - base[s] for s in seeds)
   )
-  octaves = math.log(baseline.cost / smaller.cost)
-
-  def of(share: float) -> float:
-    return arm.cost / baseline.cost * math.exp(octaves * share)
-
-  return Interval(of(behind.mean), of(behind.low), of(behind.high), behind.n)
+  ends = np.array([behind.mean, behind.low, behind.high])
+  mean, low, high = (cost / full * (full / part) ** ends).tolist()
+  return Interval(mean, low, high, behind.n)
 
 
 def quantile(n: int) -> float:

@@ -15,23 +15,28 @@ from swe_tf.methods import catalog
 from swe_tf.modeling import registry
 
 KNOWN = ("method", "units", "tau", "width", "steps", "learning_rate", "seed")
+_UNITS = re.compile(r"[1-9]\d*(x\d+)?")  # Layers a unit, and units.
 _LOWEST = {"width": 1, "steps": 1, "learning_rate": 0, "seed": 0, "tau": 0}
 
 
 def check_value(axis: str, value: Any) -> None:
   """Raises `UsageError` unless `value` is valid on the axis."""
   if axis == "method":
-    if not isinstance(value, str) or value not in catalog.methods():
+    known = catalog.methods()
+    if not isinstance(value, str) or value not in known:
       other = (
         "register another one in a plug-in, or give the axis another "
         "name, and overrides for each value."
       )
       raise errors.UsageError(
-        f"axes.method: {value!r} is not one of {', '.join(catalog.methods())}; "
-        + errors.nearest(value, catalog.methods(), other)
+        f"axes.method: {value!r} is not one of {', '.join(known)}; "
+        + errors.nearest(value, known, other)
       )
   elif axis == "units":
-    _parse_units(value)
+    if not _UNITS.fullmatch(str(value)):
+      raise errors.UsageError(
+        f"axes.units: {value!r} is neither like 2x12 nor a number of layers."
+      )
   else:
     number = _fraction(value) if axis == "tau" else value
     is_number = isinstance(number, (int, float)) and not isinstance(value, bool)
@@ -49,16 +54,6 @@ def _fraction(value: Any) -> Any:
   return value
 
 
-def _parse_units(value: Any) -> tuple[int, int | None]:
-  """Returns the layers per unit and the number of units, from '2x12' or 2."""
-  match = re.fullmatch(r"([1-9]\d*)(?:x(\d+))?", str(value))
-  if not match:
-    raise errors.UsageError(
-      f"axes.units: {value!r} is neither like 2x12 nor a number of layers."
-    )
-  return int(match[1]), int(match[2]) if match[2] else None
-
-
 def overrides_of(
   axis: str, value: Any, encoder: registry.Encoder
 ) -> Mapping[str, Any]:
@@ -70,13 +65,14 @@ def overrides_of(
   if axis == "method":
     return {"task": catalog.methods()[value].task}
   if axis == "units":
-    unit_size, count = _parse_units(value)
-    if count is not None and unit_size * count != encoder.num_layers:
+    unit, _, count = str(value).partition("x")
+    layers = int(unit) * int(count or 0)
+    if count and layers != encoder.num_layers:
       raise errors.UsageError(
-        f"units {value} are {unit_size * count} layers, but the model has "
+        f"units {value} are {layers} layers, but the model has "
         f"{encoder.num_layers}."
       )
-    return {"task": {"sharing": {"unit_size": unit_size}}}
+    return {"task": {"sharing": {"unit_size": int(unit)}}}
   if axis == "tau":
     tau = {"untie_fraction": float(_fraction(value)), "untie_step": None}
     return {"task": {"sharing": tau}}

@@ -1,9 +1,9 @@
 """Executes runs in their directories: in processes here, or on a Ray cluster.
 
-`Local` and `Ray` have `run(calls, tick)`, which does the calls, calls `tick`
-about every second, and yields the name of each call that ends and why it
-failed. Whatever happens to a process, its run resumes from its last checkpoint
-when it is called again. Imports no TensorFlow.
+`Local` and `Ray` have `run(runs, tick)`: it executes runs, calls `tick` about
+every second, and yields the name of each run that ends and why, if it failed.
+Whatever happens to a process, its run resumes from its last checkpoint when it
+is called again. Imports no TensorFlow.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -27,9 +27,33 @@ _TICK_SECONDS = 1.0
 # How often Ray starts a run again whose machine or process died.
 _RETRIES = 10
 
-Calls = Mapping[str, worker.Call]
-# The name of each call that ends, and why it failed; '' if it did not.
 Ended = Generator[tuple[str, str], None, None]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SweepRun:
+  """A run of a study, in its directory, and what trains it.
+
+  `about` is the content of `run.json`; `function`, a `module:function`, is
+  called with a `worker.Job` and the arguments; `cost` is in any unit, for the
+  time left.
+  """
+
+  name: str
+  directory: worker.RunDirectory
+  config: Any
+  about: Mapping[str, Any]
+  function: str
+  arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  cost: float = 1.0
+
+  def begin(self) -> None:
+    self.directory.begin(self.about, self.config.as_dict())
+
+  @property
+  def work(self) -> tuple[str, str, Mapping[str, Any]]:
+    """The arguments of `worker.work`: what another process is told."""
+    return self.function, str(self.directory.path), self.arguments
 
 
 class Local:
@@ -38,23 +62,23 @@ class Local:
   def __init__(self, jobs: int = 1):
     self._shares = [share_of_cores(index, jobs) for index in range(jobs)]
 
-  def run(self, calls: Calls, tick: Callable[[], Any]) -> Ended:
-    """Does the calls. If it is interrupted, the processes end at once."""
+  def run(self, runs: Sequence[SweepRun], tick: Callable[[], Any]) -> Ended:
+    """Executes runs. If it is interrupted, the processes end at once."""
     # A fork would inherit TensorFlow's threads half alive.
     context = multiprocessing.get_context("spawn")
-    waiting, free = list(calls), list(self._shares)
+    waiting, free = list(runs), list(self._shares)
     running: dict[Any, tuple[str, Any, list[int]]] = {}
     try:
       while waiting or running:
         while waiting and free:
-          name, cores = waiting.pop(0), free.pop(0)
+          run, cores = waiting.pop(0), free.pop(0)
           answer, sender = context.Pipe(duplex=False)
           process = context.Process(
-            target=_work_here, args=(calls[name], cores, sender)
+            target=_work_here, args=(run.work, cores, sender)
           )
           process.start()
           sender.close()  # So that its end is seen here.
-          running[process] = name, answer, cores
+          running[process] = run.name, answer, cores
         connection.wait([each.sentinel for each in running], _TICK_SECONDS)
         tick()
         for process in [each for each in running if each.exitcode is not None]:
@@ -72,8 +96,8 @@ class Local:
         process.join()
 
 
-def _work_here(call: worker.Call, cores: list[int], answer) -> None:
-  """Does a call in a new process of this machine."""
+def _work_here(work: Any, cores: list[int], answer) -> None:
+  """Works on a run in a new process of this machine."""
   # Ctrl-C is for the parent, which then ends this process.
   signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -85,7 +109,7 @@ def _work_here(call: worker.Call, cores: list[int], answer) -> None:
   threading.Thread(target=end_with_parent, daemon=True).start()
   if cores:  # Before TensorFlow counts them.
     os.sched_setaffinity(0, cores)
-  answer.send(worker.work(call))
+  answer.send(worker.work(*work))
 
 
 def share_of_cores(index: int, count: int) -> list[int]:
@@ -124,17 +148,17 @@ class Ray:
       ) from error
     self._ray, self._jobs = ray, jobs
 
-  def run(self, calls: Calls, tick: Callable[[], Any]) -> Ended:
-    """Does the calls. A run whose machine dies continues on another."""
+  def run(self, runs: Sequence[SweepRun], tick: Callable[[], Any]) -> Ended:
+    """Executes runs. One whose machine dies continues on another."""
     ray = self._ray
     # A process for each run, as on this machine: max_calls.
     work = ray.remote(max_calls=1, max_retries=_RETRIES)(_work_on_cluster)
     machines = [each["Resources"] for each in ray.nodes() if each["Alive"]]
     running = {}
-    for name, call in calls.items():
-      wanted = self._resources(call, machines)
-      task = work.options(**wanted).remote(call, wanted["num_cpus"])
-      running[task] = name
+    for run in runs:
+      wanted = self._resources(run.config.runtime, machines)
+      task = work.options(**wanted).remote(run.work, wanted["num_cpus"])
+      running[task] = run.name
     try:
       while running:
         ended, _ = ray.wait(list(running), timeout=_TICK_SECONDS)
@@ -149,29 +173,30 @@ class Ray:
       for task in running:
         ray.cancel(task, force=True)
 
-  def _resources(self, call: worker.Call, machines: Any) -> dict[str, Any]:
+  def _resources(self, runtime: Any, machines: Any) -> dict[str, Any]:
     """Returns what a run takes of a machine; raises if no machine has it."""
-    able = [each for each in machines if each.get("GPU", 0.0) >= call.num_gpus]
-    able = [each for each in able if each.get("TPU") or not call.uses_tpu]
+    gpus, on_tpu = runtime.num_gpus, runtime.distribution_strategy == "tpu"
+    able = [each for each in machines if each.get("GPU", 0.0) >= gpus]
+    able = [each for each in able if each.get("TPU") or not on_tpu]
     if not able:  # Ray would wait for ever.
       raise errors.UsageError(
-        f"no machine of the cluster has what a run needs: {call.num_gpus} GPUs "
-        f"(runtime.num_gpus){' and a TPU' if call.uses_tpu else ''}."
+        f"no machine of the cluster has what a run needs: {gpus} GPUs "
+        f"(runtime.num_gpus){' and a TPU' if on_tpu else ''}."
       )
     cores = min(int(each.get("CPU", 1)) for each in able)
     # All chips of a machine: a program cannot have a part of them.
-    chips = min(each["TPU"] for each in able) if call.uses_tpu else 0
+    chips = min(each["TPU"] for each in able) if on_tpu else 0
     return {
       "num_cpus": max(1, cores // self._jobs),
-      "num_gpus": call.num_gpus,
+      "num_gpus": gpus,
       "resources": {"TPU": chips} if chips else {},
     }
 
 
-def _work_on_cluster(call: worker.Call, cores: int) -> str:
-  """Does a call in a new process of Ray, which does not tell which cores."""
+def _work_on_cluster(work: Any, cores: int) -> str:
+  """Works on a run in a new process of Ray, which does not tell which cores."""
   os.environ["TF_NUM_INTRAOP_THREADS"] = str(cores)
-  return worker.work(call)
+  return worker.work(*work)
 
 
 Executor = Local | Ray
@@ -180,24 +205,6 @@ Executor = Local | Ray
 def make(jobs: int = 1, ray_address: str = "") -> Executor:
   """Returns an executor: on the cluster at an address, or else here."""
   return Ray(ray_address, jobs) if ray_address else Local(jobs)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SweepRun:
-  """A run of a study, in its directory, and what trains it.
-
-  `about` is the content of `run.json`, `cost` in any unit, for the time left.
-  """
-
-  name: str
-  directory: worker.RunDirectory
-  config: Any
-  about: Mapping[str, Any]
-  call: worker.Call
-  cost: float = 1.0
-
-  def begin(self) -> None:
-    self.directory.begin(self.about, self.config.as_dict())
 
 
 def results_of(runs: Sequence[SweepRun]) -> dict[str, dict[str, Any]]:
@@ -218,34 +225,33 @@ def execute(
   """
   finished, failures = results_of(runs), {}
   waiting = {run.name: run for run in runs if run.name not in finished}
-  for run in waiting.values():
-    run.begin()
-  costs = {run.name: run.cost for run in runs}
-  with progress_lib.Progress(console, costs) as shown:
+  with progress_lib.Progress(console, {r.name: r.cost for r in runs}) as shown:
     for name, result in finished.items():
       shown.end(name, f"{summarize(result)} (finished before)", counts=False)
+    for run in waiting.values():
+      run.begin()
     seen = {n: run.directory.read_progress() for n, run in waiting.items()}
 
     def tick() -> None:
-      for name in waiting:
-        now = waiting[name].directory.read_progress()
+      for name, run in waiting.items():
+        now = run.directory.read_progress()
         if now != seen[name]:
           seen[name] = now
           shown.step(name, progress_lib.status_of(now))
 
-    calls = {name: run.call for name, run in waiting.items()}
     try:
+      todo = list(waiting.values())
       # Closed at once if it is interrupted: that ends the processes.
-      with contextlib.closing(executor.run(calls, tick)) as ended:
+      with contextlib.closing(executor.run(todo, tick)) as ended:
         for name, error in ended:
-          run = waiting.pop(name)
+          directory = waiting.pop(name).directory
+          result = directory.read_result() or {}
           if error:
             failures[name] = error
-            why = f"failed: {error}; see {run.directory.log_file}"
-            shown.end(name, why, counts=False)
+            text = f"failed: {error}; see {directory.log_file}"
           else:
-            result = run.directory.read_result() or {}
-            shown.end(name, f"{summarize(result)} ({result['seconds']:.0f} s)")
+            text = f"{summarize(result)} ({result['seconds']:.0f} s)"
+          shown.end(name, text, counts=not error)
     except KeyboardInterrupt:
       shown.say("interrupted; run the same command again to resume")
       raise

@@ -57,33 +57,29 @@ def make_configs(
   """Returns the experiments of all runs by name; checks their data too."""
   configs, checked = {}, set()
   for run in study.runs:
-    config = make_config(study, run, params_override)
-    data = repr((config.task.train_data, config.task.validation_data))
-    if data not in checked:
-      _check_data(config, has_data)
-      checked.add(data)
-    configs[run.name] = config
+    config = configs[run.name] = make_config(study, run, params_override)
+    both = repr((config.task.train_data, config.task.validation_data))
+    if both in checked:
+      continue
+    checked.add(both)
+    if config.trainer.validation_steps == 0:
+      raise errors.UsageError(
+        "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
+        "for all of the data."
+      )
+    task = task_factory.get_task(config.task)
+    if hasattr(task, "check_data"):  # It reads files.
+      for name in ("train_data", "validation_data") if has_data else ():
+        data = getattr(config.task, name)
+        if not (data.input_path or data.tfds_name):
+          raise errors.UsageError(
+            f"task.{name}.input_path is not set; name the files."
+          )
+      for warning in task.check_data():
+        print(f"WARNING: {warning}", file=sys.stderr)
+    if config.task.init_checkpoint:
+      checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
   return configs
-
-
-def _check_data(config: cfg.ExperimentConfig, has_data: bool) -> None:
-  if config.trainer.validation_steps == 0:
-    raise errors.UsageError(
-      "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
-      "for all of the data."
-    )
-  task = task_factory.get_task(config.task)
-  if hasattr(task, "check_data"):  # It reads files.
-    for name in ("train_data", "validation_data") if has_data else ():
-      data = getattr(config.task, name)
-      if not (data.input_path or data.tfds_name):
-        raise errors.UsageError(
-          f"task.{name}.input_path is not set; name the files."
-        )
-    for warning in task.check_data():
-      print(f"WARNING: {warning}", file=sys.stderr)
-  if config.task.init_checkpoint:
-    checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
 
 
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:

@@ -54,9 +54,8 @@ def make_study(
     )
   peak = float(rate.polynomial.initial_learning_rate)
   arms, overrides = _arms(config, steps), _cut_down(config, steps)
-  controls = {}
   # A baseline with as few FLOPs for each arm whose steps cost less.
-  flops = {}
+  controls, flops = {}, {}
   for arm, own in arms.items():
     if arm == BASELINE or own["task"]["sharing"].get("loops"):
       made = exp_factory.get_exp_config(experiment)
@@ -72,11 +71,10 @@ def make_study(
     controls[arm] = f"{BASELINE}{100 * validations // _VALIDATIONS}"
     few = validations * overrides["trainer"]["validation_interval"]
     arms[controls[arm]] = arms[BASELINE] | {"trainer": {"train_steps": few}}
-  shallow = shallow_arm(config)
   study = study_file.Study(experiment, (), overrides, ("validation_loss",), ())
   tuning = {
     "arms": arms,
-    "kept": [shallow] if shallow else [],
+    "kept": [arm for arm in arms if arm.startswith("layers")],
     "controls": controls,
     "baseline": BASELINE,
     "learning_rates": [peak * factor for factor in _RATE_FACTORS],
@@ -108,9 +106,7 @@ def shallow_arm(config: cfg.ExperimentConfig) -> str | None:
   The control that matters most: what a cheap start gains may be what a baseline
   loses by being too deep for its budget.
   """
-  encoder = encoders.encoder_of(config.task.as_dict())
-  layers = (encoder and encoder.num_layers) or 0
-  return f"layers{layers // 4}" if layers >= 4 else None
+  return next((a for a in _arms(config, 1) if a.startswith("layers")), None)
 
 
 def _arms(
@@ -131,26 +127,8 @@ def _arms(
   if encoder is not None and encoder.is_bert:
     fields = config_lib.RECIPES[RECIPE](encoder.num_layers or 1)
     arms[RECIPE] = {"mode": catalog.SWE, **fields}
-  planned = _planned(config, pilot_steps)
-  if planned is not None and planned not in arms.values():
-    arms[PLANNED] = planned
-  made = {arm: {"task": {"sharing": fields}} for arm, fields in arms.items()}
-  shallow = shallow_arm(config)
-  if shallow is not None and encoder is not None:
-    few = encoder.overrides(num_layers=(encoder.num_layers or 0) // 4)
-    made[shallow] = {"task": {"sharing": {"mode": catalog.NONE}, **few}}
-  return made
-
-
-def _planned(
-  config: cfg.ExperimentConfig, pilot_steps: int
-) -> dict[str, Any] | None:
-  """Returns the plan's sharing settings beyond Algorithm 1, if any.
-
-  Whatever counts steps keeps its fraction of the run: in a shorter run the same
-  step would be another fraction.
-  """
-  sharing, steps = config.task.sharing, config.trainer.train_steps
+  # The plan's settings beyond Algorithm 1, if any. Whatever counts steps keeps
+  # its fraction of the run: in a shorter one the same step would be another.
   ours, plain = sharing.as_dict(), config_lib.SharingConfig().as_dict()
   known = ("untie_fraction", "untie_step", "unit_size", "recipe", "bindings")
   extra = {
@@ -159,22 +137,26 @@ def _planned(
     if value != plain[name] and name not in known
   }
   shares = sharing.mode not in (catalog.NONE, EQUAL_INIT)
-  if not shares or sharing.recipe == RECIPE or not extra:
-    return None
-  for stage in (*extra.get("loops", ()), *extra.get("stages", ())):
-    for name in ("until", "from"):
-      step = stage.pop(f"{name}_step", None)
-      if step is not None:
-        stage[f"{name}_fraction"] = step / steps
-  if ours["check_interval"] and extra.keys() & {"check_interval", "rule"}:
-    interval = round(ours["check_interval"] * pilot_steps / steps)
-    extra["check_interval"] = max(1, interval)
-  return {
-    "mode": sharing.mode,
-    "unit_size": sharing.unit_size,
-    "untie_fraction": catalog.tau_of(sharing, steps) / steps,
-    **extra,
-  }
+  if shares and extra and sharing.recipe != RECIPE:
+    for stage in (*extra.get("loops", ()), *extra.get("stages", ())):
+      for name in ("until", "from"):
+        step = stage.pop(f"{name}_step", None)
+        if step is not None:
+          stage[f"{name}_fraction"] = step / steps
+    if ours["check_interval"] and extra.keys() & {"check_interval", "rule"}:
+      interval = round(ours["check_interval"] * pilot_steps / steps)
+      extra["check_interval"] = max(1, interval)
+    tau = catalog.tau_of(sharing, steps) / steps
+    planned = {"mode": sharing.mode, **unit, "untie_fraction": tau, **extra}
+    if planned not in arms.values():
+      arms[PLANNED] = planned
+  made = {arm: {"task": {"sharing": fields}} for arm, fields in arms.items()}
+  few = (encoder.num_layers or 0) // 4 if encoder is not None else 0
+  if encoder is not None and few:
+    shallow = encoder.overrides(num_layers=few)
+    none = {"sharing": {"mode": catalog.NONE}}
+    made[f"layers{few}"] = {"task": {**none, **shallow}}
+  return made
 
 
 def _cut_down(config: cfg.ExperimentConfig, steps: int) -> dict[str, Any]:

@@ -90,16 +90,13 @@ class Study:
 
   def run_of(self, point: tuning_lib.Point) -> PlannedRun:
     """Returns the run of a point, whether or not the study has it already."""
-    wanted = dataclasses.asdict(point)
-    found = self.with_points([point]).runs
-    return next(run for run in found if run.point == wanted)
+    assert self.tuning is not None
+    return _make_run(dataclasses.asdict(point), {"arm": self.tuning.arms})
 
   def with_points(self, points: Sequence[tuning_lib.Point]) -> "Study":
     """Returns the study with more runs of its arms."""
-    assert self.tuning is not None
-    table = {"arm": self.tuning.arms}
-    more = [_make_run(dataclasses.asdict(point), table) for point in points]
-    return dataclasses.replace(self, runs=_join((*self.runs, *more)))
+    runs = _join((*self.runs, *map(self.run_of, points)))
+    return dataclasses.replace(self, runs=runs)
 
 
 def read_study(path: str) -> Study:
@@ -154,9 +151,7 @@ def tuned(study: Study, table: Any, path: str = "the study") -> Study:
   """Returns a study with the first runs of a `tuning`."""
   tuning = tuning_lib.from_table(table, path)
   study = dataclasses.replace(study, tuning=tuning, runs=())
-  first = study.with_next_runs({})
-  assert first is not None
-  return first
+  return study.with_points(tuning_lib.next_points(tuning, {}))
 
 
 def plan_runs(axes: Any, path: str = "the study") -> tuple[PlannedRun, ...]:

@@ -73,12 +73,7 @@ def make_runs(
           "axes": dict(run.point),
           "metrics": list(study.metrics),
         },
-        call=worker.Call(
-          function=function,
-          directory=str(directory.path),
-          num_gpus=config.runtime.num_gpus,
-          uses_tpu=config.runtime.distribution_strategy == "tpu",
-        ),
+        function=function,
         cost=flops,
       )
     )

@@ -47,7 +47,6 @@ class Tuning:
     drop_above: How far above the baseline's loss an arm is dropped.
     probes: Arms that get the other rates only if they do well at the middle
       one.
-    unseeded: Arms that run with the first seed only.
     kept: Arms that are never dropped, besides the baseline and the controls.
     controls: By arm, the baseline to compare it with instead.
   """
@@ -60,14 +59,12 @@ class Tuning:
   most_rates: int = 6
   drop_above: float = math.inf
   probes: tuple[str, ...] = ()
-  unseeded: tuple[str, ...] = ()
   kept: tuple[str, ...] = ()
   controls: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self):
     controls = (*self.controls, *self.controls.values())
-    others = (*self.probes, *self.unseeded, *self.kept, *controls)
-    for name in (self.baseline, *others):
+    for name in (self.baseline, *self.probes, *self.kept, *controls):
       if name not in self.arms:
         raise errors.UsageError(
           f"tuning: {name!r} is not one of the arms ({', '.join(self.arms)})."
@@ -184,25 +181,22 @@ def next_points(tuning: Tuning, losses: Losses) -> list[Point]:
     if arm in gone:
       continue
     control = tuning.control_of(arm)
+    tried = list(rates_of(tuning, losses, arm))
     rates: Sequence[float] = tuning.learning_rates
-    if arm in tuning.probes and not all(
-      Point(each, middle, first_seed) in losses for each in (arm, control)
+    if arm in tuning.probes and not (
+      middle in tried and middle in rates_of(tuning, losses, control)
     ):
       rates = [middle]
-    points = [Point(arm, rate, first_seed) for rate in rates]
-    missing = [point for point in points if point not in losses]
+    missing = [rate for rate in rates if rate not in tried]
     best = best_rate(tuning, losses, arm)
     if missing or len(rates) == 1 or best is None:
-      wanted += missing
-      continue
-    tried = list(rates_of(tuning, losses, arm))
-    if len(tried) < tuning.most_rates and best in (tried[0], tried[-1]):
-      beyond = (
-        best / tuning.factor if best == tried[0] else best * tuning.factor
-      )
+      wanted += [Point(arm, rate, first_seed) for rate in missing]
+    elif len(tried) < tuning.most_rates and best in (tried[0], tried[-1]):
+      power = -1 if best == tried[0] else 1
       # Without the noise of binary fractions, which would be in its name.
-      wanted.append(Point(arm, float(f"{beyond:.6g}"), first_seed))
-    elif arm not in tuning.unseeded and _is_tuned(tuning, losses, control):
+      beyond = float(f"{best * tuning.factor**power:.6g}")
+      wanted.append(Point(arm, beyond, first_seed))
+    elif _is_tuned(tuning, losses, control):
       # Until its control is tuned, the arm may still be dropped.
       seeded = [Point(arm, best, seed) for seed in tuning.seeds[1:]]
       wanted += [point for point in seeded if point not in losses]

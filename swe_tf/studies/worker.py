@@ -14,9 +14,9 @@ resume the run. Imports no TensorFlow: the function that trains does.
 
 from collections.abc import Mapping
 import dataclasses
-import importlib
 import math
 import os
+import pkgutil
 import sys
 import tempfile
 import time
@@ -74,21 +74,6 @@ def refuse_other(
       f"{path}: the run here has {field} {then!r}, but now it is {value!r}; "
       "choose another output_dir."
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Call:
-  """What a process is to do, and which devices it takes.
-
-  `function`, a `module:function`, is called with a `Job` in `directory`, and
-  with `arguments`.
-  """
-
-  function: str
-  directory: str
-  arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  num_gpus: int = 0
-  uses_tpu: bool = False
 
 
 class Job(RunDirectory):
@@ -154,8 +139,8 @@ def _clock() -> dict[str, float]:
   return {"seconds": time.monotonic(), "cpu_seconds": sum(os.times()[:4])}
 
 
-def work(call: Call) -> str:
-  """Does a call, with all output in the run's log.
+def work(function: str, directory: str, arguments: Mapping[str, Any]) -> str:
+  """Calls `module:function` with a run's `Job`, all output in its log.
 
   Returns why it failed, in one line; empty if it did not.
   """
@@ -164,16 +149,15 @@ def work(call: Call) -> str:
   error = ""
   try:
     with (
-      files.lock(call.directory, LOCK_SECONDS),
+      files.lock(directory, LOCK_SECONDS),
       tempfile.TemporaryDirectory() as folder,
     ):
-      job = Job(call.directory)
+      job = Job(directory)
       job.redirect_output(folder)
       job.save()  # Shows that it has started.
       try:
         plugins.load()
-        module, name = call.function.split(":")
-        getattr(importlib.import_module(module), name)(job, **call.arguments)
+        pkgutil.resolve_name(function)(job, **arguments)
       except Exception as raised:  # A run may raise anything.
         traceback.print_exc()
         error = f"{type(raised).__name__}: {errors.first_line(raised)}"
@@ -183,5 +167,5 @@ def work(call: Call) -> str:
   except errors.UsageError as locked:  # Nothing here is ours to write.
     return str(locked)
   except OSError as full:  # The log or the progress cannot be written.
-    return f"cannot write to {call.directory}: {full.strerror}"
+    return f"cannot write to {directory}: {full.strerror}"
   return error

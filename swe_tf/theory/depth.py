@@ -107,45 +107,30 @@ def steps_to_train(
   return reached
 
 
-def sharing_time(alpha: float, num_layers):
-  """Time to FRACTION for Phi = alpha I > I, for large L.
-
-  With y = W_0^L, y' = L y^2 (alpha - y) up to a factor y^(-2/L).
-  """
-
-  def integral(y):
-    return np.log(y / (alpha - y)) / alpha**2 - 1 / (alpha * y)
-
-  end = alpha - np.sqrt(FRACTION) * (alpha - 1)
-  return (integral(end) - integral(1.0)) / num_layers
-
-
-def zas_time(alpha: float, num_layers):
-  """Time to any fraction for Phi = alpha I, to leading order in L.
-
-  With w = x / sqrt(L) the last layer obeys x' = alpha sqrt(L) exp(x^2 / 2)
-  until it arrives: the integral of exp(-x^2 / 2) over x > 0.
-  """
-  return np.sqrt(np.pi / 2) / (alpha * np.sqrt(num_layers))
-
-
 def continuous(panel) -> list[claims.Claim]:
   """The time of gradient flow for Phi = 2 I."""
-  deepest = FLOW_DEPTHS[-1]
+  depths, deepest = FLOW_DEPTHS, FLOW_DEPTHS[-1]
+  # For large L. Sharing: with y = W_0^L, y' = L y^2 (alpha - y) up to a factor
+  # y^(-2/L), from y = 1 to where the loss is FRACTION of that at the start.
+  y = np.array([1.0, ALPHA - np.sqrt(FRACTION) * (ALPHA - 1)])
+  integral = np.log(y / (ALPHA - y)) / ALPHA**2 - 1 / (ALPHA * y)
+  # ZAS, any fraction: with w = x / sqrt(L) the last layer obeys x' = alpha
+  # sqrt(L) exp(x^2 / 2) until it arrives: the integral of exp(-x^2 / 2).
+  zas = np.sqrt(np.pi / 2) / (ALPHA * np.sqrt(depths))
   slopes, ratios, small = [], [], []
   for name, start, colour, predicted in (
-    ("sharing:", SHARING, plots.SHARED, sharing_time),
-    ("ZAS:", ZAS, plots.UNSHARED, zas_time),
+    ("sharing:", SHARING, plots.SHARED, np.diff(integral) / depths),
+    ("ZAS:", ZAS, plots.UNSHARED, zas),
   ):
-    depths, last = FLOW_DEPTHS, slice(-5, None)
     times = np.array([time_to_train([ALPHA], start, n) for n in depths])
+    last = slice(-5, None)
     slopes.append(plots.power_law(panel, depths, times, colour, name, last))
-    ratios.append(times[-1] / predicted(ALPHA, deepest))
-    panel.loglog(depths, predicted(ALPHA, depths), **plots.PREDICTED)
+    ratios.append(times[-1] / predicted[-1])
+    panel.loglog(depths, predicted, **plots.PREDICTED)
     small.append(time_to_train([0.05], start, 16))
   plots.explain_predicted(panel, "predicted, large L")
-  y = "time to R = 10⁻⁶ R(0)"
-  plots.finish(panel, "Continuous time, Φ = 2I", _X, y)
+  title = "Continuous time, Φ = 2I"
+  plots.finish(panel, title, _X, "time to R = 10⁻⁶ R(0)")
   return [
     claims.paper(
       "Theorem 1: exponent in L of sharing's time to R = 1e-6 R(0)"

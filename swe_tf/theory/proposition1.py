@@ -56,8 +56,9 @@ def measured_distance(rng, num_layers, num_samples, spread=1.0) -> np.ndarray:
   return np.sqrt([np.mean(distances(problem) ** 2) for problem in problems])
 
 
-def sweep(rng: np.random.Generator):
-  """Measures and draws the distance against n, against L, and for n = L / 2."""
+def run(options: experiment.Options) -> experiment.Outcome:
+  """Measures the distance on a grid of n and L, and its distribution."""
+  rng = options.rng(3)
   drawing, (left, right) = plots.panels(2)
   series = []
   for panel, name, colour, sizes in (
@@ -82,13 +83,7 @@ def sweep(rng: np.random.Generator):
     plots.label_ticks(panel.yaxis, (0.5, 0.7, 1, 1.4, 2, 3, 4))
     title = f"Proposition 1, against {name}"
     plots.finish(panel, title, axis, "root mean square of ‖ŵ − w̄*‖")
-  return drawing, series
-
-
-def run(options: experiment.Options) -> experiment.Outcome:
-  """Measures the distance on a grid of n and L, and its distribution."""
-  rng = options.rng(3)
-  drawing, (against_n, against_layers, half) = sweep(rng)
+  against_n, against_layers, half = series
   law = regression.Problem.draw(rng, (4000, 12, 48))
   statistic = distances(law) * np.sqrt(12) / law.spread
   test = stats.kstest(statistic, lambda t: 2 * stats.t.cdf(t, df=12) - 1)
@@ -194,14 +189,6 @@ def common_norm(rng: np.random.Generator) -> list[claims.Claim]:
   ]
 
 
-def printed_solution(problem: regression.Problem) -> np.ndarray:
-  """w_0 as the proof of Proposition 1 prints it: [seeds, 1]."""
-  sums = problem.inputs.sum(axis=-1)
-  rest = problem.weights - project(problem.weights)
-  products = np.sum(sums * np.einsum("sni,si->sn", problem.inputs, rest), -1)
-  return project(problem.weights) + (products / np.sum(sums**2, -1))[:, None]
-
-
 def trained(rng, options) -> list[claims.Claim]:
   """Sharing trained to convergence, on both sides of L = n."""
   distances = []
@@ -210,7 +197,11 @@ def trained(rng, options) -> list[claims.Claim]:
     shape = TRAINED_SEEDS, num_samples, num_layers
     problem = regression.Problem.draw(rng, shape)
     end = regression.descend(problem, schedule)[-1]
-    distances.append(np.max(np.abs(end - printed_solution(problem))))
+    # w_0 as the proof of Proposition 1 prints it: [seeds, 1].
+    sums, common = problem.inputs.sum(axis=-1), project(problem.weights)
+    rest = np.einsum("sni,si->sn", problem.inputs, problem.weights - common)
+    share = np.sum(sums * rest, -1) / np.sum(sums**2, -1)
+    distances.append(np.max(np.abs(end - (common + share[:, None]))))
   sizes = ", ".join(f"{layers}/{n}" for layers, n in TRAINED_SIZES)
   return [
     claims.paper(

@@ -212,14 +212,6 @@ def gamma_gradient(gamma, target, num_layers) -> np.ndarray:
   return symmetric_part(total) / np.sqrt(num_layers)
 
 
-def imbalance(network: np.ndarray) -> np.ndarray:
-  """The largest |W_{i+1}^T W_{i+1} - W_i W_i^T|_F, Fact 2's delta."""
-  above, below = network[..., 1:, :, :], network[..., :-1, :, :]
-  outer = below @ deep_linear.transpose(below)
-  gaps = deep_linear.transpose(above) @ above - outer
-  return deep_linear.norm(gaps).max(axis=-1)
-
-
 def measure_proof(rng, size, options) -> tuple[float, ...]:
   """Runs both stages, and Algorithm 1 with a symmetric stem beside them.
 
@@ -245,6 +237,10 @@ def measure_proof(rng, size, options) -> tuple[float, ...]:
   )
   *_, beside = deep_linear.descend(start, targets, tied)
   *_, final = deep_linear.descend(shared, targets, untied)
+  # Fact 2's delta: |W_{i+1}^T W_{i+1} - W_i W_i^T|_F.
+  above, below = shared[..., 1:, :, :], shared[..., :-1, :, :]
+  outer = below @ deep_linear.transpose(below)
+  imbalance = deep_linear.norm(deep_linear.transpose(above) @ above - outer)
   # sigma_min(Phi) - sqrt(2R), which the proof bounds from below.
   margin = smallest_singular(targets)
   margin = margin - np.sqrt(2 * deep_linear.loss(shared, targets))
@@ -252,7 +248,7 @@ def measure_proof(rng, size, options) -> tuple[float, ...]:
   return (
     np.max(deep_linear.norm(deep_linear.product(shared) - symmetric)),
     np.max(np.abs(shared - beside)),
-    np.max(imbalance(shared)),
+    np.max(imbalance),
     np.min(margin / smallest_singular(center)),
     np.max(left),
   )

@@ -108,6 +108,12 @@ def write_run(
     (directory / "run.json").write_text(json.dumps({"axes": axes}))
 
 
+def write_seeds(root: pathlib.Path, name: str, losses, **fields):
+  """Writes a run for each seed 0, 1, ... of an arm, with its final loss."""
+  for seed, loss in enumerate(losses):
+    write_run(root / f"{name}{seed}", config(seed=seed, **fields), loss)
+
+
 def read(*roots):
   """Returns the runs, arranged, and their curves."""
   found, curves = runs_lib.read(roots)

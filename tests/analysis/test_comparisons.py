@@ -12,14 +12,14 @@ from tests.analysis import fake_runs
 from tests.analysis.fake_runs import config
 from tests.analysis.fake_runs import swe
 from tests.analysis.fake_runs import write_run
+from tests.analysis.fake_runs import write_seeds
 
 _STAGED = swe(rule="staged", stages=[{"unit_size": 4, "from_step": 5}])
 _SWE = "swe 1x24, untied after 10"
 
 
 def test_only_seeds_are_averaged(tmp_path):
-  write_run(tmp_path / "a", config(seed=0), 2.0)
-  write_run(tmp_path / "b", config(seed=1), 3.0)
+  write_seeds(tmp_path, "a", (2.0, 3.0))
   others = [
     config(rate=2e-3),
     config(steps=50),
@@ -109,8 +109,7 @@ def test_runs_that_do_not_count(tmp_path):
 
 def test_the_best_rate_is_of_those_with_the_most_seeds(tmp_path):
   for rate, losses in ((1e-3, [2.0, 2.4]), (2e-3, [2.1, 2.2]), (4e-3, [1.0])):
-    for seed, loss in enumerate(losses):
-      write_run(tmp_path / f"{rate}_{seed}", config(rate=rate, seed=seed), loss)
+    write_seeds(tmp_path, f"{rate}_", losses, rate=rate)
   found = fake_runs.summarize(tmp_path).loc["baseline"]
   assert (found.learning_rate, found.rates_tried) == (2e-3, 3)
 
@@ -162,13 +161,8 @@ def test_flops_for_the_same_loss(tmp_path, last, reaches):
 _BASE = (3.0, 3.1, 2.9)
 
 
-def _say(*roots):
-  return comparisons.say(fake_runs.summarize(*roots))
-
-
-def _write(root, name, losses, **fields):
-  for seed, loss in enumerate(losses):
-    write_run(root / f"{name}{seed}", config(seed=seed, **fields), loss)
+def _say(root):
+  return comparisons.say(fake_runs.summarize(root))
 
 
 @pytest.mark.parametrize(
@@ -181,8 +175,8 @@ def _write(root, name, losses, **fields):
   ],
 )
 def test_the_verdict_is_that_of_a_paired_t_test(tmp_path, losses, words):
-  _write(tmp_path, "base", _BASE)
-  _write(tmp_path, "swe", losses, sharing=swe())
+  write_seeds(tmp_path, "base", _BASE)
+  write_seeds(tmp_path, "swe", losses, sharing=swe())
   (line,) = _say(tmp_path)
   assert line.startswith(words)
   test = stats.ttest_rel(losses, _BASE)
@@ -194,10 +188,9 @@ def test_the_verdict_is_that_of_a_paired_t_test(tmp_path, losses, words):
 
 
 def test_one_seed_says_nothing_whatever_the_difference(tmp_path):
-  _write(tmp_path, "base", _BASE)
-  _write(tmp_path, "swe", (1.0,), sharing=swe())
-  (line,) = _say(tmp_path)
-  assert line == (
+  write_seeds(tmp_path, "base", _BASE)
+  write_seeds(tmp_path, "swe", (1.0,), sharing=swe())
+  assert _say(tmp_path)[0] == (
     "Cannot tell (one seed) whether swe 1x24 (untied after 10) pays: its final "
     "validation loss minus the baseline's is -2.0000 nats per token."
   )
@@ -227,19 +220,19 @@ def test_where_the_flops_differ(difference, flops, equal_loss, word):
 
 
 def test_it_is_about_the_paper_s_method_and_names_a_lower_one(tmp_path):
-  _write(tmp_path, "base", _BASE)
-  _write(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
-  _write(tmp_path, "late", (3.0, 3.1, 2.8), sharing=swe(0.5))
-  _write(tmp_path, "grown", (2.0, 2.1, 1.9), growth="stacking")
+  write_seeds(tmp_path, "base", _BASE)
+  write_seeds(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
+  write_seeds(tmp_path, "late", (3.0, 3.1, 2.8), sharing=swe(0.5))
+  write_seeds(tmp_path, "grown", (2.0, 2.1, 1.9), growth="stacking")
   (line,) = _say(tmp_path)
   assert line.startswith("swe 1x24 (untied after 10) costs")
   assert "The lowest of 3 methods is stacking: -1.0000 nats per token" in line
 
 
 def test_an_unequal_number_of_rates_is_said(tmp_path):
-  _write(tmp_path, "base", _BASE)
-  _write(tmp_path, "swe", (2.9, 3.02, 2.79), sharing=swe())
-  _write(tmp_path, "fast", (4.0,), sharing=swe(), rate=2e-3)
+  write_seeds(tmp_path, "base", _BASE)
+  write_seeds(tmp_path, "swe", (2.9, 3.02, 2.79), sharing=swe())
+  write_seeds(tmp_path, "fast", (4.0,), sharing=swe(), rate=2e-3)
   assert (
     "It was tried with 2 learning rates, the baseline with 1: not a fair "
     "comparison."
@@ -258,11 +251,11 @@ def test_nothing_to_compare_says_why(tmp_path):
 
 
 def test_several_settings_are_counted_and_listed(tmp_path):
-  _write(tmp_path, "base", _BASE)
-  _write(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
-  _write(tmp_path, "wide", (2.0,), width=16)
-  _write(tmp_path, "wideswe", (2.5,), width=16, sharing=swe())
-  _write(tmp_path, "alone", (2.0,), width=32)
+  write_seeds(tmp_path, "base", _BASE)
+  write_seeds(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
+  write_seeds(tmp_path, "wide", (2.0,), width=16)
+  write_seeds(tmp_path, "wideswe", (2.5,), width=16, sharing=swe())
+  write_seeds(tmp_path, "alone", (2.0,), width=32)
   first, *settings = _say(tmp_path)
   assert first == (
     "Against the baseline, in 2 settings: costs in 1, cannot tell (one seed) "

@@ -1,6 +1,9 @@
 """Sections of made-up runs: every cell by hand, and the empty ones empty."""
 
+import base64
+import io
 import json
+import re
 
 import markdown_it
 import pandas as pd
@@ -106,6 +109,24 @@ def test_the_report_opens_with_the_user_s_own_runs(report):
     # A column without a cell is only in the CSV file.
     assert "left out" in text and "GLUE" not in text
   assert b"equal_loss_mean" in contents["cost.csv"]
+
+
+def test_the_page_has_the_cells_of_the_table_and_needs_nothing_else(report):
+  contents = report_lib.to_files(report)
+  page = contents["report.html"].decode()
+  shown = pd.read_html(io.StringIO(page), keep_default_na=False)[0]
+  written = pd.read_csv(io.BytesIO(contents["methods.csv"]))
+  for i, loss in enumerate(written.validation_loss_mean[: len(shown)]):
+    assert shown["validation loss"][i].startswith(f"{loss:.4f}")
+    row = f"| {shown.method[i]} | {shown.unit[i]} |"
+    assert row in contents["report.md"].decode()
+  addresses = re.findall(r'(?:src|href|data)="([^"]*)"', page)
+  drawn = [each for name, each in contents.items() if name.endswith(".svg")]
+  assert sorted(addresses) == sorted(
+    f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+    for svg in drawn
+  )
+  assert "http" not in page
 
 
 def test_learning_rates_and_runs(report):

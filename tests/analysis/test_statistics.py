@@ -31,11 +31,7 @@ def test_intervals_cover_the_truth(seeds):
     ratio = statistics.ratio(
       [arm[s] - base[s] for s in arm], [half[s] - base[s] for s in arm]
     )
-    cost = statistics.cost_for_equal_loss(
-      statistics.Budget(arm, 0.6),
-      statistics.Budget(base, 1.0),
-      statistics.Budget(half, 0.5),
-    )
+    cost = statistics.cost_for_equal_loss((arm, 0.6), (base, 1.0), (half, 0.5))
     hits += (
       _covers(statistics.mean(arm.values()), 1.77),
       _covers(statistics.paired(arm, base), 0.02),
@@ -59,15 +55,13 @@ def test_costs_for_an_equal_loss():
   # The baseline's loss falls by 1 with every doubling of its cost.
   seeds = {1: 0.1, 2: -0.1, 3: 0.0}
   shifted = lambda loss: {s: loss + shift for s, shift in seeds.items()}
+  base = shifted(2.0), 1.0
   cost = statistics.cost_for_equal_loss(
-    statistics.Budget(shifted(1.5), 0.6),
-    statistics.Budget(shifted(2.0), 1.0),
-    statistics.Budget(shifted(3.0), 0.5),
+    (shifted(1.5), 0.6), base, (shifted(3.0), 0.5)
   )
   assert cost.mean == pytest.approx(0.6 / 2**0.5)
   assert cost.low == pytest.approx(cost.mean) == cost.high
-  nothing = statistics.Budget({9: 1.0}, 1.0)
-  base = statistics.Budget(shifted(2.0), 1.0)
+  nothing = {9: 1.0}, 1.0
   assert statistics.cost_for_equal_loss(nothing, base, nothing) is None
 
 

@@ -52,7 +52,7 @@ def test_a_sound_run_and_all_faults_of_another(flags, tmp_path, capsys):
 
 
 def test_fine_tuning(tmp_path, capsys):
-  data_dir = samples.write_data("SST-2", tmp_path, count=8, real=False)
+  data_dir = samples.write_data("SST-2", tmp_path, count=8)
   encoder = samples.write_encoder(tmp_path / "encoder", data_dir)
   options = doctor.Options(
     experiment="swe/glue",

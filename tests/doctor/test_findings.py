@@ -73,8 +73,7 @@ def test_every_shard_is_looked_into(tmp_path):
 
 
 def test_hosts(records, monkeypatch):
-  config = _config(records)
-  assert "1 host(s), 3 file(s)" in checks.check_hosts(config)
+  assert "1 host(s), 3 file(s)" in checks.check_hosts(_config(records))
   workers = [f"host{i}:1" for i in range(4)]
   several = {"distribution_strategy": "multi_worker_mirrored"}
   cluster = {"cluster": {"worker": workers}}
@@ -82,9 +81,6 @@ def test_hosts(records, monkeypatch):
   monkeypatch.setenv("TF_CONFIG", json.dumps(cluster | task))
   with pytest.raises(findings.Warned, match="3 file.* 4 hosts .* prepare 4 sh"):
     checks.check_hosts(_config(records, {"runtime": several}))
-  monkeypatch.setenv("TF_CONFIG", "{")
-  with pytest.raises(errors.UsageError, match="TF_CONFIG"):
-    checks.check_hosts(config)
 
 
 def test_the_room_is_that_of_a_real_checkpoint(records, tmp_path, monkeypatch):
@@ -120,14 +116,9 @@ def test_a_run_of_another_config(records, tmp_path):
   )
   tf.train.CheckpointManager(checkpoint, directory, 1).save(4)
   assert "resume from ckpt-4" in checks.check_model_dir(config, directory)
-  how_only = {"trainer": {"checkpoint_interval": 3}}
-  checks.check_model_dir(_config(records, how_only), directory)
   other = _config(records, {"task": {"sharing": {"untie_step": 3}}})
-  message = "ckpt-4 is of another run.* tau was 7 and is 3. Choose"
-  with pytest.raises(errors.UsageError, match=message):
-    checks.check_model_dir(other, directory)
   (found,) = checks.warnings(other, directory)
-  assert "tau was 7" in found
+  assert "ckpt-4 is of another run" in found and "tau was 7 and is 3" in found
 
 
 def test_init_checkpoint(records, tmp_path):
@@ -178,8 +169,7 @@ def test_a_bend_in_the_line_is_measured():
   assert depths_lib.extrapolate(reports, 3)["flops"] == depths_lib.Estimate(9)
   del reports[3]
   assert depths_lib.extrapolate(reports, 6)["flops"].deviation is None
-  said = depths_lib.how_far_from_a_line({"stock": {}}, [2, 4])
-  assert "unchecked" in said
+  assert "unchecked" in depths_lib.how_far_from_a_line({"stock": {}}, [2, 4])
 
 
 def test_the_table_says_nothing_where_there_is_no_line():

@@ -139,7 +139,7 @@ def test_a_signal_saves_and_the_status_says_start_me_again(
 def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
   """Both drivers, data order and dropout included."""
   data_dir = samples.write_data(
-    "SST-2", tmp_path, count=24, real=False, max_seq_length=tiny.LENGTH
+    "SST-2", tmp_path, count=24, max_seq_length=tiny.LENGTH
   )
   encoder = samples.write_encoder(
     tmp_path / "encoder", data_dir, hidden_size=8, intermediate_size=16
@@ -176,9 +176,7 @@ def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
 def test_stock_driver_fine_tunes_and_evaluates_another_split(name, tmp_path):
   def write(folder, count):
     folder.mkdir()
-    return samples.write_data(
-      name, folder, count=count, real=False, max_seq_length=64
-    )
+    return samples.write_data(name, folder, count=count, max_seq_length=64)
 
   data_dir = write(tmp_path / "some", 24)
   encoder = samples.write_encoder(

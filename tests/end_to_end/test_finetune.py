@@ -11,9 +11,7 @@ pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
 @pytest.fixture(scope="module", name="inputs")
 def fixture_inputs(tmp_path_factory):
   folder = tmp_path_factory.mktemp("inputs")
-  data_dir = samples.write_data(
-    "SST-2", folder, count=32, real=False, max_seq_length=64
-  )
+  data_dir = samples.write_data("SST-2", folder, count=32, max_seq_length=64)
   encoder = folder / "encoder"
   return data_dir, samples.write_encoder(encoder, data_dir, **samples.SMALL)
 

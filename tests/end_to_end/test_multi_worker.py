@@ -167,7 +167,7 @@ def _write_config(kind, folder):
     config["task"]["init_checkpoint"] = str(folder / "first")
   elif kind != "records":
     experiment = "swe/squad" if "squad" in kind else "swe/glue"
-    data_dir = samples.write_data(kind, folder, count=32, real=False)
+    data_dir = samples.write_data(kind, folder, count=32)
     encoder = samples.write_encoder(
       folder / "encoder", data_dir, **samples.SMALL
     )

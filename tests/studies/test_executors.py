@@ -25,17 +25,13 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 def make_run(output_dir, name, **arguments):
   """Returns such a run, in its directory."""
-  path = os.path.join(output_dir, name)
   return executors.SweepRun(
     name=name,
-    directory=worker.RunDirectory(path),
+    directory=worker.RunDirectory(os.path.join(output_dir, name)),
     config=types.SimpleNamespace(as_dict=lambda: {"arguments": arguments}),
     about={"name": name, "axes": {"name": name}},
-    call=worker.Call(
-      function="tests.studies.fake_jobs:train",
-      directory=path,
-      arguments=arguments,
-    ),
+    function="tests.studies.fake_jobs:train",
+    arguments=arguments,
   )
 
 

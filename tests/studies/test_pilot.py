@@ -1,17 +1,22 @@
-"""`swe pilot`: its plan, its budget, and a case in which sharing must win."""
+"""`swe pilot`: its plan, its budget, and its answer to runs that pretend."""
 
+import dataclasses
 import json
 
 import pytest
+import yaml
 
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.commands import pilot as command
 from swe_tf.configs import cost
+from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import pilot
+from swe_tf.studies import worker
 from tests import tiny
-from tests.end_to_end import programs
+from tests.analysis import fake_runs
 
 
 @pytest.fixture(scope="module", name="config")
@@ -89,20 +94,96 @@ def test_steps_follow_from_the_time():
     pilot.fit(timing, 100, 20, 2, 1000)
 
 
+class _Pretended:
+  """An executor whose runs end at once, with the loss that their point has."""
+
+  def __init__(self, loss):
+    self._loss = loss
+
+  def run(self, runs, tick):
+    tick()
+    for each in runs:
+      loss = self._loss(**each.about["axes"])
+      if loss is None:
+        yield each.name, "no luck"
+        continue
+      steps = each.config.trainer.train_steps
+      for folder, tag in _LOGS:
+        path = each.directory.path / folder
+        fake_runs.write_events(path, {tag: [(steps, loss)]})
+      metrics = {"validation_loss": loss}
+      worker.Job(each.directory.path).finish({"metrics": metrics})
+      yield each.name, ""
+
+
+_LOGS = ("train", "training_loss"), ("validation", "validation_loss")
+_ADDED = dict.fromkeys(("equal_init", "swe", "one_loop", "layers1"), 0.4)
+_SHALLOW = "A 1-layer model would do"
+
+
+@pytest.mark.parametrize(
+  "added, verdict, note",
+  [
+    ({"swe": -0.2, "equal_init": -0.2}, "share", "Equal initial weights"),
+    ({"swe": -0.2}, "share", ""),
+    ({"swe": 0.03, "layers1": -0.1}, "do not share", _SHALLOW),
+    # Above the baseline, but below the one with as few FLOPs.
+    ({"one_loop": 0.03, "baseline65": 0.3}, "share", ""),
+    ({"swe": 0.0, "layers1": 0.0}, "cannot tell", _SHALLOW),
+  ],
+)
+def test_a_pilot_says_whether_to_share(
+  config, tmp_path, monkeypatch, capsys, added, verdict, note
+):
+  at_edge = added.get("swe", 0) < 0
+
+  def loss(arm, learning_rate, seed):
+    # The tuning seed, which never counts, is far off.
+    shift = {0: -1.0}.get(seed, 0.01 * seed)
+    if arm == "swe" and verdict == "cannot tell":
+      shift -= 0.2 * (-1) ** seed
+    best = 0.02 if arm == "swe" and at_edge else 0.01
+    shift += (_ADDED | added).get(arm, 0.0)
+    return 2.0 + shift + abs(learning_rate - best)
+
+  plan = tmp_path / "plan.yaml"
+  plan.write_text(yaml.safe_dump(config.as_dict()))
+  monkeypatch.setattr(executors, "Local", lambda jobs: _Pretended(loss))
+  options = command.Options(
+    experiment="swe/bert_pretraining",
+    config_file=(str(plan),),
+    output_dir=str(tmp_path / "out"),
+    steps=100,
+  )
+  for _ in range(2):  # The second call has all runs.
+    assert command.run(options) == 0
+    printed = capsys.readouterr().out
+    assert f"verdict: {verdict}\n" in printed
+    for each in ("Equal initial weights", _SHALLOW):
+      assert (each in printed) == (each == note)
+    assert ("of swe is at the edge" in printed) == at_edge
+  assert printed.count("(finished before)") > 18
+  content = json.loads((tmp_path / "out" / "pilot.json").read_text())
+  assert content["verdict"] == verdict
+  assert ("swe" in content["dropped"]) == ("swe" not in added)
+  with pytest.raises(errors.UsageError, match="more seeds after a look"):
+    command.run(dataclasses.replace(options, seeds=4))
+
+
+def test_a_pilot_without_a_baseline_has_no_verdict(
+  config, tmp_path, monkeypatch
+):
+  plan = tmp_path / "plan.yaml"
+  plan.write_text(yaml.safe_dump(config.as_dict()))
+  nothing = _Pretended(lambda **point: None)
+  monkeypatch.setattr(executors, "Local", lambda jobs: nothing)
+  flags = {"config_file": (str(plan),), "output_dir": str(tmp_path / "out")}
+  flags["experiment"] = "swe/bert_pretraining"
+  with pytest.raises(errors.Failed, match="no baseline run has finished"):
+    command.run(command.Options(**flags, steps=100))
+
+
 @pytest.mark.slow
-def test_where_sharing_must_win_it_says_so(tmp_path):
-  """Theorem 1's case, resumed after its first call; see `deep_linear.py`."""
-  command = ["pilot", "--jobs=2", "--plugins=tests.studies.deep_linear"]
-  command += ["--experiment=test/deep_linear", f"--output_dir={tmp_path}"]
-  # A budget in hours is timed in a process of its own, and nothing is run.
-  timed = programs.succeed(programs.swe(*command, "--hours=1", "--dry_run"))
-  assert "s to start" in timed and not any(tmp_path.iterdir())
-  outputs = [
-    programs.succeed(programs.swe(*command, "--steps=100")) for _ in range(2)
-  ]
-  assert "verdict: share" in outputs[0]
-  assert "Equal initial weights, never tied, do as well" in outputs[0]
-  assert outputs[1].count("(finished before)") >= 9
-  content = json.loads((tmp_path / "pilot.json").read_text())
-  assert content["verdict"] == "share"
-  assert content["outcomes"]["swe"]["difference"]["high"] < 0
+def test_a_step_is_timed_in_a_process(config):
+  timing = pilot.time_step("swe/bert_pretraining", config.as_dict())
+  assert timing["start"] > timing["step"] > 0

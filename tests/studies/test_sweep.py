@@ -5,14 +5,8 @@ import json
 
 import numpy as np
 import pytest
-from tensorboard import context
-from tensorboard.backend.event_processing import data_provider
-from tensorboard.backend.event_processing import plugin_event_multiplexer
-from tensorboard.plugins import base_plugin
-from tensorboard.plugins.hparams import api_pb2
-from tensorboard.plugins.hparams import backend_context
-from tensorboard.plugins.hparams import list_session_groups
-import tf_keras
+from tensorboard.plugins.hparams import plugin_data_pb2
+import tensorflow as tf
 import yaml
 
 from swe_tf import errors
@@ -69,6 +63,8 @@ def test_entropy_is_that_of_the_masked_tokens(study):
 def test_a_run_of_another_configuration_is_refused(study, tmp_path):
   known = study_file.read_study(str(study))
   configs = experiments.make_configs(known)
+  in_memory = sweep.make_runs(known, configs, "ram://study")[0]
+  assert str(in_memory.directory.path) == "ram://study/baseline-seed1"
   run = sweep.make_runs(known, configs, tmp_path)[0]
   run.begin()
   sweep.make_runs(known, configs, tmp_path)
@@ -123,66 +119,25 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
   config = experiments.read_config(known.experiment, run.directory.config_file)
   assert config.task.sharing.untie_step == tiny.TAU
   # TensorBoard's HParams: an axis and a metric per column, a run per row.
-  shown, (group,) = _read_hparams(tmp_path)
+  shown = _hparams(tmp_path, "study").experiment
   assert [info.name for info in shown.hparam_infos] == ["method", "seed"]
-  tags = [info.name.tag for info in shown.metric_infos]
-  assert tags == ["validation_loss", "masked_lm_accuracy"]
-  assert _value_of(group.hparams["method"]) == "swe"
-  assert group.metric_values[0].value == pytest.approx(value)
+  metrics = [(each.name.group, each.name.tag) for each in shown.metric_infos]
+  assert metrics == [("validation", name) for name in about["metrics"]]
+  point = _hparams(run.directory.path, "hparams").session_start_info.hparams
+  assert point["method"].string_value == "swe"
+  assert point["seed"].number_value == 1
   job.read_about = lambda: about | {"metrics": ["perplexity"]}
   with pytest.raises(errors.Failed, match="validation has no 'perplexity"):
     jobs.train(job)
   assert outcome.read_records(tmp_path) == []  # It is not a run of an arm.
 
 
-def test_a_run_at_a_url_is_what_it_is_on_a_disk(study, tmp_path):
-  known = study_file.read_study(str(study)).without_runs({"swe-seed1"})
-  configs = experiments.make_configs(known)
-  results = []
-  for place in (tmp_path, "ram://study"):
-    tf_keras.backend.clear_session()
-    (run,) = sweep.make_runs(known, configs, place)
-    run.begin()
-    job = worker.Job(run.directory.path)
-    jobs.train(job)
-    job.save()
-    results.append(run.directory.read_result())
-    assert run.directory.read_progress()["step"] == tiny.STEPS
-    sweep.make_runs(known, configs, place)  # It is the same run.
-  assert results[0]["metrics"] == results[1]["metrics"]
-
-
-def _value_of(value):
-  """Returns what a protobuf value holds."""
-  return getattr(value, value.WhichOneof("kind"))
-
-
-def _read_hparams(directory):
-  """Returns the experiment and its groups of sessions, all of them."""
-  multiplexer = plugin_event_multiplexer.EventMultiplexer()
-  multiplexer.AddRunsFromDirectory(str(directory)).Reload()
-  provider = data_provider.MultiplexerDataProvider(multiplexer, str(directory))
-  backend = backend_context.Context(
-    base_plugin.TBContext(
-      logdir=str(directory), multiplexer=multiplexer, data_provider=provider
-    )
+def _hparams(directory, name):
+  """Returns what TensorBoard's dashboard HParams reads of a directory."""
+  path = directory / f"events.out.tfevents.0.{name}"
+  (found,) = (
+    value.metadata.plugin_data.content
+    for event in tf.compat.v1.train.summary_iterator(str(path))
+    for value in event.summary.value
   )
-  request = context.RequestContext()
-  metadata = backend.hparams_metadata(request, "")
-  experiment = backend.experiment_from_metadata(
-    request, "", True, metadata, provider.list_hyperparameters
-  )
-  asked = api_pb2.ListSessionGroupsRequest(
-    allowed_statuses=[
-      api_pb2.STATUS_UNKNOWN,
-      api_pb2.STATUS_SUCCESS,
-      api_pb2.STATUS_RUNNING,
-    ],
-    slice_size=100,
-  )
-  for info in experiment.hparam_infos:
-    asked.col_params.add(hparam=info.name)
-  for info in experiment.metric_infos:
-    asked.col_params.add(metric=info.name)
-  found = list_session_groups.Handler(request, backend, "", asked).run()
-  return experiment, list(found.session_groups)
+  return plugin_data_pb2.HParamsPluginData.FromString(found)

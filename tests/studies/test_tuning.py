@@ -70,6 +70,10 @@ def test_what_is_hopeless_is_dropped_by_the_rule():
   assert sum(p.arm == "tied" for p in losses) == 1
   assert sum(p.arm == "swe" for p in losses) == 3
   assert sum(p.arm == "baseline" for p in losses) == 5
+  # A probe waits for the baseline at its rate, which may have failed.
+  alone = {Point("tied", 2e-3, 0): 1.9}
+  points = tuning_lib.next_points(_tuning(), alone)
+  assert {point.arm for point in points} == {"baseline", "swe"}
 
 
 def test_an_arm_with_a_control_is_dropped_by_it_and_the_control_stays():

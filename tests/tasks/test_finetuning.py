@@ -40,7 +40,7 @@ def fixture_data_dir(tmp_path_factory):
   """Made sentences with the vocabulary size of the pre-trained model."""
   sizes = {"max_seq_length": tiny.LENGTH, "vocab_size": tiny.VOCAB}
   folder = tmp_path_factory.mktemp("sst")
-  return samples.write_data("SST-2", folder, real=False, **sizes)
+  return samples.write_data("SST-2", folder, **sizes)
 
 
 def _config(data_dir, experiment="swe/glue", batch_size=None, **task):
@@ -138,7 +138,7 @@ def test_data_that_does_not_fit_is_refused(pretrained, data_dir, tmp_path):
   ):
     folder = tmp_path / str(len(places))
     folder.mkdir()
-    places.append(samples.write_data("SST-2", folder, real=False, **lengths))
+    places.append(samples.write_data("SST-2", folder, **lengths))
   other, long = places
   start = {"init_checkpoint": str(run)}
   _refused("vocabulary of 45 tokens.* 50", other, **start)
@@ -176,7 +176,7 @@ def test_every_yaml_is_a_whole_experiment(path, tmp_path):
   config = exp_factory.get_exp_config("swe/squad" if is_squad else "swe/glue")
   config = hyperparams.override_params_dict(config, str(path), is_strict=True)
   config.task.data_dir = samples.write_data(
-    name, tmp_path, count=8, real=False, max_seq_length=64
+    name, tmp_path, count=8, max_seq_length=64
   )
   config.validate()
   data = prepared_data.read_prepared_data(config.task.data_dir)

@@ -36,7 +36,7 @@ def fixture_make(tmp_path):
     # A paragraph of SQuAD has two windows.
     sizes = {"max_seq_length": 20 if is_squad else 16}
     sizes |= {"count": _COUNT, "max_query_length": 8, "doc_stride": 4}
-    data_dir = samples.write_data(name, tmp_path, real=False, **sizes)
+    data_dir = samples.write_data(name, tmp_path, **sizes)
     plain = {"dropout_rate": 0.0, "attention_dropout_rate": 0.0}
     encoder = samples.write_encoder(
       tmp_path / "encoder", data_dir, **samples.SMALL, **plain

@@ -144,24 +144,6 @@ _share = theorem3.share
 _second_order_ratio = theorem3.second_order_ratio
 
 
-def few_samples(problem):
-  few = regression.Problem(problem.weights, problem.inputs[:, :12])
-  return _shared_solution(few)
-
-
-def one_coordinate(problem):
-  return np.abs(_shared_solution(problem) - problem.common)[..., 0]
-
-
-def half_projection(weights):
-  half = weights[..., : weights.shape[-1] // 2]
-  return half.mean(axis=-1, keepdims=True)
-
-
-def sum_projection(weights):
-  return weights.sum(axis=-1, keepdims=True)
-
-
 def without_depth(u, w, num_layers, target):
   """The gradients of a network of two layers, whatever its depth."""
   del num_layers
@@ -172,25 +154,6 @@ def without_depth(u, w, num_layers, target):
 def not_symmetric(*args, **kwargs):
   targets = _positive_definite(*args, **kwargs)
   return targets + 0.3 * np.triu(np.ones(targets.shape[-2:]), 1)
-
-
-def half_the_step(targets, num_layers, step_size, *others):
-  """Sharing at half the step size, which for L = 2 sums L terms, not L - 1."""
-  return _share(targets, num_layers, step_size / 2, *others)
-
-
-def near_one(num_layers, eigenvalue):
-  """The ratio of I_2 at an eigenvalue near 1, where phi^2 is phi^3."""
-  del eigenvalue
-  return _second_order_ratio(num_layers, 1.01)
-
-
-def untied_after(untie_step):
-  def train(layers, loss, schedule):
-    other = dataclasses.replace(schedule, untie_step=untie_step)
-    return _train(layers, loss, other)
-
-  return train
 
 
 _NO_SYMMETRY = (theorem2, "symmetric_part", lambda matrices: matrices)
@@ -217,22 +180,33 @@ MUTATIONS = {
   "proposition1_few_samples": _mutation(
     PROPOSITION1,
     "Proposition 1: slope of ‖ŵ − w̄*‖ against n; n = L / 2",
-    (regression, "shared_solution", few_samples),
+    (
+      *(regression, "shared_solution"),
+      lambda p: _shared_solution(
+        dataclasses.replace(p, inputs=p.inputs[:, :12])
+      ),
+    ),
   ),
   "proposition1_one_coordinate": _mutation(
     PROPOSITION1,
     "Proposition 1: exact law; slope of ‖ŵ − w̄*‖ against L; the constant is",
-    (proposition1, "distances", one_coordinate),
+    (
+      *(proposition1, "distances"),
+      lambda p: np.abs(_shared_solution(p) - p.common)[..., 0],
+    ),
   ),
   "decomposition_half_projection": _mutation(
     DECOMPOSITION,
     "section 3.1: ‖ŵ − w*‖² =; while shared",
-    (proposition1, "project", half_projection),
+    (
+      *(proposition1, "project"),
+      lambda w: w[..., : w.shape[-1] // 2].mean(axis=-1, keepdims=True),
+    ),
   ),
   "decomposition_sum_projection": _mutation(
     DECOMPOSITION,
     "after Proposition 1: ‖w̄*‖ is Θ(√L); it needs a common component",
-    (proposition1, "project", sum_projection),
+    (proposition1, "project", lambda w: w.sum(axis=-1, keepdims=True)),
   ),
   "decomposition_one_shared_step": _mutation(
     DECOMPOSITION,
@@ -312,8 +286,10 @@ MUTATIONS = {
   "slips_corrected": _mutation(
     THEOREM3_SLIPS,
     "proof of the Lemma: its display sums; proof of Theorem 3: I₂ is printed",
-    (theorem3, "share", half_the_step),
-    (theorem3, "second_order_ratio", near_one),
+    # For L = 2, half the step size sums L terms, not L - 1.
+    (theorem3, "share", lambda t, n, eta, *rest: _share(t, n, eta / 2, *rest)),
+    # Near an eigenvalue of 1, phi^2 is phi^3.
+    (theorem3, "second_order_ratio", lambda n, _: _second_order_ratio(n, 1.01)),
   ),
   "theorem3_proof_step_size": _mutation(
     THEOREM3_PROOF,
@@ -390,7 +366,12 @@ MUTATIONS = {
     f"optimizer_untied_after_{step}_for_15": _mutation(
       OPTIMIZER,
       "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l",
-      (optimizer_check, "train", untied_after(step)),
+      (
+        *(optimizer_check, "train"),
+        lambda layers, loss, schedule, step=step: _train(
+          layers, loss, dataclasses.replace(schedule, untie_step=step)
+        ),
+      ),
     )
     for step in (14, 16)
   },

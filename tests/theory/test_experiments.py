@@ -69,9 +69,6 @@ class ExperimentsTest(parameterized.TestCase):
     self.assertGreater(missed.min(), 1e-2)
 
 
-MUTATIONS = mutants.MUTATIONS
-
-
 def _verdicts(run: mutants.Run, options: experiment.Options) -> dict[str, bool]:
   return {f"{row.source}: {row.claim}": row.holds for row in run(options)}
 
@@ -85,7 +82,7 @@ def _of(verdicts: dict[str, bool], start: str) -> list[bool]:
 
 
 class MutationTest(parameterized.TestCase):
-  @parameterized.named_parameters(*MUTATIONS.items())
+  @parameterized.named_parameters(*mutants.MUTATIONS.items())
   def test_mutation(self, mutation):
     options = dataclasses.replace(_OPTIONS, **mutation.options)
     unbroken = _unbroken(mutation.run)
@@ -103,7 +100,9 @@ class MutationTest(parameterized.TestCase):
       if line.endswith(("| yes |", "| NO |"))
     ]
     self.assertNotEmpty(rows)
-    starts = [start for entry in MUTATIONS.values() for start in entry.red]
+    starts = [
+      start for each in mutants.MUTATIONS.values() for start in each.red
+    ]
     for source_and_kind, claim, *_ in rows:
       source = source_and_kind.rpartition(" : ")[0]
       text = f"{source}: {claim}"

@@ -154,7 +154,7 @@ def test_equals_the_whole_batch(name, base, tmp_path):
   ],
 )
 def test_fine_tuning(experiment, name, base, tmp_path):
-  data_dir = samples.write_data(name, tmp_path, real=False, max_seq_length=64)
+  data_dir = samples.write_data(name, tmp_path, max_seq_length=64)
   encoder = base["task"]["model"]["encoder"]["any"]
   sizes = {"max_position_embeddings": 64, "vocab_size": 200}
   task = tiny.encoder(**(encoder | sizes)) | {

@@ -1,18 +1,28 @@
-"""Runs `swe demo`: the study of `study.yaml`, and a page of what it shows.
+"""`swe demo`: the study of `study.yaml`, and a page of what its runs show.
 
-It is trained on the docstrings of the installed packages.
+It is trained on the docstrings of the installed packages. The page is one
+self-contained HTML file, from `analysis/templates/demo.html.jinja`. Everything
+in it that comes from the user, a directory or an override, is escaped.
 """
 
+from collections.abc import Mapping, Sequence
 import dataclasses
 import os
 import pathlib
+import shlex
+from typing import Any
 
+import numpy as np
 from rich import console as rich_console
 
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.analysis import figures
+from swe_tf.analysis import pages
+from swe_tf.analysis import scalars
+from swe_tf.analysis import statistics
 from swe_tf.configs import parsing
 from swe_tf.data.text import docstrings
 from swe_tf.methods import catalog
@@ -21,10 +31,13 @@ from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
 from swe_tf.studies import sweep
-from swe_tf.studies.demo import page
+from swe_tf.studies.demo import sentences
 
 _STUDY = pathlib.Path(__file__).with_name("study.yaml")
 _JOB = "swe_tf.studies.jobs:demo"
+TITLE = "Sharing weights, then unsharing: the demo"
+# docs/finetuning.md starts from the checkpoint in the directory MODEL.
+MODEL, BASELINE = "model", "baseline"
 
 
 def make_study(
@@ -49,7 +62,7 @@ def make_study(
   config = parsing.apply_overrides(config, params_override)
   study = dataclasses.replace(study, overrides=config.as_dict())
   if config.task.sharing.mode == catalog.NONE:
-    study = study.without_runs({page.BASELINE})
+    study = study.without_runs({BASELINE})
   return study
 
 
@@ -69,15 +82,161 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   )
   for name, error in failures.items():
     raise errors.Failed(f"{name}: {error}")
-  arms = {each.name: page.read_arm(each) for each in runs}
+  arms = {each.name: read_arm(each) for each in runs}
   content = files.read_json(files.as_path(output_dir) / "study.json")
   path = os.path.join(output_dir, "index.html")
   entropy = content["unigram_entropy"]
-  files.write_text(path, page.make(arms, entropy, output_dir, params_override))
+  files.write_text(path, make_page(arms, entropy, output_dir, params_override))
   for name, arm in arms.items():
     console.print(
       f"{name}: {arm.result['seconds']:.0f} s, "
       f"{arm.result['cpu_seconds']:.0f} s of CPU time"
     )
-  console.print(page.verdict(arms))
+  console.print(verdict(arms))
   console.print(f"page: {path}")
+
+
+class DemoArm:
+  """A finished run: its `result.json`, its curves, its data, its cost."""
+
+  def __init__(self, result: Any, curves: Any, data: Any, flops: float):
+    self.result, self.curves, self.flops = result, curves, flops
+    self.seq_length = data.seq_length
+    self.tokens_per_step = data.global_batch_size * data.seq_length
+    self.loss = result["metrics"]["validation_loss"]
+    tau = curves.get("train/sharing/untie_step")
+    self.untie_step = int(tau[-1][1]) if tau else None  # It never shares.
+    rows = np.array(result["layer_cosines"])
+    pairs = rows[np.tril_indices(len(rows), -1)]
+    # Adding zero makes no negative zero, which confuses readers.
+    mean = float(pairs.mean()) if len(pairs) else float("nan")
+    self.mean_layer_cosine = round(mean, 2) + 0.0
+
+
+def read_arm(run: executors.SweepRun) -> DemoArm:
+  result = run.directory.read_result()
+  curves = scalars.read_run(run.directory.path)
+  return DemoArm(result, curves, run.config.task.train_data, run.cost)
+
+
+def verdict(arms: Mapping[str, DemoArm]) -> str:
+  """Returns the outcome in one sentence."""
+  model, baseline = arms[MODEL], arms.get(BASELINE)
+  steps = f"{model.result['steps']:,} steps"
+  if baseline is None:
+    return (
+      f"Nothing was shared, so there is nothing to compare: after {steps} the "
+      f"model ended at {model.loss:.3f} nats per token."
+    )
+  return (
+    f"After the same {steps} the shared model ended at {model.loss:.3f} nats "
+    f"per token and the baseline at {baseline.loss:.3f}, a difference of "
+    f"{model.loss - baseline.loss:+.3f}: one seed {statistics.CANNOT_TELL} "
+    "whether sharing pays; docs/map.md says when it does."
+  )
+
+
+def make_page(
+  arms: Mapping[str, DemoArm],
+  entropy: float,
+  output_dir: str,
+  params_override: str | None,
+) -> str:
+  """Returns the page."""
+  model = arms[MODEL]
+  title = "shared, then untied" if model.untie_step else MODEL
+  named = {title if name == MODEL else name: arm for name, arm in arms.items()}
+  filled = {}
+  if model.untie_step:
+    title = f"shared, at untying (step {model.untie_step:,})"
+    filled[title] = model.result.get("filled_at_untying")
+  for name, arm in named.items():
+    filled[f"{name}, at the end"] = arm.result["filled"]
+  texts = sentences.all_sentences(model.seq_length)
+  shown = {
+    name: [text.marked(each) for text, each in zip(texts, answers)]
+    for name, answers in filled.items()
+    if answers  # Only characters are filled in.
+  }
+  curves, *layers = _figures(named, model, entropy)
+  return pages.render(
+    "demo.html.jinja",
+    title=TITLE,
+    verdict=verdict(arms),
+    arms=named,
+    model=model,
+    baseline=arms.get(BASELINE),
+    params_override=params_override,
+    curves=curves,
+    layers=layers,
+    filled=shown,
+    hidden=[text.marked("_" * len(text.masked)) for text in texts],
+    blanks=sum(len(text.masked) for text in texts),
+    here=shlex.quote(output_dir),
+    other=shlex.quote(f"{output_dir.rstrip('/')}_one_loop"),
+  )
+
+
+def _figures(
+  arms: Mapping[str, DemoArm], model: DemoArm, entropy: float
+) -> list[figures.Figure]:
+  """Draws the losses and the layers, each narrow enough for a phone."""
+  found, tau, size = [], model.untie_step, (5.6, 3.7)
+
+  def draw(y: str, lines: Sequence[tuple[Any, dict[str, Any]]], caption: str):
+    drawing, (panel,) = figures.panels(1, size)
+    for curve, look in lines:
+      panel.plot(*zip(*curve), **look)
+    if tau:
+      label = f"untied after step {tau:,}"
+      panel.axvline(tau, color="black", linestyle="--", lw=1, label=label)
+    panel.legend(fontsize=10)
+    panel.set_xlim(left=0)
+    figures.finish(panel, "training step", y)
+    found.append(figures.save(drawing, y, caption))
+
+  ends = [(0, entropy), (model.result["steps"], entropy)]
+  dotted = {"color": "gray", "linestyle": ":"}
+  lines: list[Any] = [
+    (ends, dotted | {"label": "entropy of single characters"})
+  ]
+  for (name, arm), colour in zip(arms.items(), (figures.BLUE, figures.ORANGE)):
+    thick = {"color": colour, "linewidth": 2, "label": name}
+    lines.append((arm.curves["validation/validation_loss"], thick))
+    thin = {"color": colour, "linewidth": 0.8, "alpha": 0.45}
+    lines.append((arm.curves["train/training_loss"], thin))
+  draw(
+    "loss (nats per token)",
+    lines,
+    "Validation loss (thick) and training loss (thin). A model above the "
+    "dotted line does worse than one that only knows how frequent each "
+    "character is.",
+  )
+  blue = {"color": figures.BLUE, "linewidth": 2}
+  if cosines := model.curves.get("train/sharing/gradient_cosine"):
+    draw(
+      "cosine between gradients",
+      [(cosines, blue)],
+      "The mean cosine between the gradients of two layers while they share "
+      "weights: at 1 all layers want the same update.",
+    )
+  if tau and (drift := model.curves.get("train/sharing/distance_from_mean")):
+    draw(
+      "distance from the mean layer",
+      [([(tau, 0.0), *drift], blue)],
+      "How far the layers are from their mean, relative to its norm: 0 while "
+      "they are shared.",
+    )
+  for name, arm in arms.items():
+    drawing, (panel,) = figures.panels(1, size)
+    rows = arm.result["layer_cosines"]
+    edges = (0.5, len(rows) + 0.5, len(rows) + 0.5, 0.5)
+    image = panel.imshow(rows, vmin=0, vmax=1, cmap="cividis", extent=edges)
+    drawing.colorbar(image, ax=panel)
+    panel.set(xlabel="layer", ylabel="layer", title=name)
+    caption = (
+      f"{name}: the cosine between the kernels of each two layers at the end; "
+      f"their mean is {arm.mean_layer_cosine:.2f}."
+    )
+    found.append(figures.save(drawing, name, caption))
+  return found

@@ -142,9 +142,9 @@ class FineTuning:
     arguments = {"ax_data_dir": self.plan.ax_data_dir}
     if content.get("ax_data_dir") != self.plan.ax_data_dir:
       console.print(f"{name}: predicting the test set ...")
-      (call,) = (run.call for run in self.runs if run.name == name)
-      call = dataclasses.replace(call, function=PREDICT, arguments=arguments)
-      for _, error in executor.run({name: call}, lambda: None):
+      (run,) = (run for run in self.runs if run.name == name)
+      run = dataclasses.replace(run, function=PREDICT, arguments=arguments)
+      for _, error in executor.run([run], lambda: None):
         if error:
           console.print(f"{name}: no predictions: {error}", soft_wrap=True)
           return False

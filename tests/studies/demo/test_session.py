@@ -16,8 +16,6 @@ from swe_tf.studies import experiments
 from swe_tf.studies import jobs
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
-from swe_tf.studies.demo import page
-from swe_tf.studies.demo import page as page_lib
 from swe_tf.studies.demo import sentences
 from swe_tf.studies.demo import session
 
@@ -91,7 +89,7 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
   assert result["steps"] == _STEPS and result == run.directory.read_result()
-  assert page.read_arm(run).untie_step == _TAU
+  assert session.read_arm(run).untie_step == _TAU
   # Filled in after the last shared update, before the first unshared one.
   assert at_untying["step"] == _TAU
   assert apart[0] == 0.0 and apart[-1] > 0.0 and len(apart) == 2
@@ -160,8 +158,8 @@ def _arm(loss, untie_step=None, flops=1e12):
     curves["train/sharing/untie_step"] = [(untie_step, untie_step)]
     curves["train/sharing/gradient_cosine"] = [(10, 0.9), (20, 0.8)]
     curves["train/sharing/distance_from_mean"] = [(80, 0.1), (90, 0.2)]
-  sizes = {"flops": flops, "seq_length": 32, "tokens_per_step": 2048}
-  return page_lib.DemoArm(result=result, curves=curves, **sizes)
+  data = types.SimpleNamespace(seq_length=32, global_batch_size=64)
+  return session.DemoArm(result, curves, data, flops)
 
 
 def _arms(model, baseline, **fields):
@@ -169,12 +167,12 @@ def _arms(model, baseline, **fields):
 
 
 def _page(arms, output_dir="runs/demo", override=None):
-  return page_lib.make(arms, 2.9, output_dir, override)
+  return session.make_page(arms, 2.9, output_dir, override)
 
 
 @pytest.mark.parametrize("model", [2.2, 2.0, float("nan")])
 def test_one_seed_never_has_a_verdict(model):
-  text = page_lib.verdict(_arms(model, 2.1))
+  text = session.verdict(_arms(model, 2.1))
   assert "one seed cannot tell whether sharing pays" in text
   assert f"at {model:.3f} nats" in text and "baseline at 2.100" in text
   assert f"difference of {model - 2.1:+.3f}" in text
@@ -217,14 +215,11 @@ def test_cosines_are_those_of_all_kernels_of_a_layer(monkeypatch):
   ]
   blocks = [types.SimpleNamespace(trainable_weights=each) for each in layers]
   monkeypatch.setattr(registry, "blocks_of", lambda model: blocks)
-  for i, row in enumerate(sentences.layer_cosines(None)):
-    for j, cosine in enumerate(row):
-      one, other = (
-        np.concatenate([layers[k][0].ravel(), layers[k][2].ravel()])
-        for k in (i, j)
-      )
-      norms = np.linalg.norm(one) * np.linalg.norm(other)
-      assert cosine == pytest.approx(one @ other / norms, abs=1e-4)
+  kernels = np.array([[*a.ravel(), *b.ravel()] for a, _, b in layers])
+  norms = np.linalg.norm(kernels, axis=1)
+  expected = kernels @ kernels.T / np.outer(norms, norms)
+  found = sentences.layer_cosines(None)
+  np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("seq_length", [32, 12])
@@ -238,18 +233,13 @@ def test_masks_are_filled_by_what_the_model_predicts(tmp_path, seq_length):
     words, places = inputs["input_word_ids"], inputs["masked_lm_positions"]
     logits = np.zeros((*places.shape, len(vocab)))
     for row, text in enumerate(texts):
-      text = text[: seq_length - 2]
-      seen = [vocab[index] for index in words[row]]
-      masked = [i - 1 for i in places[row] if i]
-      assert seen[: len(text) + 2] == [
-        "[CLS]",
-        *("[MASK]" if i in masked else c for i, c in enumerate(text)),
-        "[SEP]",
-      ]
-      assert set(seen[len(text) + 2 :]) <= {"[PAD]"}
-      assert inputs["input_mask"][row].sum() == len(text) + 2
-      for slot, place in enumerate(masked):
-        logits[row, slot, vocab.index(text[place])] = 1.0
+      whole = ["[CLS]", *text[: seq_length - 2], "[SEP]"]
+      for slot, place in enumerate(filter(None, places[row])):
+        logits[row, slot, vocab.index(whole[place])] = 1.0
+        whole[place] = "[MASK]"
+      padding = ["[PAD]"] * (seq_length - len(whole))
+      assert [vocab[index] for index in words[row]] == whole + padding
+      assert inputs["input_mask"][row].sum() == len(whole)
     return {"mlm_logits": logits}
 
   filled = sentences.fill(perfect, tmp_path / "vocab.txt", seq_length)

@@ -1,18 +1,11 @@
-"""64 examples of any task, prepared, and encoders small enough to learn them.
-
-A test says whether its examples are real or made up; one that needs real data
-is skipped where there is none.
-"""
+"""64 made-up examples of any task, prepared, and encoders that learn them."""
 
 import dataclasses
 import itertools
 import json
-import os
 import pathlib
 import random
 import types
-
-import pytest
 
 from official.nlp.tools import tokenization
 from swe_tf.data.glue import examples as glue_examples
@@ -29,8 +22,6 @@ from swe_tf.studies import executors
 from swe_tf.studies.finetune import protocol
 from swe_tf.studies.finetune import task as task_lib
 
-_BESIDE = pathlib.Path(__file__).resolve().parents[3].parent / "shared"
-SHARED = pathlib.Path(os.environ.get("SWE_SHARED", _BESIDE))
 COUNT = 64
 LENGTH = 160
 # Of an encoder that need not learn.
@@ -50,7 +41,6 @@ def write_data(
   name: str,
   directory: pathlib.Path,
   count: int = COUNT,
-  real: bool = True,
   max_seq_length: int = LENGTH,
   vocab_size: int = 0,
   max_query_length: int = 32,
@@ -58,8 +48,7 @@ def write_data(
 ) -> str:
   """Prepares a task whose train and dev sets are the same examples.
 
-  Skips the test if they are to be real ones and are not there. Returns the data
-  directory.
+  Returns the data directory.
   """
   data_dir = directory / "data" / name
   if name.startswith("squad"):
@@ -68,10 +57,10 @@ def write_data(
       max_query_length=max_query_length,
       doc_stride=doc_stride,
     )
-    _write_squad(name[-3:], directory, data_dir, count, real, windows)
+    _write_squad(name[-3:], directory, data_dir, count, windows)
     return str(data_dir)
   task = glue_tasks.find_task(name)
-  examples = _real_glue(task, count) if real else _made_glue(task, count)
+  examples = _made_glue(task, count)
   texts = itertools.chain(*(example.texts for example in examples))
   unlabelled = tuple(dataclasses.replace(each, label=None) for each in examples)
   glue_files = []
@@ -91,28 +80,6 @@ def write_data(
   return str(data_dir)
 
 
-def _real_data(pattern):
-  """Returns the first file that matches, or skips the test."""
-  found = sorted((SHARED / "data").glob(pattern))
-  if not found:
-    pytest.skip(f"no {SHARED}/data/{pattern}; SWE_SHARED names another place.")
-  return found[0]
-
-
-def _real_glue(task, count):
-  """Returns examples with all labels, equally often."""
-  path = _real_data(f"glue/{task.name}/dev*")
-  groups = {}
-  for example in glue_examples.read_glue_file(path, task).examples:
-    label = 0 if task.is_regression else example.label
-    groups.setdefault(label, []).append(example)
-  mixed = itertools.chain(*zip(*groups.values()))
-  return tuple(
-    dataclasses.replace(example, index=index)
-    for index, example in enumerate(itertools.islice(mixed, count))
-  )
-
-
 def _made_glue(task, count):
   rng = random.Random(0)
   words = [f"{a}{b}" for a in "bdfgklmn" for b in ("a", "e", "i", "o", "u")]
@@ -127,8 +94,8 @@ def _made_glue(task, count):
   )
 
 
-def _write_squad(version, directory, data_dir, count, real, windows):
-  paragraphs = (_real_squad if real else _made_squad)(version, count)
+def _write_squad(version, directory, data_dir, count, windows):
+  paragraphs = _made_squad(version, count)
   path = directory / f"squad-{version}.json"
   content = {"data": [{"title": "some", "paragraphs": paragraphs}]}
   path.write_text(json.dumps(content))
@@ -140,36 +107,6 @@ def _write_squad(version, directory, data_dir, count, real, windows):
     squad_records.write_squad_directory(
       squad, split, data_dir, report=lambda line: None, **how
     )
-
-
-def _real_squad(version, count):
-  """Returns short paragraphs; for v2.0 half the questions have no answer."""
-  source = _real_data(f"squad/dev-v{version}.json")
-  short = [
-    each
-    for each in squad_questions.read_squad_file(source, version).questions
-    if len(each.context) < 450
-    and all(_is_whole_word(each.context, answer) for answer in each.answers[:1])
-  ]
-  if version == "2.0":
-    kinds = ([q for q in short if bool(q.answers) == has] for has in (1, 0))
-    short = list(itertools.chain(*zip(*kinds)))
-  return [
-    _paragraph(
-      q.id, q.text, q.context, [(a.text, a.start) for a in q.answers[:1]]
-    )
-    for q in short[:count]
-  ]
-
-
-def _is_whole_word(context, answer):
-  """Whether an answer is not a part of a word, such as 5 in 50.
-
-  Where an answer stands in the real data is a guess: its first occurrence.
-  """
-  end = answer.start + len(answer.text)
-  around = context[max(0, answer.start - 1) : answer.start] + context[end:][:1]
-  return not any(character.isalnum() for character in around)
 
 
 def _made_squad(version, count):

@@ -49,9 +49,7 @@ def _points_after(phrase, feature):
 
 def test_squad_answers_come_back_as_words(vocab_file, tmp_path):
   (tmp_path / "squad").mkdir()
-  data_dir = samples.write_data(
-    "squad_v1.1", tmp_path / "squad", count=3, real=False
-  )
+  data_dir = samples.write_data("squad_v1.1", tmp_path / "squad", count=3)
   built = squad_records.build_eval_features(
     f"{data_dir}/eval.json",
     version="1.1",

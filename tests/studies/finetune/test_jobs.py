@@ -19,9 +19,7 @@ pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
 
 
 def _inputs(directory, name):
-  data_dir = samples.write_data(
-    name, directory, count=32, real=False, max_seq_length=64
-  )
+  data_dir = samples.write_data(name, directory, count=32, max_seq_length=64)
   encoder = directory / "encoder"
   return data_dir, samples.write_encoder(encoder, data_dir, **samples.SMALL)
 
@@ -96,9 +94,7 @@ def test_glue_run_leaves_what_scoring_and_submission_read(
 
 def test_mnli_model_answers_both_parts_and_ax(tmp_path):
   run = _run(tmp_path / "runs", _inputs(tmp_path, "MNLI"), epochs=1.0)
-  ax_data_dir = samples.write_data(
-    "AX", tmp_path, count=32, real=False, max_seq_length=64
-  )
+  ax_data_dir = samples.write_data("AX", tmp_path, count=32, max_seq_length=64)
   job = worker.Job(run.directory.path)
   result = jobs.finetune(job)
   assert list(result["scores"]) == ["dev_matched", "dev_mismatched"]

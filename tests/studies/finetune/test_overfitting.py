@@ -1,7 +1,6 @@
 """A tiny model learns 64 examples of every task by heart, scored on the same.
 
-Proof that labels, spans, masks and scores are wired right. The examples are
-real ones where the real data is. The not-slow half has one task of each kind.
+Proof that labels, spans, masks and scores are wired right.
 """
 
 import pathlib

@@ -21,7 +21,7 @@ _TASKS = ("squad_v1.1", "squad_v2.0", "MNLI", "QNLI", "QQP", "SST-2", "AX")
 def fixture_root(tmp_path_factory):
   folder = tmp_path_factory.mktemp("column")
   for task in _TASKS:
-    samples.write_data(task, folder, count=4, real=False)
+    samples.write_data(task, folder, count=4)
   sst2 = str(folder / "data" / "SST-2")
   samples.write_encoder(folder / "encoder", sst2, **samples.SMALL)
   return folder / "data"
