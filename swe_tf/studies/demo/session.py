@@ -37,13 +37,13 @@ _STUDY = pathlib.Path(__file__).with_name("study.yaml")
 _JOB = "swe_tf.studies.jobs:demo"
 TITLE = "Sharing weights, then unsharing: the demo"
 # docs/finetuning.md starts from the checkpoint in the directory MODEL.
-MODEL, BASELINE = "model", "baseline"
+MODEL, BASELINE, SHALLOW = "model", "baseline", "shallow"
 
 
 def make_study(
   corpus: docstrings.CorpusPaths | None, params_override: str | None
 ) -> study_file.Study:
-  """Returns the demo as a study of two arms, or of one if it shares nothing.
+  """Returns the demo as a study of three arms, or of one if it shares nothing.
 
   There is no corpus yet when only `params_override` is checked.
   """
@@ -59,11 +59,24 @@ def make_study(
       task[f"{name}_data"] = path | {"vocab_file_path": corpus.vocab}
     config.override({"task": task}, is_strict=True)
   # Before the arms: the baseline shares nothing, whatever is overridden.
+  before = _rate_and_sharing(config)
   config = parsing.apply_overrides(config, params_override)
   study = dataclasses.replace(study, overrides=config.as_dict())
+  if _rate_and_sharing(config) != before:
+    # The rate of the model is the best one of SWE as printed only.
+    runs = [
+      dataclasses.replace(run, own=()) if run.name == MODEL else run
+      for run in study.runs
+    ]
+    study = dataclasses.replace(study, runs=runs)
   if config.task.sharing.mode == catalog.NONE:
-    study = study.without_runs({BASELINE})
+    study = study.without_runs({BASELINE, SHALLOW})
   return study
+
+
+def _rate_and_sharing(config: Any) -> tuple[dict[str, Any], ...]:
+  rate = config.trainer.optimizer_config.learning_rate
+  return rate.as_dict(), config.task.sharing.as_dict()
 
 
 def run(output_dir: str, params_override: str | None = None) -> None:
@@ -76,7 +89,8 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   corpus = docstrings.write_corpus(os.path.join(output_dir, "corpus"))
   study = make_study(corpus, params_override)
   configs = experiments.make_configs(study)
-  executor = executors.Local(len(study.runs))
+  # As many at a time as there are cores; the long ones come first.
+  executor = executors.Local(min(len(study.runs), os.cpu_count() or 1))
   runs, failures = sweep.run_study(
     study, configs, output_dir, executor, console, function=_JOB
   )
@@ -107,6 +121,7 @@ class DemoArm:
     tau = curves.get("train/sharing/untie_step")
     self.untie_step = int(tau[-1][1]) if tau else None  # It never shares.
     rows = np.array(result["layer_cosines"])
+    self.layers = len(rows)
     pairs = rows[np.tril_indices(len(rows), -1)]
     # Adding zero makes no negative zero, which confuses readers.
     mean = float(pairs.mean()) if len(pairs) else float("nan")
@@ -128,12 +143,18 @@ def verdict(arms: Mapping[str, DemoArm]) -> str:
       f"Nothing was shared, so there is nothing to compare: after {steps} the "
       f"model ended at {model.loss:.3f} nats per token."
     )
-  return (
+  told = (
     f"After the same {steps} the shared model ended at {model.loss:.3f} nats "
     f"per token and the baseline at {baseline.loss:.3f}, a difference of "
     f"{model.loss - baseline.loss:+.3f}: one seed {statistics.CANNOT_TELL} "
-    "whether sharing pays; docs/map.md says when it does."
+    "whether sharing pays; docs/map.md has more of them."
   )
+  if shallow := arms.get(SHALLOW):
+    told += (
+      f" {shallow.layers} layers, for {shallow.flops / baseline.flops:.2f} of "
+      f"the baseline's FLOPs, ended at {shallow.loss:.3f}."
+    )
+  return told
 
 
 def make_page(
@@ -144,8 +165,13 @@ def make_page(
 ) -> str:
   """Returns the page."""
   model = arms[MODEL]
-  title = "shared, then untied" if model.untie_step else MODEL
-  named = {title if name == MODEL else name: arm for name, arm in arms.items()}
+  titles = {
+    MODEL: "shared, then untied" if model.untie_step else MODEL,
+    BASELINE: "never shared (baseline)",
+  }
+  named = {
+    titles.get(name, f"{arm.layers} layers"): arm for name, arm in arms.items()
+  }
   filled = {}
   if model.untie_step:
     title = f"shared, at untying (step {model.untie_step:,})"
@@ -173,7 +199,7 @@ def make_page(
     hidden=[text.marked("_" * len(text.masked)) for text in texts],
     blanks=sum(len(text.masked) for text in texts),
     here=shlex.quote(output_dir),
-    other=shlex.quote(f"{output_dir.rstrip('/')}_one_loop"),
+    other=shlex.quote(f"{output_dir.rstrip('/')}_units"),
   )
 
 
@@ -200,10 +226,12 @@ def _figures(
   lines: list[Any] = [
     (ends, dotted | {"label": "entropy of single characters"})
   ]
-  for (name, arm), colour in zip(arms.items(), (figures.BLUE, figures.ORANGE)):
+  # In the order of `arms`; the baseline is black here as everywhere.
+  colours = (figures.BLUE, figures.BLACK, figures.ORANGE)
+  for (name, arm), colour in zip(arms.items(), colours):
     thick = {"color": colour, "linewidth": 2, "label": name}
     lines.append((arm.curves["validation/validation_loss"], thick))
-    thin = {"color": colour, "linewidth": 0.8, "alpha": 0.45}
+    thin = {"color": colour, "linewidth": 0.8, "alpha": 0.35}
     lines.append((arm.curves["train/training_loss"], thin))
   draw(
     "loss (nats per token)",

@@ -105,6 +105,33 @@ def test_the_baseline_is_the_run_without_sharing_whatever_was_asked(corpus):
     override = f"task.sharing.{asked}" if asked else ""
     configs = experiments.make_configs(session.make_study(corpus, override))
     assert configs["baseline"].as_dict() == expected["model"].as_dict()
+    shallow = configs["shallow"].task
+    assert shallow.model.encoder.get().num_layers == 3
+    assert shallow.sharing.mode == "none"
+
+
+@pytest.mark.parametrize(
+  "override, model, baseline",
+  [
+    ("", 0.016, 0.004),
+    ("task.seed=7", 0.016, 0.004),
+    ("task.sharing.unit_size=2", 0.004, 0.004),
+    (
+      "trainer.optimizer_config.learning_rate.polynomial."
+      "initial_learning_rate=0.001",
+      *(0.001, 0.001),
+    ),
+  ],
+)
+def test_rates_are_those_of_the_map_unless_asked_for(override, model, baseline):
+  study = session.make_study(None, override)
+  configs = experiments.make_configs(study, has_data=False)
+  rates = {
+    name: config.trainer.optimizer_config.learning_rate.get()
+    for name, config in configs.items()
+  }
+  assert rates["model"].initial_learning_rate == model
+  assert rates["baseline"].initial_learning_rate == baseline
 
 
 def test_bad_overrides_are_one_line_before_anything_is_written(tmp_path):
@@ -120,18 +147,18 @@ def test_the_command_trains_both_and_tells_their_times(
   monkeypatch.setattr(docstrings, "write_corpus", lambda folder: corpus)
   session.run(str(tmp_path), _TINY)
   output = capsys.readouterr().out
-  for name in ("model", "baseline"):
+  for name in ("model", "baseline", "shallow"):
     assert re.search(rf"\n{name}: \d+ s, \d+ s of CPU time", output)
   results = {
     name: json.loads((tmp_path / name / "result.json").read_text())
     for name in ("model", "baseline")
   }
   text = (tmp_path / "index.html").read_text()
-  assert f"at untying (step {_TAU})" in text and "baseline, at the end" in text
+  assert f"at untying (step {_TAU})" in text and "3 layers, at the end" in text
   losses = (each["metrics"]["validation_loss"] for each in results.values())
   assert all(f"{loss:.3f}" in text for loss in losses)
   session.run(str(tmp_path), _TINY)
-  assert capsys.readouterr().out.count("finished before") == 2
+  assert capsys.readouterr().out.count("finished before") == 3
   with pytest.raises(errors.UsageError, match="but now it is"):
     session.run(str(tmp_path), "task.seed=7")
 
@@ -141,14 +168,14 @@ _ANSWERS = [
 ]
 
 
-def _arm(loss, untie_step=None, flops=1e12):
+def _arm(loss, untie_step=None, flops=1e12, layers=2):
   # A line from 3 at step 0 down to the loss.
   curve = [(s, 3.0 - (3.0 - loss) * s / 700) for s in range(100, 701, 100)]
   result = {
     "steps": 700,
     "metrics": {"validation_loss": loss, "masked_lm_accuracy": 0.4},
     "filled": _ANSWERS,
-    "layer_cosines": [[1.0, 0.5], [0.5, 1.0]],
+    "layer_cosines": (np.eye(layers) / 2 + 0.5).tolist(),
     "seconds": 100.0,
     "cpu_seconds": 90.0,
   }
@@ -163,7 +190,9 @@ def _arm(loss, untie_step=None, flops=1e12):
 
 
 def _arms(model, baseline, **fields):
-  return {"model": _arm(model, 70, **fields), "baseline": _arm(baseline)}
+  shallow = _arm(2.3, flops=2.5e11, layers=1)
+  arms = {"model": _arm(model, 70, **fields), "baseline": _arm(baseline)}
+  return arms | {"shallow": shallow}
 
 
 def _page(arms, output_dir="runs/demo", override=None):
@@ -176,6 +205,7 @@ def test_one_seed_never_has_a_verdict(model):
   assert "one seed cannot tell whether sharing pays" in text
   assert f"at {model:.3f} nats" in text and "baseline at 2.100" in text
   assert f"difference of {model - 2.1:+.3f}" in text
+  assert "1 layers, for 0.25 of the baseline's FLOPs, ended at 2.300" in text
 
 
 def test_the_page_tells_all_of_it_and_needs_nothing_else():
@@ -185,11 +215,11 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else():
   for part in ("The layers", "What to run next", "5.00e+11", "1.00e+12"):
     assert part in page
   references = re.findall('(?:src|href)="([^"]*)"', page)
-  assert len(references) == 5
+  assert len(references) == 6
   assert all(each.startswith("data:image/svg") for each in references)
-  # Of three columns, one has a wrong character in each sentence.
+  # Of four columns, one has a wrong character in each sentence.
   assert page.count('class="wrong"') == 5
-  assert page.count('class="right"') == 3 * 25 - 5
+  assert page.count('class="right"') == 4 * 25 - 5
   assert "20 of 25" in page and "25 of 25" in page
   assert "swe export --checkpoint=runs/demo/model" in page
 
