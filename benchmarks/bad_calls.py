@@ -13,7 +13,7 @@ import shlex
 
 import yaml
 
-_TOKENS = (
+TOKENS = (
   "[PAD]",
   "[UNK]",
   "[CLS]",
@@ -28,13 +28,13 @@ _TEXT_DATA = {
   "seq_length": 16,
   "global_batch_size": 8,
 }
-_TINY = {
+TINY = {
   "task": {
     "model": {
       "encoder": {
         "type": "any",
         "any": {
-          "vocab_size": len(_TOKENS),
+          "vocab_size": len(TOKENS),
           "hidden_size": 8,
           "num_layers": 4,
           "num_attention_heads": 2,
@@ -61,7 +61,7 @@ _INDEX_END = bytes.fromhex("57fb808b247547db")
 
 def write_files(directory: pathlib.Path) -> None:
   """Writes the files that the calls name, sound and broken."""
-  tiny = yaml.safe_dump(_TINY)
+  tiny = yaml.safe_dump(TINY)
   study = {
     "experiment": "swe/bert_pretraining_text",
     "config_files": ["tiny.yaml"],
@@ -70,7 +70,7 @@ def write_files(directory: pathlib.Path) -> None:
     "kind": "glue",
     "format_version": 2,
     "task": "SST-2",
-    "vocab_size": len(_TOKENS),
+    "vocab_size": len(TOKENS),
     "vocab_sha256": "0",
     "do_lower_case": True,
     "max_seq_length": 16,
@@ -101,10 +101,10 @@ def write_files(directory: pathlib.Path) -> None:
     "empty.yaml": "# nothing\n",
     "text.txt": _TEXT,
     "blank.txt": "\n\n",
-    "vocab.txt": "\n".join(_TOKENS) + "\n",
+    "vocab.txt": "\n".join(TOKENS) + "\n",
     "no_mask.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\n",
-    "twice.txt": "\n".join((*_TOKENS, "cat")) + "\n",
-    "many.txt": "\n".join((*_TOKENS, *map(str, range(90)))) + "\n",
+    "twice.txt": "\n".join((*TOKENS, "cat")) + "\n",
+    "many.txt": "\n".join((*TOKENS, *map(str, range(90)))) + "\n",
     "bad.gin": "sharing.unit_sise = 2\n",
     "syntax.gin": "sharing.unit_size 2\n",
     "a_file": "",
@@ -119,27 +119,17 @@ def write_files(directory: pathlib.Path) -> None:
     "run/checkpoint": 'model_checkpoint_path: "ckpt-1"\n',
     "glue/train.tsv": "sentence\tlabel\nthe cat\t1\nthe sat\t0\n",
     "glue/dev.tsv": "sentence\tlabel\nthe cat\t1\n",
-    "bad_glue/train.tsv": "sentence\tlabel\nthe cat\t7\n",
     "no_glue/readme": "",
     "SST-2/manifest.json": json.dumps(manifest),
     "SST-2/train.tf_record": "",
     "lost/manifest.json": json.dumps(manifest),
-    "edited/manifest.json": json.dumps(manifest | {"splits": 5}),
     "squad.json": json.dumps(squad),
-    "broken.json": "{",
     "list.json": "[]",
     "predictions.tsv": "index\tprediction\n5\t1\n",
     "huggingface/config.json": json.dumps({"model_type": "gpt2"}),
     "full/report": "mine",
     "axes.yaml": yaml.safe_dump(study | {"axes": {"units": ["3x2"]}}),
     "method.yaml": yaml.safe_dump(study | {"axes": {"method": ["swee"]}}),
-    "value.yaml": yaml.safe_dump(study | {"axes": {"tau": ["soon"]}}),
-    "key.yaml": yaml.safe_dump(study | {"axis": {"seed": [0]}}),
-    "neither.yaml": yaml.safe_dump(study),
-    "empty_axis.yaml": yaml.safe_dump(study | {"axes": {"seed": []}}),
-    "no_file.yaml": yaml.safe_dump(
-      study | {"config_files": ["absent.yaml"], "axes": {"seed": [0]}}
-    ),
     "experiment.yaml": yaml.safe_dump(
       study | {"experiment": "swe/bert_pretrain", "axes": {"seed": [0]}}
     ),
@@ -241,14 +231,8 @@ _TRAIN_CALLS = {
   ),
 }
 _OVERRIDES = {
-  "trainer.train_steps": "is not NAME=VALUE",
   "task.train_data.input_path=text.txt,more.txt": "put a value that has commas",
-  "'{trainer: [}'": "not YAML",
-  "task.sharing.unitsize=1": "did you mean unit_size?",
-  "trainer.train_steps=many": "('many') must be an integer.",
-  "trainer.train_steps=0": "must be at least 1",
   "task.train_data.masking=whole_words": "did you mean whole_word?",
-  "task.train_data.masking_rate=15": "must be above 0 and below 1.",
   "task.train_data.tokenizer=words": "must be one of wordpiece, character",
   "task.train_data.input_path=absent.txt": "absent.txt is not there",
   "task.train_data.input_path=latin.txt": "latin.txt is not UTF-8",
@@ -258,7 +242,6 @@ _OVERRIDES = {
   "task.train_data.vocab_file_path=no_mask.txt": "has no [MASK]",
   "task.train_data.vocab_file_path=twice.txt": "twice",
   "task.train_data.vocab_file_path=many.txt": "the model has room for",
-  "task.sharing.unit_size=3": "unit_size (3) must divide",
   "task.init_checkpoint=absent": "there is no checkpoint at task.init_check",
   "task.init_checkpoint=garbage": "is not the index of a checkpoint",
   "task.init_checkpoint=bare/ckpt-1": "there is no checkpoint at",
@@ -287,15 +270,8 @@ _OTHERS = {
   f"pilot {_PLAN} --output_dir=out --steps=5": "a pilot of 5 steps",
   f"pilot {_PLAN} --output_dir=a_file --steps=20": "a_file is a file",
   "sweep absent.yaml --output_dir=out": "cannot read absent.yaml",
-  "sweep broken.yaml --output_dir=out": "broken.yaml:1: not YAML",
-  "sweep list.yaml --output_dir=out": "must be a table",
-  "sweep key.yaml --output_dir=out": "did you mean axes?",
-  "sweep neither.yaml --output_dir=out": "either 'axes' or 'tuning'",
-  "sweep empty_axis.yaml --output_dir=out": "must be a list of values",
   "sweep axes.yaml --output_dir=out": "units 3x2 are 6 layers",
   "sweep method.yaml --output_dir=out": "did you mean swe?",
-  "sweep value.yaml --output_dir=out": "'soon' is not a number",
-  "sweep no_file.yaml --output_dir=out": "no file absent.yaml",
   "sweep experiment.yaml --output_dir=out": "did you mean swe/bert",
   "sweep good.yaml --output_dir=a_file": "a_file is a file",
   "sweep good.yaml --output_dir=out --dry_run --print_commands": "only one of",
@@ -305,8 +281,6 @@ _OTHERS = {
   ),
   "finetune --task=SST-2 --checkpoint=garbage --data_dir=absent "
   "--output_dir=out": "absent has no manifest.json",
-  "finetune --task=SST-2 --checkpoint=garbage --data_dir=edited "
-  "--output_dir=out": "prepare the data again",
   "finetune --task=SST2 --checkpoint=garbage --data_dir=SST-2 "
   "--output_dir=out": "did you mean SST-2?",
   "finetune --task=CoLA --checkpoint=garbage --data_dir=SST-2 "
@@ -326,8 +300,6 @@ _OTHERS = {
   "--output_dir=out": "absent*.txt does not match any files",
   "prepare pretraining --input=text.txt --vocab=absent.txt "
   "--output_dir=out": "cannot read absent.txt",
-  "prepare pretraining --input=text.txt --vocab=no_mask.txt "
-  "--output_dir=out": "has no [MASK]",
   "prepare pretraining --input=latin.txt --vocab=vocab.txt "
   "--output_dir=out": "is not UTF-8",
   "prepare pretraining --input=text.txt --vocab=vocab.txt --output_dir=out "
@@ -345,31 +317,20 @@ _OTHERS = {
   "--output_dir=out": "absent",
   "prepare glue --task=SST-2 --input_dir=no_glue --vocab=vocab.txt "
   "--output_dir=out": "no_glue",
-  "prepare glue --task=SST-2 --input_dir=bad_glue --vocab=vocab.txt "
-  "--output_dir=out": "train.tsv:2",
   "prepare glue --task=SST-2 --input_dir=glue --vocab=absent.txt "
   "--output_dir=out": "cannot read absent.txt",
   "prepare squad --input=absent.json --version=1.1 --vocab=vocab.txt "
   "--output_dir=out": "cannot read absent.json",
-  "prepare squad --input=broken.json --version=1.1 --vocab=vocab.txt "
-  "--output_dir=out": "broken.json:1: not JSON",
   "prepare squad --input=squad.json --version=1.0 --vocab=vocab.txt "
   "--output_dir=out": "is not one of 1.1, 2.0",
-  "prepare squad --input=squad.json --version=1.1 --vocab=vocab.txt "
-  "--output_dir=out": "no answers",
   "prepare squad --input=squad.json --version=2.0 --vocab=vocab.txt "
   "--output_dir=out --max_seq_length=32": "leaves no token for the paragraph",
   "score squad --version=1.1 --data=absent.json --predictions=list.json": (
     "cannot read absent.json"
   ),
-  "score squad --version=2.0 --data=squad.json --predictions=list.json": (
-    "list.json"
-  ),
   "score glue --task=SST-2 --data=glue/dev.tsv --predictions=absent.tsv": (
     "cannot read absent.tsv"
   ),
-  "score glue --task=SST-2 --data=glue/dev.tsv "
-  "--predictions=predictions.tsv": "predictions.tsv",
   "score glue --task=SST --data=glue/dev.tsv --predictions=predictions.tsv": (
     "did you mean SST-2?"
   ),

@@ -1,6 +1,6 @@
 """The experiments of a study's runs, checked before the first one starts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import sys
 from typing import Any
 
@@ -61,6 +61,7 @@ def make_configs(
     data = repr((config.task.train_data, config.task.validation_data))
     if data not in checked:
       _check_data(config, has_data)
+      check_metrics(config, study.metrics)
       checked.add(data)
     configs[run.name] = config
   return configs
@@ -84,6 +85,29 @@ def _check_data(config: cfg.ExperimentConfig, has_data: bool) -> None:
       print(f"WARNING: {warning}", file=sys.stderr)
   if config.task.init_checkpoint:
     checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
+
+
+def check_metrics(
+  config: cfg.ExperimentConfig, metrics: Sequence[str] = ()
+) -> None:
+  """Raises for a metric of pre-training that no evaluation measures.
+
+  It would be missed only after the training.
+  """
+  trainer, task = config.trainer, task_factory.get_task(config.task)
+  if not hasattr(task, "check_data"):  # Fine-tuning has metrics of its own.
+    return
+  measured = [metric.name for metric in task.build_metrics(training=False)]
+  measured.append("validation_loss")
+  wanted = dict.fromkeys(metrics, "metrics")
+  if trainer.best_checkpoint_export_subdir:
+    best = trainer.best_checkpoint_eval_metric
+    wanted[best] = "trainer.best_checkpoint_eval_metric"
+  for name, place in wanted.items():
+    if name and name not in measured:
+      known = f"it has {', '.join(measured)}."
+      hint = errors.nearest(name, measured, known)
+      raise errors.UsageError(f"{place}: validation has no {name!r}; {hint}")
 
 
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
