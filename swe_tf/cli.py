@@ -152,9 +152,7 @@ def _dispatch(arguments: Sequence[str]) -> None:
 
   def make_options(argv: Sequence[str]):
     positional = _parse(title, values, argv[1:])
-    if values.plugins:
-      os.environ[plugins.VARIABLE] = ",".join(values.plugins)
-    plugins.load()
+    plugins.load(values.plugins)
     if command != "train":  # The others print what matters.
       logging.set_verbosity(logging.ERROR)
     return opt.from_flags(module.Options, values, positional)
@@ -176,7 +174,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
       sys.stdout.flush()
   except (errors.UsageError, errors.Failed) as error:
     # Gin appends lines to the message of an error raised in a configurable.
-    print(f"error: {str(error).partition(chr(10))[0]}", file=sys.stderr)
+    line = str(error).partition("\n")[0]
+    # A name from a file must not control the terminal.
+    shown = (c if c.isprintable() else repr(c)[1:-1] for c in line)
+    print(f"error: {''.join(shown)}", file=sys.stderr)
     sys.exit(2 if isinstance(error, errors.UsageError) else 1)
   except KeyboardInterrupt:
     sys.exit(130)

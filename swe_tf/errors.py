@@ -45,7 +45,8 @@ def first_line(error: BaseException) -> str:
   """Returns the message of a third-party error, to quote within one line."""
   # TensorFlow keeps its message here, and something else in `args`.
   text = str(getattr(error, "message", ""))
-  text = text or str(error.args[0] if error.args else "") or str(error)
+  # A KeyError shows its only argument in quotes.
+  text = text or str(error.args[0] if len(error.args) == 1 else error)
   lines = [_GRAPH.sub("", line).strip() for line in text.splitlines()]
   return next(filter(None, lines), type(error).__name__).rstrip(".")
 

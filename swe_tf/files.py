@@ -25,6 +25,7 @@ from swe_tf import errors
 PathLike = str | os.PathLike[str]
 Path: TypeAlias = epath.Path
 
+_JSON_NAMES: dict[type, str] = {str: "text", dict: "an object"}
 # Written last: they mark the files beside them as complete.
 _LAST = ("manifest.json", "checkpoint", "saved_model.pb", "config.json")
 
@@ -131,14 +132,33 @@ def read_text(path: PathLike) -> str:
 
 def read_json(path: PathLike) -> Any:
   """Returns the content of a JSON file; errors become `UsageError`s."""
-  text = read_text(path)
+  return parse_json(read_text(path), path)
+
+
+def read_object(path: PathLike, **kinds: type) -> dict[str, Any]:
+  """Returns a JSON object that has values of these types by these names."""
+  content = read_json(path)
+  for name, kind in kinds.items():
+    value = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(value, kind):
+      raise errors.UsageError(
+        f"{path}: {name!r} is {value!r:.60}, not {_JSON_NAMES[kind]}; was it "
+        "edited, or is it another file?"
+      )
+  return content
+
+
+def parse_json(text: str, path: PathLike, first: int = 1) -> Any:
+  """Parses JSON; it begins on line `first` of the file `path`."""
+
+  place = path if first == 1 else f"{path}:{first}"
 
   def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):  # Readers differ on which of them counts.
       names = [name for name, _ in pairs]
       twice = next(name for name in names if names.count(name) > 1)
-      raise errors.UsageError(f"{path}: the key {twice!r:.60} occurs twice.")
+      raise errors.UsageError(f"{place}: the key {twice!r:.60} occurs twice.")
     return found
 
   try:
@@ -146,11 +166,12 @@ def read_json(path: PathLike) -> Any:
   except errors.UsageError:
     raise
   except json.JSONDecodeError as error:
+    line = first - 1 + error.lineno
     raise errors.UsageError(
-      f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})."
+      f"{path}:{line}: not JSON ({error.msg}, column {error.colno})."
     ) from error
   except (RecursionError, ValueError) as error:  # Deep, or endless digits.
-    raise errors.UsageError(f"{path}: {errors.first_line(error)}.") from error
+    raise errors.UsageError(f"{place}: {errors.first_line(error)}.") from error
 
 
 @contextlib.contextmanager
@@ -201,6 +222,7 @@ def check_output_dir(path: PathLike, name: str) -> None:
       reason = f"{place} is a file"
     elif not os.access(place, os.W_OK | os.X_OK):
       reason = f"{place} cannot be written to"
+    check_regular(os.path.join(path, "checkpoint"))  # TensorFlow reads it.
   if set("*?[") & set(os.fspath(path)):
     reason = "TensorFlow takes *, ? and [ for patterns"
   if reason:

@@ -94,5 +94,7 @@ def parse(text: str, name: files.PathLike) -> Any:
     raise errors.UsageError(
       f"{name}:{mark.line + 1 if mark else 1}: not YAML ({problem})."
     ) from error
-  except ValueError as error:  # Such as a date with a 13th month.
-    raise errors.UsageError(f"{name}: not YAML ({error}).") from error
+  # Such as a date with a 13th month, or `!!bool x`.
+  except (AttributeError, LookupError, ValueError) as error:
+    reason = errors.first_line(error)
+    raise errors.UsageError(f"{name}: not YAML ({reason}).") from error

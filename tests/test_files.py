@@ -141,6 +141,9 @@ def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
     (yaml_files.read, b"a:\n- [1", r"file:2: not YAML \("),
     (yaml_files.read, b"a: \x07", r"file:1: not YAML \("),
     (yaml_files.read, b"a: 1\nb: 2\na: 3", "file:3: .*'a' is there twice"),
+    (yaml_files.read, b"a: &a [*a]", "alias stands for what it is part of"),
+    (yaml_files.read, b"a: !!bool x", r"file: not YAML \("),
+    (files.read_json, b'{"a": 1, "a": 2}', "the key 'a' occurs twice"),
   ],
 )
 def test_faults_are_one_line(root, read, content, message):

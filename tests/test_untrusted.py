@@ -12,6 +12,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import yaml_files
 from swe_tf.analysis import report as report_lib
+from swe_tf.analysis import scalars
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import text_files
@@ -94,7 +95,14 @@ def test_a_run_follows_no_links_out_of_its_directory(name, tmp_path):
 def test_input_that_never_ends_is_refused(tmp_path):
   fifo = tmp_path / "a.txt"
   os.mkfifo(fifo)
-  for read in (files.read_text, lambda path: text_files.match(str(path))):
+  os.mkfifo(tmp_path / "checkpoint")
+  os.mkfifo(tmp_path / "events.out.tfevents.0")
+  for read in (
+    files.read_text,
+    lambda path: text_files.match(str(path)),
+    lambda path: files.check_output_dir(path.parent, "model_dir"),
+    lambda path: scalars.read_scalars(str(path.parent)),
+  ):
     with pytest.raises(errors.UsageError, match="is not a regular file"):
       read(fifo)
   with pytest.raises(errors.UsageError, match="has a NUL"):

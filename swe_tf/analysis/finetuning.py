@@ -27,8 +27,10 @@ def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
   """
   found = []
   for name, directory in runs_lib.directories_with(roots, "selection.json"):
-    study = files.read_json(directory / "study.json")
-    selection = files.read_json(directory / "selection.json")
+    study = files.read_object(
+      directory / "study.json", settings=dict, checkpoint=str
+    )
+    selection = files.read_object(directory / "selection.json", task=str)
     settings = dict(study["settings"])
     settings.pop("checkpoint", None)
     if settings.get("init") != "random":  # Says nothing about the checkpoint.
@@ -44,7 +46,8 @@ def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
   """Reads the finished columns of `swe finetune --tasks`: a row per column."""
   found = []
   for name, directory in runs_lib.directories_with(roots, column_lib.FILE_NAME):
-    content = files.read_json(directory / column_lib.FILE_NAME)
+    path = directory / column_lib.FILE_NAME
+    content = files.read_object(path, checkpoint=str, init=str, scores=dict)
     path = files.as_path(content["checkpoint"])
     found.append((name, path, content["init"], content["scores"]))
   names = ["name", "checkpoint", "init", "scores"]

@@ -42,6 +42,7 @@ _NO_SETTING = (
   "task.sharing.",
   "task.growth.",
 )
+_FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _RATE = re.compile(
   r"trainer\.optimizer_config\.learning_rate\.(.*\.)?(initial_)?learning_rate$"
 )
@@ -71,16 +72,16 @@ def read(roots: Sequence[files.PathLike]) -> tuple[pd.DataFrame, pd.DataFrame]:
   points: list[tuple[str, str, int, float]] = []
   for name, path in directories_with(roots, "params.yaml"):
     content = yaml_files.read(path / "params.yaml")
-    task = content.get("task") or {} if isinstance(content, dict) else {}
-    steps = task and (content.get("trainer") or {}).get("train_steps")
-    if not steps or "model" not in task or "data_dir" in task:
-      continue  # Fine-tuning, or something else.
     axes = _json(path / "run.json").get("axes") or {}
     try:
+      task = content.get("task", ())
+      if "model" not in task or "data_dir" in task:
+        continue  # Fine-tuning, or something else.
       row = describe(content, axes)
-    except errors.UsageError as error:
+    except _FAULTS as error:  # It may hold anything.
       raise errors.UsageError(
-        f"{path}/params.yaml: {error} Correct it, or leave the run out."
+        f"{path}/params.yaml: not the config of a run "
+        f"({errors.first_line(error)}); correct it, or leave the run out."
       ) from error
     curves = scalars.read_run(path)
     row = {"run": name, "path": path, "axes": axes} | row
@@ -124,8 +125,8 @@ def _outcome(
     "status": status,
     "untie_step": tau,
     "flops": phases and sum(count * flops for count, flops in phases),
-    "seconds": result.get("seconds"),
-    "entropy": study.get("unigram_entropy"),
+    "seconds": _number(result.get("seconds")),
+    "entropy": _number(study.get("unigram_entropy")),
     LOSS: loss if is_good else None,
     ACCURACY: 100 * accuracy if is_good and accuracy is not None else None,
   }
@@ -134,6 +135,10 @@ def _outcome(
 def _json(path: files.Path) -> dict[str, Any]:
   content = files.read_json(path) if path.exists() else {}
   return content if isinstance(content, dict) else {}
+
+
+def _number(value: Any) -> float | None:
+  return value if type(value) in (int, float) else None
 
 
 def describe(

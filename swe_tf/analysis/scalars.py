@@ -16,6 +16,8 @@ def read_scalars(log_dir: str) -> dict[str, Curve]:
   from tensorboard.backend.event_processing import event_accumulator
   from tensorboard.util import tensor_util
 
+  for path in files.as_path(log_dir).glob("*tfevents*"):
+    files.check_regular(path)
   accumulator = event_accumulator.EventAccumulator(
     log_dir, size_guidance={event_accumulator.TENSORS: 0}
   )

@@ -57,6 +57,7 @@ class Options:
 
 def run(options: Options) -> None:
   scores: dict[str, Any]
+  warnings = []
   if options.benchmark == "squad":
     scores = {"task": f"squad_v{options.version}"} | squad.evaluate(
       questions.read_squad_file(options.data, options.version),
@@ -68,19 +69,25 @@ def run(options: Options) -> None:
     )
   else:
     task = glue_tasks.find_task(options.task)
+    file = glue_examples.read_glue_file(options.data, task)
     labels, predictions = glue.align(
-      glue_examples.read_glue_file(options.data, task),
+      file,
       glue.read_predictions(options.predictions, task),
       options.predictions,
     )
     scores = {"task": task.name} | glue.evaluate(task, labels, predictions)
     scores["total"] = len(labels)
-  warnings = []
+    if file.dropped:
+      warnings.append(
+        f"{file.dropped} rows of {file.path} do not count{task.why_dropped}."
+      )
   if scores.get("missing"):
     warnings.append(
       f"{scores['missing']} of {scores['total']} questions have no prediction "
       "and count as wrong."
     )
+  if scores.get("extra"):
+    warnings.append(f"{scores['extra']} predictions are for other questions.")
   for name, value in scores.items():
     if isinstance(value, float) and math.isnan(value):
       scores[name] = None  # JSON has no NaN.

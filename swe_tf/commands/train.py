@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 from typing import Any
 
+from absl import logging
 from rich import console as rich_console
 
 from swe_tf import errors
@@ -50,6 +51,7 @@ def run(options: Options) -> None:
   from swe_tf.configs import experiment
   from swe_tf.configs import parsing
   from swe_tf.doctor import checks
+  from swe_tf.studies import experiments
   from swe_tf.training import runner
 
   parsing.parse_gin(options)
@@ -57,10 +59,14 @@ def run(options: Options) -> None:
   is_ours = isinstance(config, experiment.CheckedExperimentConfig)
   if is_ours:
     stock_options.check_experiment(options, config.as_dict())
+    experiments.check_metrics(config)
   checks.check_devices(config)
+  verbosity = logging.get_verbosity()
+  logging.set_verbosity(logging.ERROR)  # A schedule is built to be checked.
   if is_ours:
     for warning in checks.warnings(config, options.model_dir):
       print(f"WARNING: {warning}", flush=True)
+  logging.set_verbosity(verbosity)
   shown = progress_lib.Progress(rich_console.Console(), {_NAME: 1.0})
 
   def start(trainer):

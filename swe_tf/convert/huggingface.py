@@ -62,10 +62,12 @@ def import_huggingface(
   # Only ours has a final layer norm.
   encoder = registry.bert(params, "any" if params["norm_first"] else "bert")
   tensors = read_tensors(input_dir)
-  if params["num_layers"] > len(tensors):  # The model would fill the memory.
+  needed = theirs.least_parameters(params)
+  there = sum(tensor.size for tensor in tensors.values())
+  if needed > 10 * there:  # The model might fill the memory.
     raise errors.UsageError(
-      f"{input_dir}: num_hidden_layers is {params['num_layers']} in "
-      f"config.json, but there are {len(tensors)} weights."
+      f"{input_dir}: config.json says {needed:,} weights, but the files hold "
+      f"{there:,}; do they belong together?"
     )
   network = encoder.build()
   load_weights(network, params["num_layers"], tensors, input_dir)

@@ -16,6 +16,7 @@ import numpy as np
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import sizes
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
 
@@ -222,9 +223,10 @@ def weight_files(directory: files.Path) -> list[files.Path]:
   if (directory / WEIGHTS).is_file():
     return [directory / WEIGHTS]
   index = directory / f"{WEIGHTS}.index.json"
-  content = files.read_json(index) if index.exists() else {}
-  names = content.get("weight_map") if isinstance(content, dict) else None
-  parts = sorted({str(n) for n in names.values()}) if names else [WEIGHTS]
+  content: Any = files.read_json(index) if index.exists() else {}
+  names: Any = content.get("weight_map") if isinstance(content, dict) else None
+  is_map = isinstance(names, dict) and names
+  parts = sorted({str(n) for n in names.values()}) if is_map else [WEIGHTS]
   for part in parts:
     # A name must not lead out of the directory.
     if "/" in part or not (directory / part).is_file():
@@ -255,10 +257,10 @@ def encoder_params(path: files.PathLike) -> dict[str, Any]:
   insist("is_decoder", (False,), False)
   insist("layer_norm_eps", (_LAYER_NORM_EPSILON,), _LAYER_NORM_EPSILON)
   activation = insist("hidden_act", tuple(ACTIVATIONS), "gelu")
-  params = {}
+  params: dict[str, Any] = {}
   for key, ours in _SIZES.items():
     value = config.get(key)
-    if not isinstance(value, int) or value < 1:
+    if type(value) is not int or value < 1:
       raise errors.UsageError(
         f"{path}: {key} is {value!r}, but a positive number is needed."
       )
@@ -271,12 +273,28 @@ def encoder_params(path: files.PathLike) -> dict[str, Any]:
   if layout.first_position:
     insist("pad_token_id", (0,), 1)  # It decides where positions begin.
     params["max_position_embeddings"] -= layout.first_position
+  for key, (ours, default) in _RATES.items():
+    value = config.get(key, default)
+    if type(value) not in (int, float) or not 0 <= value < 1:
+      raise errors.UsageError(
+        f"{path}: {key} is {value!r}, but a number from 0 to 1 is needed."
+      )
+    params[ours] = value
   return {
     **params,
     "hidden_activation": ACTIVATIONS[activation],
-    **{ours: config.get(key, value) for key, (ours, value) in _RATES.items()},
     "norm_first": layout is PRE_LN,
   }
+
+
+def least_parameters(params: Mapping[str, Any]) -> int:
+  """Returns how many weights the embeddings and blocks of an encoder have."""
+  size = sizes.Size(
+    *(params[field.name] for field in dataclasses.fields(sizes.Size))
+  )
+  rows = ("vocab_size", "max_position_embeddings", "type_vocab_size")
+  embeddings = size.hidden_size * sum(params[name] for name in rows)
+  return embeddings + size.num_layers * sizes.block_parameter_count(size)
 
 
 def from_encoder(params: Any, layout: Layout) -> dict[str, Any]:

@@ -91,14 +91,7 @@ def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
       text_files.check(path, text_files.PEEK_BYTES)
   source = params.input_path
   name = source if isinstance(source, str) else ",".join(source)
-  try:
-    warnings = coverage.check_files(
-      loader.tokenizer, paths, params.text_feature
-    )
-  except errors.UsageError as error:
-    raise errors.UsageError(
-      f"{name} with {params.vocab_file_path}: {error}"
-    ) from error
+  warnings = coverage.check_files(loader.tokenizer, paths, params.text_feature)
   _check_batch(params, loader.sequences(paths))
   return {vocabulary.sha256: name}, warnings
 

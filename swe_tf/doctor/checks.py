@@ -6,6 +6,7 @@ from doing what was intended, and `findings.Warned` for what may be intended.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import importlib.metadata
 import os
 import pathlib
@@ -68,6 +69,14 @@ def check_devices(config: _Config, *_) -> str:
     raise errors.UsageError(
       f"runtime.num_gpus ({runtime.num_gpus}) is more than the {gpus} on this "
       "machine."
+    )
+  weights, memory = 0, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+  with contextlib.suppress(errors.UsageError):  # Not known for every encoder.
+    weights = cost_lib.memory(config)[0]
+  if weights > memory:
+    raise errors.UsageError(
+      f"the weights take {findings.size(weights)}, but this machine has "
+      f"{findings.size(memory)}; make the encoder smaller."
     )
   limits.check_replicas(config, cluster.num_workers(runtime))
   replicas = max(1, runtime.num_gpus)

@@ -44,19 +44,24 @@ TASKS = tuple(_PLACES)
 def read_dev(directory: files.PathLike) -> dict[str, float]:
   """Reads the rows that a task's directory has: percent, means over seeds."""
   folder = files.as_path(directory)
-  selection = files.read_json(folder / "selection.json")
-  task, found = selection["task"], selection["scores"]
-  scores = {
-    row: found[place]["mean"]
-    for row, place in _PLACES.get(task, {}).items()
-    if found.get(place, {}).get("mean") is not None
+  selection = files.read_object(
+    folder / "selection.json", task=str, scores=dict, best=str
+  )
+  places = _PLACES.get(selection["task"], {})
+  found = {
+    row: (selection["scores"].get(place), "mean")
+    for row, place in places.items()
   }
   path = folder / selection["best"] / "test_result.json"
-  if task == "MNLI" and path.exists():
-    for split in files.read_json(path).get("scores", {}).values():
-      if split and split.get("matthews_corrcoef") is not None:
-        scores[AX] = split["matthews_corrcoef"]
-  return scores
+  if selection["task"] == "MNLI" and path.exists():
+    for split in files.read_object(path, scores=dict)["scores"].values():
+      if isinstance(split, dict) and "matthews_corrcoef" in split:
+        found[AX] = split, "matthews_corrcoef"
+  return {
+    row: part[name]
+    for row, (part, name) in found.items()
+    if isinstance(part, dict) and type(part.get(name)) in (int, float)
+  }
 
 
 def dev_name(row: str) -> str:

@@ -7,6 +7,7 @@ three classes, also known as R3.
 
 from collections.abc import Mapping, Sequence
 import math
+import re
 import warnings
 import zipfile
 
@@ -59,6 +60,8 @@ def evaluate(
     "spearman": lambda *arrays: stats.spearmanr(*arrays).statistic,
   }
   arrays = np.asarray(labels), np.asarray(predictions)
+  if task.is_regression and len(arrays[0]) < 2:  # scipy would raise.
+    return dict.fromkeys(task.metrics, math.nan)
   with warnings.catch_warnings():
     # The correlation with a constant is undefined, which shows as NaN.
     warnings.simplefilter("ignore", stats.ConstantInputWarning)
@@ -96,7 +99,7 @@ def read_predictions(
   for number, line in enumerate(lines[1:], start=2):
     index, tab, label = line.partition("\t")
     try:
-      if not tab or not index.isdecimal():
+      if not tab or not re.fullmatch("[0-9]{1,18}", index):
         raise ValueError(
           f"{line!r} is not a row number, a tab and a prediction."
         )
@@ -146,9 +149,8 @@ def find_predictions(runs: files.PathLike, name: str) -> files.Path | None:
   for directory, file_name in places:
     selection = directory / "selection.json"
     if selection.exists():
-      content = files.read_json(selection)
-      best = content.get("best") if isinstance(content, dict) else None
-      if not isinstance(best, str) or not (directory / best).is_dir():
+      best = files.read_object(selection, best=str)["best"]
+      if not (directory / best).is_dir():
         raise errors.UsageError(
           f'{selection}: "best" is {best!r}, which is not a directory there.'
         )

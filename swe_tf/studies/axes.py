@@ -43,7 +43,8 @@ def check_value(axis: str, value: Any) -> None:
     low, high = _LOWEST[axis], 1 if axis == "tau" else sys.float_info.max
     if not is_number or not low <= number <= high:
       raise errors.UsageError(
-        f"axes.{axis}: {number!r} is not a number between {low:g} and {high:g}."
+        f"axes.{axis}: {number!r:.60} is not a number between {low:g} and "
+        f"{high:g}."
       )
 
 

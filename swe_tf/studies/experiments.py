@@ -1,6 +1,6 @@
 """The experiments of a study's runs, checked before the first one starts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import sys
 from typing import Any
 
@@ -62,6 +62,7 @@ def make_configs(
     if both in checked:
       continue
     checked.add(both)
+    check_metrics(config, study.metrics)
     if config.trainer.validation_steps == 0:
       raise errors.UsageError(
         "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
@@ -80,6 +81,29 @@ def make_configs(
     if config.task.init_checkpoint:
       checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
   return configs
+
+
+def check_metrics(
+  config: cfg.ExperimentConfig, metrics: Sequence[str] = ()
+) -> None:
+  """Raises for a metric of pre-training that no evaluation measures.
+
+  It would be missed only after the training.
+  """
+  trainer, task = config.trainer, task_factory.get_task(config.task)
+  if not hasattr(task, "check_data"):  # Fine-tuning has metrics of its own.
+    return
+  measured = [metric.name for metric in task.build_metrics(training=False)]
+  measured.append("validation_loss")
+  wanted = dict.fromkeys(metrics, "metrics")
+  if trainer.best_checkpoint_export_subdir:
+    best = trainer.best_checkpoint_eval_metric
+    wanted[best] = "trainer.best_checkpoint_eval_metric"
+  for name, place in wanted.items():
+    if name and name not in measured:
+      known = f"it has {', '.join(measured)}."
+      hint = errors.nearest(name, measured, known)
+      raise errors.UsageError(f"{place}: validation has no {name!r}; {hint}")
 
 
 def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:

@@ -40,6 +40,7 @@ _KEYS: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 _METRICS = ("validation_loss", "masked_lm_accuracy")
 _MOST_RUNS = 10_000
+_LONGEST_NAME = 200  # Bytes; file systems have 255, and we add to it.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,6 +188,11 @@ def _join(runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
   """Returns the runs without repetitions; refuses equal names of others."""
   joined: dict[str, PlannedRun] = {}
   for run in runs:
+    if not 0 < len(run.name.encode()) <= _LONGEST_NAME:
+      raise errors.UsageError(
+        f"{dict(run.point)!s:.60} would be the run {run.name[:60]!r}, which is "
+        "no name for a directory; rename the values."
+      )
     known = joined.setdefault(run.name, run)
     if known != run:
       raise errors.UsageError(

@@ -130,14 +130,18 @@ def test_what_departs_from_algorithm_1_is_named():
 @pytest.mark.parametrize(
   "fields, says",
   [
-    (dict(sharing=swe(untie_step=101)), "untie_step"),
+    (dict(sharing=swe(untie_step=101)), ".*untie_step"),
+    (dict(steps="many"), "not the config of a run .*'many'"),
+    (None, "not the config of a run"),
     # Its plug-in is not loaded.
     (dict(sharing={"mode": "unheard_of"}), ".*unheard_of.* plug-in"),
     (dict(growth="unheard_of"), ".*unheard_of.* plug-in"),
   ],
 )
 def test_a_run_that_cannot_be_read_is_named(tmp_path, fields, says):
-  write_run(tmp_path / "a", config(**fields), 2.0)
+  write_run(tmp_path / "a", config(**(fields or {})), 2.0, end=1)
+  if fields is None:  # Cut, as by a full disk.
+    (tmp_path / "a" / "params.yaml").write_text("")
   with pytest.raises(errors.UsageError, match=rf"a/params\.yaml: {says}"):
     fake_runs.read(tmp_path)
 

@@ -124,10 +124,13 @@ def test_squad(squad_files, tmp_path, capsys):
   assert scores["best_f1_thresh"] == -3.5
 
 
-def test_undefined_correlation_is_null(tmp_path, capsys):
+@pytest.mark.parametrize("rows", [1, 2])
+def test_undefined_correlation_is_null(tmp_path, capsys, rows):
   data, predictions = tmp_path / "dev.tsv", tmp_path / "predictions.tsv"
-  data.write_text("sentence1\tsentence2\tscore\na\tb\t1.0\na\tb\t2.0\n")
-  predictions.write_text("index\tprediction\n0\t3.0\n1\t3.0\n")
+  scores = [f"a\tb\t{i + 1}.0\n" for i in range(rows)]
+  data.write_text("sentence1\tsentence2\tscore\n" + "".join(scores))
+  answers = [f"{i}\t3.0\n" for i in range(rows)]
+  predictions.write_text("index\tprediction\n" + "".join(answers))
   score.run(
     score.Options(
       benchmark="glue", task="STS-B", data=data, predictions=predictions
@@ -138,7 +141,7 @@ def test_undefined_correlation_is_null(tmp_path, capsys):
     "task": "STS-B",
     "pearson": None,
     "spearman": None,
-    "total": 2,
+    "total": rows,
   }
   assert "is undefined for constant" in printed.err
 

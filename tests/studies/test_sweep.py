@@ -95,6 +95,17 @@ def test_data_that_is_missing_is_told_before_the_first_run(
     experiments.make_configs(study_file.read_study(str(study)), override)
 
 
+def test_a_metric_that_is_not_measured_is_told_before_the_first_run(study):
+  known = study_file.read_study(str(study))
+  other = dataclasses.replace(known, metrics=("validation_los",))
+  with pytest.raises(errors.UsageError, match="did you mean validation_loss?"):
+    experiments.make_configs(other)
+  best = "trainer.best_checkpoint_export_subdir=b,"
+  best += "trainer.best_checkpoint_eval_metric=los"
+  with pytest.raises(errors.UsageError, match="eval_metric: validation has no"):
+    experiments.make_configs(known, best)
+
+
 def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
   known = study_file.read_study(str(study))
   known = known.without_runs({"baseline-seed1"})

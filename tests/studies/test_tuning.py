@@ -200,6 +200,9 @@ def test_an_axis_of_ones_own():
 def test_runs_that_differ_never_have_the_same_directory():
   with pytest.raises(errors.UsageError, match="both be the run a_b; rename"):
     _names({"path": {"a/b": {}, "a b": {}}})
+  for name in ("", "x" * 300):  # The directory of the study, or none at all.
+    with pytest.raises(errors.UsageError, match="is no name for a directory"):
+      _names({"path": {name: {}}})
   study = study_file.Study("swe/x", (), {}, ("loss",), ())
   arms = {"arms": {"a/b": {}, "a b": {}}, "seeds": [0]}
   with pytest.raises(errors.UsageError, match="both be the run a_b-lr"):

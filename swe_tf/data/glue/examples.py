@@ -9,7 +9,6 @@ have no header, QQP has broken rows), test files without labels, SST-2 as
 import collections
 import contextlib
 import dataclasses
-import json
 
 from swe_tf import errors
 from swe_tf import files
@@ -61,7 +60,7 @@ def read_glue_file(
     _row(path, number, line, columns, task)
     for number, line in enumerate(lines[first - 1 :], first)
   ]
-  columns = columns or list(rows[0] or ())
+  columns = columns or list(rows[0] or ())  # A list or table is none.
   used = []  # The columns of the texts, then of the label if there is one.
   for names in (*task.texts, task.label):
     found = [name for name in names if name in columns]
@@ -84,7 +83,9 @@ def read_glue_file(
     for name in used:
       value = row.get(name)
       if value is None:
-        raise errors.UsageError(f"{path}:{first + index}: no {name!r}.")
+        raise errors.UsageError(
+          f"{path}:{first + index}: no text or number {name!r}."
+        )
       values.append(value)
     try:
       label = parse_label(values.pop(), task) if labelled else None
@@ -145,15 +146,12 @@ def parse_label(text: str, task: glue_tasks.GlueTask) -> int | float:
 def _row(path, number, line, columns, task) -> dict[str, str | None] | None:
   """Returns the cells of a line by column; None if the row is left out."""
   if columns is None:
-    try:
-      row = json.loads(line)
-    except (RecursionError, ValueError) as error:
-      fault = f"{path}:{number}: not JSON ({errors.first_line(error)})."
-      raise errors.UsageError(fault) from error
+    row = files.parse_json(line, path, number)
     if not isinstance(row, dict):
       raise errors.UsageError(f"{path}:{number}: not a JSON object.")
-    # Labels may be numbers; everything else here reads text.
-    return {k: None if v is None else str(v) for k, v in row.items()}
+    # Labels may be numbers. What is neither a number nor text is missing.
+    plain = {k: v for k, v in row.items() if type(v) in (str, int, float)}
+    return {k: str(v) for k, v in plain.items()}
   # Not the csv module: here a quote is a character like any other.
   cells = line.rstrip("\r").split("\t")
   if len(cells) == len(columns):

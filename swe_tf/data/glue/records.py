@@ -44,9 +44,9 @@ def write_glue_directory(
   files.refuse_existing([*outputs, vocab_path, output_dir / manifest.FILE_NAME])
 
   rows = [row for file in glue_files for row in file.examples]
-  for warning in coverage.check_texts(
-    tokenizer, [text for row in rows for text in row.texts]
-  ):
+  texts = [text for row in rows for text in row.texts]
+  folder = glue_files[0].path.parent
+  for warning in coverage.check_texts(tokenizer, texts, folder):
     report(f"WARNING: {warning}")
   label_type = float if task.is_regression else int
   splits: dict[str, Any] = {}
@@ -79,7 +79,8 @@ def write_glue_directory(
       "fingerprint": fingerprint.fingerprint([output]),
     }
     report(
-      f"{output}: {len(examples):,} examples, {file.dropped:,} rows dropped "
+      f"{output}: {len(examples):,} examples, {file.dropped:,} rows dropped"
+      f"{task.why_dropped * bool(file.dropped)} "
       f"({time.monotonic() - start:.1f} s)"
     )
   # Sizes by Model Garden's names; for MNLI, of the matched splits.

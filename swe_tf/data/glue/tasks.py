@@ -54,6 +54,13 @@ class GlueTask:
   def is_regression(self) -> bool:
     return not self.labels
 
+  @property
+  def why_dropped(self) -> str:
+    """Why rows are left out, to say beside their number."""
+    if self.drops_malformed:
+      return " (wrong number of columns)"
+    return f" (label {', '.join(self.ignored_labels)})"
+
 
 _SENTENCES = (("sentence1",), ("sentence2",))
 _QUESTIONS = ("question1", "question2")

@@ -8,6 +8,7 @@ from typing import Any
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data import fingerprint
+from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import manifest
 
 
@@ -68,6 +69,13 @@ def read_prepared_data(data_dir: files.PathLike) -> PreparedData:
       f"{data_dir or 'data_dir'} has no {manifest.FILE_NAME} of GLUE or SQuAD; "
       "name a directory that `swe prepare squad` or `swe prepare glue` wrote."
     )
+  if meta["kind"] == manifest.GLUE and "metric_type" in meta:
+    task = glue_tasks.find_task(str(meta.get("task")))
+    if meta["metric_type"] != task.model_garden_metric:
+      raise errors.UsageError(
+        f"{path}: metric_type is {meta['metric_type']!r:.60}, but that of "
+        f"{task.name} is {task.model_garden_metric}; prepare the data again."
+      )
   splits = {}
   for name, split in meta["splits"].items():
     # Neither may lead out of its directory: predictions are written to a file

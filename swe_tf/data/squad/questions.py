@@ -4,6 +4,7 @@ Scoring needs ids and answers; records also need every answer to be where
 `answer_start` says (`check_convertible`). Imports no TensorFlow.
 """
 
+import codecs
 from collections.abc import Iterator
 import dataclasses
 import json
@@ -83,6 +84,12 @@ def read_squad_file(path: files.PathLike, version: str) -> SquadFile:
 
 def check_convertible(squad: SquadFile, *, for_training: bool) -> None:
   """Checks what conversion to records relies on, such as `answer_start`."""
+  with files.open_binary(squad.path) as file:
+    if file.read(3) == codecs.BOM_UTF8:
+      raise errors.UsageError(
+        f"{squad.path} begins with a byte order mark, which Model Garden does "
+        "not read; save it as UTF-8 without one."
+      )
   for question in squad.questions:
     count, fault = len(question.answers), ""
     given = {"question": question.text, "context": question.context}

@@ -23,6 +23,9 @@ from swe_tf.data.text import tokenizers
 
 Windows = squad_questions.Windows
 _BERT_WINDOWS = Windows()
+_WHY_DROPPED = (
+  ", as Model Garden does not find their answers among words split at spaces"
+)
 
 
 @dataclasses.dataclass
@@ -51,8 +54,6 @@ def build_eval_features(
 
 def convert(path, version, tokenizer, windows, is_training, output_fn):
   """Gives `output_fn` every window of a file; returns examples and a count."""
-  # Model Garden leaves out training questions whose answer it cannot find after
-  # its own splitting at white space.
   examples = squad_lib.read_squad_examples(
     str(path), is_training, version_2_with_negative=version == "2.0"
   )
@@ -109,7 +110,7 @@ def write_squad_directory(
     content = earlier
 
   texts = {t for q in squad.questions for t in (q.text, q.context) if t}
-  for warning in coverage.check_texts(tokenizer, sorted(texts)):
+  for warning in coverage.check_texts(tokenizer, sorted(texts), squad.path):
     report(f"WARNING: {warning}")
   start = time.monotonic()
   with files.complete_or_absent(output) as scratch:
@@ -133,7 +134,8 @@ def write_squad_directory(
   dropped = len(squad.questions) - len(examples)
   report(
     f"{output}: {len(examples):,} questions in {size:,} sequences, "
-    f"{dropped:,} dropped ({time.monotonic() - start:.1f} s)"
+    f"{dropped:,} dropped{_WHY_DROPPED * bool(dropped)} "
+    f"({time.monotonic() - start:.1f} s)"
   )
   content[f"{split}_data_size"] = size  # As Model Garden calls it.
   content.setdefault("splits", {})[split] = {

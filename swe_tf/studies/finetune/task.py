@@ -80,12 +80,7 @@ class FineTuning:
     path = self._output_dir / "study.json"
     if not path.exists():
       return ""
-    earlier = files.read_json(path)
-    if not {"settings", "checkpoint"} <= set(earlier):
-      raise errors.UsageError(
-        f"{path} was not written by `swe finetune` (it lacks settings or a "
-        "checkpoint); choose another output_dir."
-      )
+    earlier = files.read_object(path, settings=dict, checkpoint=str)
     now = dataclasses.asdict(self.plan.settings)
     worker.refuse_other(path, earlier["settings"], now)
     for place, digest in self._fingerprints.items():

@@ -236,10 +236,11 @@ def test_rows_left_out_keep_their_numbers(tmp_path):
     ("SST-2", "", "is empty"),
     ("MNLI", _PAIR % "neutral" + "{", "jsonl:2: not JSON"),
     ("MNLI", _PAIR % "neutral" + "[]", "jsonl:2: not a JSON object"),
+    ("MNLI", _PAIR % "neutral" + '{"a": 1, "a": 2}', "jsonl:2: the key 'a'"),
     (
       "MNLI",
       _PAIR % "neutral" + '{"premise": "p", "label": "neutral"}',
-      "jsonl:2: no 'hypothesis'",
+      "jsonl:2: no text or number 'hypothesis'",
     ),
   ],
 )
