@@ -142,6 +142,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         config,
         data=identity.fingerprints(self._recovery.shards),
         workers=identity.workers(strategy),
+        # AdamW clips on each of them.
+        replicas=strategy.num_replicas_in_sync,
         gin=bound,
       )
       resumed |= dict(
@@ -181,8 +183,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     model_dir, extended = self.task.logging_dir, self.strategy.extended
     if model_dir and not extended.should_checkpoint:
       # Model Garden gives the manager of a worker that is not the chief an
-      # empty directory: after a restart only the chief would resume.
-      latest = tf.train.latest_checkpoint(model_dir)
+      # empty directory: after a restart only the chief would resume. The chief
+      # may still be about to mend the list of checkpoints.
+      latest = checkpoint_lib.latest(model_dir)
       if latest:
         self.checkpoint.restore(latest)
         return

@@ -167,7 +167,9 @@ def _write_config(kind, folder):
     config["task"]["init_checkpoint"] = str(folder / "first")
   elif kind != "records":
     experiment = "swe/squad" if "squad" in kind else "swe/glue"
-    data_dir = samples.write_data(kind, folder, count=32, real=False)
+    data_dir = samples.write_data(
+      kind, folder, count=32, real=False, max_seq_length=64
+    )
     encoder = samples.write_encoder(
       folder / "encoder", data_dir, **samples.SMALL
     )
@@ -178,7 +180,7 @@ def _write_config(kind, folder):
         "train_data": {"global_batch_size": 8},
         "validation_data": {"global_batch_size": 8},
       },
-      "trainer": {},
+      "trainer": {"train_steps": 6},
     }
   config["runtime"] = {"distribution_strategy": "multi_worker_mirrored"}
   config["trainer"] |= dict.fromkeys(
