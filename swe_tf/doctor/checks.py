@@ -30,6 +30,7 @@ from swe_tf.data import checks as data_checks
 from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
 from swe_tf.modeling import registry
+from swe_tf.training import checkpoint
 from swe_tf.training import identity
 
 # The others are each built for one version of the first.
@@ -216,7 +217,8 @@ def check_model_dir(config: _Config, model_dir: str | None) -> str:
     empty = not place.exists() or not any(place.iterdir())
     return f"{model_dir}: {'new' if empty else 'not empty'}, no checkpoint"
   # The data is compared when the run begins; here it may not be at hand.
-  identity.Identity(config).check(latest, None, accept=False)
+  with checkpoint.readable(latest):
+    identity.Identity(config).check(latest, None, accept=False)
   changed = sameness.describe_accepted(model_dir)
   if changed:
     raise findings.Warned(

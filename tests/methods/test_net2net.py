@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official.modeling import hyperparams
 from official.modeling import performance
 from official.modeling.optimization import legacy_adamw
 from swe_tf import errors
 from swe_tf.methods import net2net
+from swe_tf.modeling import checkpoint_files
 from swe_tf.sharing import plan
 from swe_tf.sharing import slots
 from tests import tiny
@@ -198,6 +200,17 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
     trainer.checkpoint.growth.stage.assign(0)  # As an early checkpoint does.
     with self.assertRaisesRegex(errors.Failed, "before the model was widened"):
       trainer._phases.on_rollback()  # pylint: disable=protected-access
+
+  def test_what_has_not_grown_is_not_exported(self):
+    runner = self._runner()
+    path = f"{runner.model_dir}/params.yaml"
+    hyperparams.save_params_dict_to_yaml(runner.trainer.config, path)
+    runner.controller.train(2)
+    manager = runner.checkpoint_manager
+    with self.assertRaisesRegex(errors.UsageError, "before the model has grow"):
+      checkpoint_files.load_encoder(manager.latest_checkpoint)
+    runner.controller.train(4)
+    checkpoint_files.load_encoder(manager.latest_checkpoint)
 
   def test_new_optimizers_are_refused(self):
     new = {"optimizer_config": {"optimizer": {"type": "adam_experimental"}}}
