@@ -72,24 +72,24 @@ def _die_in_the_untie(slots_copied: int) -> None:
   slots.copy_slots = copy_some
 
 
-def _clusters(count: int) -> list[str]:
+def clusters(count: int) -> list[str]:
   """Returns `TF_CONFIG` for each of several workers; empty for one alone."""
-  if count == 1:
-    return [""]
   with contextlib.ExitStack() as stack:
     sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
     for one in sockets:
       one.bind(("localhost", 0))
     hosts = [f"localhost:{one.getsockname()[1]}" for one in sockets]
-  return [
-    json.dumps(
-      {
-        "cluster": {"worker": hosts},
-        "task": {"type": "worker", "index": index},
-      }
-    )
-    for index in range(count)
-  ]
+  task = {"type": "worker"}
+  return (
+    [
+      json.dumps(
+        {"cluster": {"worker": hosts}, "task": task | {"index": index}}
+      )
+      for index in range(count)
+    ]
+    if count > 1
+    else [""]
+  )
 
 
 class Training:
@@ -117,7 +117,7 @@ class Training:
     self.seconds = 0.0
     self._start = time.monotonic()
     self._processes, self._reading = [], []
-    for cluster in _clusters(workers):
+    for cluster in clusters(workers):
       lines: list[str] = []
       reader, writer = _CONTEXT.Pipe(duplex=False)
       process = _CONTEXT.Process(

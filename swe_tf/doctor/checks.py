@@ -142,7 +142,7 @@ def check_init_checkpoint(config: _Config, model_dir: str | None) -> str:
   path = config.task.init_checkpoint
   if not path:
     return "none: random initial weights"
-  if model_dir and tf.train.latest_checkpoint(model_dir):
+  if model_dir and checkpoint.latest(model_dir):
     return f"{path}: not read, because the run is resumed"
   task = task_factory.get_task(config.task)
   task.initialize(task.build_model())
@@ -212,7 +212,7 @@ def check_model_dir(config: _Config, model_dir: str | None) -> str:
     return "none given"
   files.check_output_dir(model_dir, "model_dir")
   place = files.as_path(model_dir)
-  latest = tf.train.latest_checkpoint(model_dir)
+  latest = checkpoint.latest(model_dir)
   if latest is None:
     empty = not place.exists() or not any(place.iterdir())
     return f"{model_dir}: {'new' if empty else 'not empty'}, no checkpoint"

@@ -29,10 +29,10 @@ def warn(message: str) -> None:
 
 
 def last_good(directory: str) -> str:
-  latest = tf.train.latest_checkpoint(directory)
-  if latest is None:
+  newest = latest(directory)
+  if newest is None:
     return "There is no checkpoint yet, so the run starts from scratch"
-  return f"The last good checkpoint is {latest}"
+  return f"The last good checkpoint is {newest}"
 
 
 def _failed(what: str, error: BaseException, directory: str) -> errors.Failed:

@@ -272,7 +272,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     """Restores the last checkpoint in the middle of a run, if possible."""
     self.checkpoint.sync()  # The newest may still be under way.
     model_dir = self.task.logging_dir
-    latest = tf.train.latest_checkpoint(model_dir) if model_dir else None
+    latest = checkpoint_lib.latest(model_dir) if model_dir else None
     if latest is None or self.several_workers:
       missing = "there is no checkpoint yet to go back to"
       if latest is not None:  # Each would have to wait for the chief's.

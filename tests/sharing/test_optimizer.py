@@ -58,6 +58,24 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLessEqual(_compare(make, 1, num_replicas, **how)[0], 1e-6)
 
   @parameterized.product(
+    optimizer=("sgd", "momentum", "adam_global_clipnorm"),
+    num_replicas=(1, 2),
+    compiled=(True, False),
+  )
+  def test_own_initial_weights_equal_algorithm_1_from_unequal_ones(
+    self, optimizer, num_replicas, compiled
+  ):
+    # Without weight decay the literal update of a tie does not depend on the
+    # weights, so Algorithm 1 run literally is the oracle here too.
+    make = toy.OPTIMIZERS[optimizer]
+    ours, identical = toy.train_shared_then_unshared(
+      make, 1, num_replicas, compiled, own_init=True
+    )
+    self.assertFalse(all(identical))
+    oracle = toy.run_algorithm_1(make, 1, num_replicas, equal_init=False)
+    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-5)
+
+  @parameterized.product(
     optimizer=("momentum", "adamw_clip", "lamb_global_clipnorm"),
     splits=(
       {1: (0, 1, 0, 1)},  # Every second unit: 1x4, then 2x2.
@@ -464,42 +482,3 @@ class RestoredTest(tf.test.TestCase, parameterized.TestCase):
     oracle = toy.run_algorithm_1(make, 1, 1)
     ours = toy.state_of(model, sharing.inner_optimizer)
     self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
-
-
-class OwnInitTest(tf.test.TestCase, parameterized.TestCase):
-  """Layers that keep their own initial weights: each makes the mean's step."""
-
-  @parameterized.product(
-    optimizer=("sgd", "momentum", "adam_global_clipnorm"),
-    num_replicas=(1, 2),
-    compiled=(True, False),
-  )
-  def test_equals_algorithm_1_from_unequal_weights(
-    self, optimizer, num_replicas, compiled
-  ):
-    # Without weight decay the literal update of a tie does not depend on the
-    # weights, so Algorithm 1 run literally is the oracle here too.
-    make = toy.OPTIMIZERS[optimizer]
-    strategy = toy.strategy_of(num_replicas)
-    with strategy.scope():
-      model = toy.make_stack()
-      plan = swe_tf.SharingPlan.from_layers(model.blocks, 1)
-      sharing = swe_tf.SharedWeightsOptimizer(
-        make(), plan, untie_step=toy.TAU, own_init=True
-      )
-      sharing.begin()
-
-    step = toy.make_step(model, sharing)
-    before = [tie[1].numpy() - tie[0].numpy() for tie in plan.ties]
-    data = toy.batches()
-    run = lambda part: toy.run_steps(
-      strategy, tf.function(step) if compiled else step, part
-    )
-    run(data[: toy.TAU])
-    for tie, apart in zip(plan.ties, before):
-      self.assertAllClose(tie[1].numpy() - tie[0].numpy(), apart, atol=1e-5)
-    sharing.untie()
-    run(data[toy.TAU :])
-    oracle = toy.run_algorithm_1(make, 1, num_replicas, equal_init=False)
-    ours = toy.state_of(model, sharing.inner_optimizer)
-    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-5)

@@ -200,15 +200,18 @@ def train_shared_then_unshared(
   untie_after=TAU,
   splits=None,
   sparse=False,
+  own_init=False,
 ):
   """Trains across tau; returns the state and what was seen while shared."""
   strategy = strategy_of(num_replicas)
   with strategy.scope():
     model = make_stack()
     plan = swe_tf.SharingPlan.from_layers(model.blocks, unit_size)
-    plan.tie_weights()
     inner = make_optimizer()
-    sharing = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=untie_after)
+    sharing = swe_tf.SharedWeightsOptimizer(
+      inner, plan, untie_step=untie_after, own_init=own_init
+    )
+    sharing.begin()
     optimizer = wrap(sharing) if wrap else sharing
 
   step = make_step(model, optimizer, sparse)

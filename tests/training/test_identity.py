@@ -74,12 +74,6 @@ def _drive(driver, base, model_dir, overrides):
     tf_keras.mixed_precision.set_global_policy("float32")
 
 
-def _at(field, value):
-  for name in reversed(field.split(".")):
-    value = {name: value}
-  return value
-
-
 def _copy(model_dir, path, latest=12):
   """Copies a run as it was at a step."""
   copy = pathlib.Path(shutil.copytree(model_dir, path / "model"))
@@ -218,7 +212,7 @@ def test_data_workers_and_gin_are_compared(trained, tmp_path):
   shutil.copytree(
     pathlib.Path(base["task"]["train_data"]["input_path"]).parent, moved
   )
-  path = _at("task.train_data.input_path", f"{moved}/records-*.tfrecord")
+  path = _merged({"task.train_data.input_path": f"{moved}/records-*.tfrecord"})
   assert not _changes(*trained, 4, path, **others)
   assert _changes(*trained, 4, path)  # Nothing is known about the files.
 
@@ -226,7 +220,7 @@ def test_data_workers_and_gin_are_compared(trained, tmp_path):
 def test_an_accepted_change_is_recorded_and_shown(trained, tmp_path, capsys):
   base, model_dir = trained
   copy = _copy(model_dir, tmp_path)
-  changed = _at("trainer.validation_steps", 3), _at("task.seed", 3)
+  changed = _merged({"trainer.validation_steps": 3}), _merged({"task.seed": 3})
   for _ in range(2):  # Once recorded, it is not recorded again.
     _run(base, copy, *changed, accept_changes=True)
   (entry,) = sameness.accepted(copy)
@@ -234,7 +228,7 @@ def test_an_accepted_change_is_recorded_and_shown(trained, tmp_path, capsys):
   assert [each[0] for each in entry["changes"]][0] == "task.seed"
   with pytest.raises(findings.Warned, match="task.seed was 0 and became 3"):
     doctor.check_model_dir(tiny.config_of(base), str(copy))
-  config = tiny.config_of(base, _at(_SHARING + "mode", "none"))
+  config = tiny.config_of(base, _merged({_SHARING + "mode": "none"}))
   with pytest.raises(errors.UsageError, match="task.sharing.mode was 'swe'"):
     doctor.check_model_dir(config, str(copy))
   with pytest.raises(SystemExit, match="1"):
@@ -253,7 +247,7 @@ def test_checkpoints_without_their_state_are_found(
   (copy / "checkpoint").unlink()
   if state is not None:
     (copy / "checkpoint").write_text(state)
-  _run(base, copy)
+  _drive("ours", base, copy, {})
   assert "found ckpt-4, ckpt-8 and resuming" in capsys.readouterr().out
   assert tf.train.latest_checkpoint(str(copy)) == f"{copy}/ckpt-12"
   tiny.assert_same_checkpoints(copy, model_dir)
@@ -271,7 +265,7 @@ def test_a_state_that_lists_other_directories_deletes_nothing(
   state = "\n".join([f'model_checkpoint_path: "{names[0]}"', *lines])
   (copy / "checkpoint").write_text(state)
   before = sorted(precious.iterdir())
-  _run(base, copy, _at("trainer.max_to_keep", 1))
+  _run(base, copy, _merged({"trainer.max_to_keep": 1}))
   assert sorted(precious.iterdir()) == before
   assert [p.name for p in copy.glob("ckpt-*.index")] == ["ckpt-12.index"]
   # Without checkpoints of its own there is nothing to resume.
