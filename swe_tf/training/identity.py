@@ -122,7 +122,7 @@ class Identity(tf.train.experimental.PythonState):
     then = read(path)
     written = yaml_files.read(place)
     is_ours = not sameness.difference(written, self._content["config"])
-    if then and is_ours:
+    if then and is_ours and sameness.difference(written, then["config"]):
       files.write_text(place, yaml.safe_dump(then["config"], sort_keys=False))
 
 

@@ -217,6 +217,21 @@ def test_data_workers_and_gin_are_compared(trained, tmp_path):
   assert _changes(*trained, 4, path)  # Nothing is known about the files.
 
 
+def test_a_lost_shard_is_refused_and_nothing_is_written(trained, tmp_path):
+  base, model_dir = trained
+  copy = _copy(model_dir, tmp_path, latest=8)
+  before = _content(copy)
+  records = pathlib.Path(base["task"]["train_data"]["input_path"])
+  shard = records.with_name("records-2.tfrecord")
+  lost = shard.rename(tmp_path / shard.name)
+  try:
+    with pytest.raises(errors.UsageError, match=r"data.train_data was '\w+'"):
+      _drive("ours", base, copy, {})
+  finally:
+    lost.rename(shard)
+  assert _content(copy) == before
+
+
 def test_an_accepted_change_is_recorded_and_shown(trained, tmp_path, capsys):
   base, model_dir = trained
   copy = _copy(model_dir, tmp_path)
