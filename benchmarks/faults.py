@@ -409,7 +409,7 @@ def _summary(faults: list[Fault], seconds: float) -> dict[str, Any]:
   statuses = collections.Counter(str(fault.status) for fault in faults)
   return {
     "command": f"python -m benchmarks.faults --seed={_SEED.value} "
-    f"--faults={_FAULTS.value} --jobs={_JOBS.value}",
+    f"--faults={_FAULTS.value} --jobs={_JOBS.value} --minutes={_MINUTES.value}",
     "faults": len(faults),
     "survived": len(faults) - len(wrong),
     "runs": len({fault.run for fault in faults}),
