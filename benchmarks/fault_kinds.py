@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 from typing import Any
 
@@ -33,6 +34,7 @@ class Run:
     seconds: How long an undisturbed process takes.
     sound: The content of every shard.
     poisoned: The same, with a NaN weight in one example of each.
+    workers: How many processes train together.
     damaged: The damaged checkpoint that no process has seen yet, if any.
   """
 
@@ -42,14 +44,26 @@ class Run:
   seconds: float
   sound: dict[str, bytes]
   poisoned: dict[str, bytes]
+  workers: int = 1
   damaged: str = ""
 
   @property
   def model_dir(self) -> pathlib.Path:
     return self.directory / "model"
 
-  def train(self, **kwargs: Any) -> fault_process.Training:
-    return fault_process.Training(self.arguments, **kwargs)
+  def train(self, *more: str, **kwargs: Any) -> fault_process.Training:
+    arguments = [*self.arguments, *more]
+    return fault_process.Training(arguments, workers=self.workers, **kwargs)
+
+  def train_until_saved(self, count: int) -> "Answer | None":
+    """Kills a process once there are checkpoints; None if there are some."""
+    if len(self.listed()) >= count:
+      return None
+    process = self.train()
+    if process.wait_until(lambda _: len(self.listed()) >= count):
+      process.send(signal.SIGKILL)
+    words = f"killed with {count} checkpoint(s)"
+    return Answer(words, process.end(), False, "", process)
 
   def written(self) -> set[str]:
     """Returns the checkpoints that exist under a final name."""
@@ -260,17 +274,12 @@ def fill_the_disk(run: Run) -> Answer:
 
 def _damage(run: Run, how: str) -> Answer:
   """Damages the newest checkpoint while no process is running."""
-  words, status, process = "between two processes", None, None
   if run.damaged:
     return Answer("the one before is not yet found", None, False)
-  if len(run.listed()) < 2:
-    process = run.train()
-    if process.wait_until(lambda _: len(run.listed()) >= 2):
-      process.send(signal.SIGKILL)
-    status = process.end()
-    words = "between two processes, the first killed with two checkpoints"
-    if status != -9:
-      return Answer(words, status, False, "", process)
+  first = run.train_until_saved(2)
+  if first and first.status != -9:
+    return first
+  status = first.status if first else None
   name = run.listed()[-1]
   path = run.model_dir / f"{name}{run.rng.choice((_DATA, _INDEX))}"
   content = bytearray(path.read_bytes())
@@ -281,7 +290,7 @@ def _damage(run: Run, how: str) -> Answer:
     del content[place:]
   path.write_bytes(content)
   run.damaged = name
-  return Answer(f"{words}, {path.name}, byte {place}", status, True)
+  return Answer(f"{path.name}, byte {place}", status, True)
 
 
 flip_a_bit = functools.partial(_damage, how="flip")
@@ -291,20 +300,17 @@ cut_a_checkpoint = functools.partial(_damage, how="cut")
 def _with_shard(
   run: Run,
   hurt: Callable[[pathlib.Path], None],
-  moment: Moment | None,
   texts: Collection[str],
 ) -> Answer:
-  """Damages a shard at a moment; restores it after the process has ended."""
+  """Damages a shard while it is read; restores it after the process."""
   name = run.rng.choice(sorted(run.sound))
   path = run.directory / "data" / name
-  words, hit = "before the process", True
-  if moment is None:
-    hurt(path)
+  words, is_time = _line(
+    run, "compiled and made the first step", "train | step"
+  )
   process = run.train()
-  if moment is not None:
-    words, is_time = moment
-    hit = process.wait_until(is_time)
-    hurt(path)
+  hit = process.wait_until(is_time)
+  hurt(path)
   status = process.end()
   path.write_bytes(run.sound[name])
   wrong = _ends_with_a_line(process, status, [*texts, name])
@@ -317,13 +323,12 @@ def poison(run: Run) -> Answer:
   def hurt(path: pathlib.Path) -> None:
     path.write_bytes(run.poisoned[path.name])
 
-  return _with_shard(run, hurt, None, ["the loss is nan"])
+  return _with_shard(run, hurt, ["the loss is nan"])
 
 
 def remove_a_shard(run: Run) -> Answer:
   """A shard vanishes while the run reads: it ends and names the file."""
-  moment = _line(run, "compiled and made the first step", "train | step")
-  return _with_shard(run, pathlib.Path.unlink, moment, [])
+  return _with_shard(run, pathlib.Path.unlink, [])
 
 
 def break_a_shard(run: Run) -> Answer:
@@ -334,16 +339,138 @@ def break_a_shard(run: Run) -> Answer:
     content[run.rng.randrange(len(content))] ^= 1 << run.rng.randrange(8)
     path.write_bytes(content)
 
-  moment = _line(run, "compiled and made the first step", "train | step")
-  return _with_shard(run, hurt, moment, [])
+  return _with_shard(run, hurt, [])
 
 
-# About how many of a hundred faults are of each kind.
+def _refused(run: Run, words: str, text: str, *more: str) -> Answer:
+  """Starts what must be refused in one line, without writing anything."""
+  before = _content(run)
+  process = run.train(*more)
+  status = process.end()
+  said = [line for line in process.lines if line.startswith("error: ")]
+  wrong = ""
+  if status != 2 or len(said) != 1 or process.says("Traceback"):
+    wrong = f"status {status}, {said or process.lines[-1:]}"
+  elif text not in said[0]:
+    wrong = f"it does not say {text}: {said[0]}"
+  elif changed := _content(run) ^ before:
+    wrong = f"it has changed {', '.join(sorted(dict(changed)))}"
+  return Answer(words, status, True, wrong, process)
+
+
+def _content(run: Run) -> set[tuple[str, bytes]]:
+  """Returns the files of a run, but for the lock that a killed one leaves."""
+  paths = [p for p in run.model_dir.rglob("*") if p.is_file()]
+  return {(p.name, p.read_bytes()) for p in paths if p.name != "run.lock"}
+
+
+def change_the_run(run: Run) -> Answer:
+  """Another config on the way: it is refused, and the field is named."""
+  changed = run.rng.choice(
+    (
+      "task.sharing.mode=none",
+      "task.sharing.own_init=true",
+      "task.seed=3",
+      "task.train_data.global_batch_size=16",
+      "task.validation_data.global_batch_size=16",
+      "trainer.optimizer_config.optimizer.type=lamb",
+      "trainer.optimizer_config.ema.average_decay=0.9",
+      "trainer.optimizer_config.learning_rate.polynomial.power=2",
+      "runtime.mixed_precision_dtype=bfloat16",
+    )
+  )
+  first = run.train_until_saved(1)
+  if first and first.status != -9:
+    return first
+  # A recipe sets the fields of `swe`; without it they are left as they are.
+  override = f"--params_override={changed}"
+  if "mode=none" in changed:
+    override += ",task.sharing.recipe=''"
+  field = changed.partition("=")[0].removesuffix("type")
+  return _refused(run, changed, field, override)
+
+
+def start_another(run: Run) -> Answer:
+  """A second process in the same directory is refused; the first is killed."""
+  process = run.train()
+  words, is_time = _line(run, "compiled and made the first step")
+  if not process.wait_until(is_time):
+    return Answer(words, process.end(), False, "", process)
+  other = fault_process.Training(run.arguments)
+  status = other.end()
+  alive = process.wait_until(lambda _: True)
+  process.send(signal.SIGKILL)
+  wrong = ""
+  if alive and (status != 2 or not other.says("another process is working")):
+    wrong = f"status {status}: {other.lines[-1:]}"
+  return Answer(words, process.end(), alive, wrong, process)
+
+
+def lose_the_state(run: Run) -> Answer:
+  """The file that lists the checkpoints is lost; they are found, and said."""
+  first = run.train_until_saved(1)
+  if first and first.status != -9:
+    return first
+  state = run.model_dir / "checkpoint"
+  content = run.rng.choice((None, "", "garbage {"))
+  state.unlink()
+  if content is not None:
+    state.write_text(content)
+  moment = _line(run, "compiled and made the first step", "saved checkpoint to")
+  answer = _signal(run, signal.SIGKILL, moment, (-9,))
+  assert answer.process is not None
+  wrong = answer.wrong
+  if not answer.process.says("was lost or lists what is not here"):
+    wrong = wrong or "nothing was said about the lost state"
+  moment_words = f"{content!r}, then killed {answer.moment}"
+  return dataclasses.replace(answer, moment=moment_words, hit=True, wrong=wrong)
+
+
+def other_shards(run: Run) -> Answer:
+  """Between two processes a shard is lost, or two are exchanged: refused."""
+  first = run.train_until_saved(1)
+  if first and first.status != -9:
+    return first
+  one, other = run.rng.sample(sorted(run.sound), 2)
+  data = run.directory / "data"
+  how = run.rng.choice(("lost", "exchanged"))
+  if how == "lost":
+    (data / one).unlink()
+  else:
+    (data / one).write_bytes(run.sound[other])
+    (data / other).write_bytes(run.sound[one])
+  answer = _refused(run, f"{one} {how}", "data.train_data")
+  for name in (one, other):
+    (data / name).write_bytes(run.sound[name])
+  return answer
+
+
+def remove_a_directory(run: Run) -> Answer:
+  """Data or the run's own directory vanish: one line, or it ends well."""
+  place = run.directory / run.rng.choice(("data", "model"))
+  moved = run.directory / "moved"
+  words, is_time = _line(
+    run, "compiled and made the first step", "train | step"
+  )
+  process = run.train()
+  hit = process.wait_until(is_time)
+  place.rename(moved)
+  status = process.end()
+  if place.name == "data":
+    moved.rename(place)
+  else:  # It is gone for good; the run starts over.
+    shutil.rmtree(moved)
+    run.damaged = ""
+  wrong = _ends_with_a_line(process, status, [place.name])
+  return Answer(f"{words}, {place.name}", status, hit, wrong, process)
+
+
+# About how many of 150 faults are of each kind.
 KINDS: dict[str, tuple[Callable[[Run], Answer], int]] = {
   "kill": (kill, 24),
   "kill_while_saving": (kill_while_saving, 14),
-  "kill_in_the_untie": (kill_in_the_untie, 6),
-  "terminate": (terminate, 10),
+  "kill_in_the_untie": (kill_in_the_untie, 9),
+  "terminate": (terminate, 12),
   "interrupt": (interrupt, 8),
   "fill_the_disk": (fill_the_disk, 10),
   "flip_a_bit": (flip_a_bit, 7),
@@ -351,4 +478,21 @@ KINDS: dict[str, tuple[Callable[[Run], Answer], int]] = {
   "poison": (poison, 6),
   "remove_a_shard": (remove_a_shard, 4),
   "break_a_shard": (break_a_shard, 4),
+  "change_the_run": (change_the_run, 15),
+  "start_another": (start_another, 8),
+  "lose_the_state": (lose_the_state, 10),
+  "other_shards": (other_shards, 7),
+  "remove_a_directory": (remove_a_directory, 5),
 }
+# Several workers exit without saving after a signal, and a shard that breaks
+# or a full disk ends them with TensorFlow's own words: docs/tpu.md.
+FOR_WORKERS = (
+  "kill",
+  "kill_while_saving",
+  "kill_in_the_untie",
+  "flip_a_bit",
+  "cut_a_checkpoint",
+  "change_the_run",
+  "lose_the_state",
+  "other_shards",
+)

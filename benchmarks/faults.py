@@ -3,11 +3,13 @@ r"""A campaign of faults, to check that no work of a run is lost.
     python -m benchmarks.faults --seed=1 --faults=100 --output=faults.jsonl
     python -m benchmarks.faults --seed=1 --only=7   # run 7 again
 
-A tiny BERT is trained undisturbed once. Then runs like it suffer several faults
-each, in processes that are started again as a user would: killed at any moment,
-even in the middle of a checkpoint or of untying; interrupted; out of disk
-space; with a checkpoint that is truncated or has a wrong bit; with a NaN loss;
-with a shard that vanishes or breaks. When such a run has ended, its weights,
+A tiny BERT is trained undisturbed once: by SWE, by each recipe, and by SWE on
+two workers. Then runs like it suffer several faults each, in processes that are
+started again as a user would: killed at any moment, even in the middle of a
+checkpoint or of untying; interrupted; out of disk space; with a checkpoint that
+is truncated or has a wrong bit, or a lost list of checkpoints; with a NaN loss;
+with a shard that vanishes, breaks or is another; without their directory; with
+another config; with a second process. When such a run has ended, its weights,
 its slots and its random state must be those of the undisturbed run, bit for
 bit. On the way every process must end with the documented status and line, and
 nothing unfinished may have the name of a finished file.
@@ -41,6 +43,7 @@ from benchmarks import fault_process
 
 _SEED = flags.DEFINE_integer("seed", 1, "Decides about all faults.")
 _FAULTS = flags.DEFINE_integer("faults", 100, "How many.", lower_bound=1)
+_MINUTES = flags.DEFINE_float("minutes", 600, "No run is started after them.")
 _ONLY = flags.DEFINE_integer("only", None, "Only the run of this number.")
 _JOBS = flags.DEFINE_integer("jobs", 2, "Runs at a time.", lower_bound=1)
 _KINDS = flags.DEFINE_list(
@@ -53,6 +56,14 @@ _KEEP = flags.DEFINE_string(
 )
 
 _PER_RUN = 6
+_WORKERS = "two_workers"
+# The `task.sharing` of a run; runs take them in turn.
+_VARIETIES: dict[str, dict[str, Any]] = {
+  "swe": {"untie_step": fault_kinds.TAU},
+  "one_loop": {"recipe": "one_loop"},
+  _WORKERS: {"untie_step": fault_kinds.TAU},
+  "few_loops": {"recipe": "few_loops"},
+}
 
 
 @dataclasses.dataclass
@@ -61,6 +72,7 @@ class Fault:
 
   Attributes:
     run: The number of the run.
+    variety: See `_VARIETIES`.
     number: The number of the fault in its run.
     kind: See `fault_kinds.KINDS`.
     moment: When and where.
@@ -71,6 +83,7 @@ class Fault:
   """
 
   run: int
+  variety: str
   number: int
   kind: str
   moment: str
@@ -82,7 +95,7 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Undisturbed:
-  """The run that all others are compared with.
+  """The run that all others of its variety are compared with.
 
   Attributes:
     checkpoint: Its last checkpoint.
@@ -97,16 +110,20 @@ class Undisturbed:
   poisoned: dict[str, bytes]
 
 
-def _arguments(directory: pathlib.Path) -> list[str]:
+def _arguments(directory: pathlib.Path, variety: str) -> list[str]:
   """Writes the configuration of a run; returns the flags of `swe train`."""
   from tests import tiny
 
   config = tiny.overrides(str(directory / "data" / "*.tfrecord"))
-  config["task"]["sharing"]["untie_step"] = fault_kinds.TAU
+  config["task"]["sharing"] = dict(_VARIETIES[variety])
+  if variety == _WORKERS:
+    config["runtime"] = {"distribution_strategy": "multi_worker_mirrored"}
   # One file after the other, so that each is opened every other step.
   config["task"]["train_data"]["cycle_length"] = 1
   encoder = config["task"]["model"]["encoder"]["any"]
   encoder |= {"hidden_size": 16, "dropout_rate": 0.1}
+  if variety == "few_loops":
+    encoder["num_layers"] = 4
   config["trainer"] |= {
     "train_steps": fault_kinds.STEPS,
     "steps_per_loop": fault_kinds.LOOP,
@@ -124,6 +141,14 @@ def _arguments(directory: pathlib.Path) -> list[str]:
   ]
 
 
+def _variety(run: int) -> str:
+  return list(_VARIETIES)[run % len(_VARIETIES)]
+
+
+def _count(variety: str) -> int:
+  return 2 if variety == _WORKERS else 1
+
+
 def _poisoned(path: pathlib.Path) -> bytes:
   """Returns a shard with a NaN weight in one of its examples."""
   import tensorflow as tf
@@ -139,13 +164,15 @@ def _poisoned(path: pathlib.Path) -> bytes:
     return pathlib.Path(file.name).read_bytes()
 
 
-def _train_undisturbed(directory: pathlib.Path) -> Undisturbed:
+def _train_undisturbed(directory: pathlib.Path, variety: str) -> Undisturbed:
   from tests import tiny
 
   data = directory / "data"
   data.mkdir(parents=True)
   tiny.write_records(str(data), per_file=16)
-  process = fault_process.Training(_arguments(directory))
+  process = fault_process.Training(
+    _arguments(directory, variety), workers=_count(variety)
+  )
   status = process.end()
   if status != 0:
     sys.exit("\n".join([*process.lines, f"status {status} without a fault"]))
@@ -161,20 +188,25 @@ def _train_undisturbed(directory: pathlib.Path) -> Undisturbed:
 def _kinds_of(run: int) -> list[str]:
   """Returns the kinds of a run's faults; a run unties once, so that is first.
 
-  A deck has each kind as often as it should occur in a hundred faults, and runs
-  draw their faults from one deck after another.
+  A deck has each kind as often as it should occur in 150 faults, and runs draw
+  their faults from one deck after another; runs of several workers have decks
+  of their own.
   """
+  several = _variety(run) == _WORKERS
   cards = [
     kind
     for kind, (_, count) in fault_kinds.KINDS.items()
-    if kind in _KINDS.value
+    if kind in _KINDS.value and (not several or kind in fault_kinds.FOR_WORKERS)
     for _ in range(count)
   ]
+  before = [_variety(each) == _WORKERS for each in range(run)].count(several)
   drawn = []
-  for place in range(run * _PER_RUN, (run + 1) * _PER_RUN):
+  for place in range(
+    before * _PER_RUN, (before + 1) * _PER_RUN if cards else 0
+  ):
     deck, card = divmod(place, len(cards))
     order = list(cards)
-    random.Random(f"{_SEED.value} {deck}").shuffle(order)
+    random.Random(f"{_SEED.value} {deck} {several}").shuffle(order)
     drawn.append(order[card])
   return sorted(drawn, key=lambda kind: kind != "kill_in_the_untie")
 
@@ -248,7 +280,7 @@ class _Survivor:
   def __init__(
     self, number: int, directory: pathlib.Path, undisturbed: Undisturbed
   ):
-    self._number = number
+    self._number, self._variety = number, _variety(number)
     self._undisturbed = undisturbed
     data = directory / "data"
     data.mkdir(parents=True)
@@ -256,7 +288,8 @@ class _Survivor:
       (data / name).write_bytes(content)
     self._run = fault_kinds.Run(
       directory=directory,
-      arguments=_arguments(directory),
+      arguments=_arguments(directory, self._variety),
+      workers=_count(self._variety),
       rng=random.Random(f"{_SEED.value} run {number}"),
       seconds=undisturbed.seconds,
       sound=undisturbed.sound,
@@ -308,6 +341,7 @@ class _Survivor:
         self._run.damaged, self._damage = "", None
     fault = Fault(
       run=self._number,
+      variety=self._variety,
       number=number,
       kind=kind,
       moment=answer.moment,
@@ -328,23 +362,28 @@ class _Campaign:
     self._directory = directory
     self._lock = threading.Lock()
     self._next_run = 0
+    self._end = time.monotonic() + 60 * _MINUTES.value
     self.found: list[Fault] = []
-    self.undisturbed = _train_undisturbed(directory / "undisturbed")
+    self._undisturbed: dict[str, Undisturbed] = {}
 
   def work(self) -> None:
     """Makes runs until there are enough faults."""
     while True:
       with self._lock:
         run, self._next_run = self._next_run, self._next_run + 1
-        is_done = len(self.found) >= _FAULTS.value
-      if is_done:
+      if len(self.found) >= _FAULTS.value or time.monotonic() > self._end:
         return
       self.make(run)
 
   def make(self, run: int) -> None:
     """Makes one run and prints its faults."""
     place = self._directory / f"run_{run}"
-    survivor = _Survivor(run, place, self.undisturbed)
+    variety = _variety(run)
+    with self._lock:
+      if variety not in self._undisturbed:
+        where = self._directory / variety
+        self._undisturbed[variety] = _train_undisturbed(where, variety)
+    survivor = _Survivor(run, place, self._undisturbed[variety])
     still_wanted = lambda count: (
       _ONLY.value is not None or len(self.found) + count < _FAULTS.value
     )
@@ -365,14 +404,16 @@ class _Campaign:
 
 def _summary(faults: list[Fault], seconds: float) -> dict[str, Any]:
   kinds = collections.Counter(fault.kind for fault in faults)
+  varieties = collections.Counter(fault.variety for fault in faults)
   wrong = [fault for fault in faults if fault.wrong]
   statuses = collections.Counter(str(fault.status) for fault in faults)
   return {
     "command": f"python -m benchmarks.faults --seed={_SEED.value} "
-    f"--faults={_FAULTS.value} --jobs={_JOBS.value}",
+    f"--faults={_FAULTS.value} --jobs={_JOBS.value} --minutes={_MINUTES.value}",
     "faults": len(faults),
     "survived": len(faults) - len(wrong),
     "runs": len({fault.run for fault in faults}),
+    "varieties": dict(sorted(varieties.items())),
     "kinds": dict(sorted(kinds.items())),
     "statuses": dict(sorted(statuses.items())),
     "minutes": round(seconds / 60, 1),

@@ -9,7 +9,9 @@ from absl.testing import parameterized
 import pytest
 import tensorflow as tf
 
+from official.modeling import performance
 from tests import tiny
+from tests.sharing import toy
 from tests.training import runs
 
 _STEPS = 10
@@ -43,7 +45,14 @@ def _growing(num_layers, method, *fractions):
 _METHODS = {
   "none": (_sharing(mode="none"), ()),
   "swe": (_sharing(untie_step=4), (4,)),
-  "loops": (_sharing(untie_step=4, loops=[{"loops": 1}]), (4,)),
+  "loops": (
+    _sharing(
+      4,
+      untie_step=4,
+      loops=[{"loops": 1, "until_step": 2}, {"loops": 2, "until_step": 3}],
+    ),
+    (2, 3, 4),
+  ),
   "own_init": (_sharing(untie_step=4, own_init=True), (4,)),
   "redraw": (_sharing(untie_step=4, untied_as="redraw"), (4,)),
   "equal_init": (_sharing(mode="equal_init"), ()),
@@ -63,34 +72,48 @@ _METHODS = {
   "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
 }
 # Each takes most of a minute. `swe` is in `tests/training/test_trainer.py` too.
-_IN_EVERY_RUN = ("adaptive", "net2net", "stacking")
+_IN_EVERY_RUN = ("adaptive", "loops", "net2net", "stacking")
 
 
 class ResumeTest(runs.RunsTestCase):
-  def _train(self, override, stops):
+  def _train(self, override, stops, precision="float32", replicas=1):
     """Trains to each stop in a new runner; returns it, and the switches."""
-    config = tiny.config_of(self.base, override)
+    # A dynamic scale and its counter are state, too.
+    scale = "dynamic" if precision == "float16" else None
+    runtime = {"mixed_precision_dtype": precision, "loss_scale": scale}
+    config = tiny.config_of(self.base, override, {"runtime": runtime})
+    performance.set_mixed_precision_policy(precision)
     directory = self.create_tempdir().full_path
     changed = []
     for stop in stops:
-      runner = tiny.make_runner(config, directory)
+      strategy = toy.strategy_of(replicas)
+      runner = tiny.make_runner(config, directory, strategy=strategy)
       phases = runner.trainer._phases  # pylint: disable=protected-access
       before = phases.name
-      runner.controller.train(stop)
+      with strategy.scope():
+        runner.controller.train(stop)
       if phases.name != before:
         changed.append(stop)
     return runner.trainer, changed
 
-  def _check(self, override, switches, stops):
-    straight, _ = self._train(override, [_STEPS])
-    resumed, changed = self._train(override, stops)
+  def _check(self, override, switches, stops, *setup):
+    straight, _ = self._train(override, [_STEPS], *setup)
+    resumed, changed = self._train(override, stops, *setup)
     self.assertSequenceEqual(changed, switches)
     self.assert_same_state(resumed, straight)
     self.assertEqual(*map(_decisions, (resumed, straight)))
 
-  def _check_at_switches(self, override, switches):
+  def _check_at_switches(self, override, switches, *setup):
     stops = [stop for stop in switches if stop < _STEPS] or [_STEPS // 2]
-    self._check(override, switches, [*stops, _STEPS])
+    self._check(override, switches, [*stops, _STEPS], *setup)
+
+  @parameterized.product(
+    method=("net2net", "stacking", "loops"),
+    setup=(("float32", 2), ("bfloat16", 1), ("float16", 1), ("float16", 2)),
+  )
+  @pytest.mark.slow
+  def test_in_other_precisions_and_on_two_replicas(self, method, setup):
+    self._check_at_switches(*_METHODS[method], *setup)
 
   @parameterized.named_parameters(
     (name, *_METHODS[name]) for name in _IN_EVERY_RUN

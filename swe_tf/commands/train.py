@@ -44,10 +44,10 @@ def run(options: Options) -> None:
     )
   options.check_files()
   files.check_output_dir(options.model_dir, "model_dir")
-  import tensorflow as tf  # Takes seconds.
-
+  # TensorFlow takes seconds.
   from official.common import registry_imports  # noqa: F401 (registers)
   from swe_tf import registry  # noqa: F401 (registers)
+  from swe_tf.configs import cluster
   from swe_tf.configs import experiment
   from swe_tf.configs import parsing
   from swe_tf.doctor import checks
@@ -77,8 +77,7 @@ def run(options: Options) -> None:
     shown.step(_NAME, status)
 
   locked: Any = contextlib.nullcontext()
-  resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-  if "train" in options.mode and not resolver.task_id:  # The chief's, if any.
+  if "train" in options.mode and cluster.is_chief():
     locked = files.lock(options.model_dir)
   accepted = {"accept_changes": True} if options.accept_changes else {}
   with locked, shown:

@@ -14,6 +14,8 @@ def num_workers(runtime: cfg.RuntimeConfig) -> int:
   if runtime.worker_hosts:
     return len(runtime.worker_hosts.split(","))
   text = os.environ.get("TF_CONFIG", "").strip()
+  if not text:
+    os.environ.pop("TF_CONFIG", None)  # TensorFlow would parse "" as JSON.
   kind = runtime.distribution_strategy
   if not text or kind == "tpu":  # A TPU's hosts find each other.
     return 1
@@ -31,6 +33,14 @@ def num_workers(runtime: cfg.RuntimeConfig) -> int:
       "'multi_worker_mirrored', or unset TF_CONFIG."
     )
   return count
+
+
+def is_chief() -> bool:
+  """Whether this process saves; `TF_CONFIG` was checked."""
+  content = json.loads(os.environ.get("TF_CONFIG", "{}"))
+  first = "chief" if "chief" in content.get("cluster", {}) else "worker"
+  task = content.get("task", {"type": first, "index": 0})
+  return (task["type"], task["index"]) == (first, 0)
 
 
 def _why_wrong(text: str) -> str:

@@ -31,6 +31,7 @@ from swe_tf.data import checks as data_checks
 from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
 from swe_tf.modeling import registry
+from swe_tf.training import checkpoint
 from swe_tf.training import devices
 from swe_tf.training import identity
 
@@ -151,7 +152,7 @@ def check_init_checkpoint(config: _Config, model_dir: str | None) -> str:
   path = config.task.init_checkpoint
   if not path:
     return "none: random initial weights"
-  if model_dir and tf.train.latest_checkpoint(model_dir):
+  if model_dir and checkpoint.latest(model_dir):
     return f"{path}: not read, because the run is resumed"
   task = task_factory.get_task(config.task)
   task.initialize(task.build_model())
@@ -221,12 +222,13 @@ def check_model_dir(config: _Config, model_dir: str | None) -> str:
     return "none given"
   files.check_output_dir(model_dir, "model_dir")
   place = files.as_path(model_dir)
-  latest = tf.train.latest_checkpoint(model_dir)
+  latest = checkpoint.latest(model_dir)
   if latest is None:
     empty = not place.exists() or not any(place.iterdir())
     return f"{model_dir}: {'new' if empty else 'not empty'}, no checkpoint"
   # The data is compared when the run begins; here it may not be at hand.
-  identity.Identity(config).check(latest, None, accept=False)
+  with checkpoint.readable(latest):
+    identity.Identity(config).check(latest, None, accept=False)
   changed = sameness.describe_accepted(model_dir)
   if changed:
     raise findings.Warned(

@@ -112,6 +112,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       )
     self._whole_plan = self._plan = self._no_dependency(plan)
     self.untie_step = untie_step
+    if untie_step != 0:
+      self._require_alike()
     # The phase is data: a resumed run finds it in the checkpoint.
     self._untied_at = _state(0 if untie_step == 0 else _NOT_YET, "untied_at")
     self._groups = _state(plan.groups, "groups")
@@ -220,6 +222,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     branches = [v for _, *rest in ties for v in rest]
     missing = absent([v for tie in ties for v in tie])
     if not missing:
+      if not self._saw_every_tie:
+        self._require_alike()  # The user may have excluded some since.
       self._saw_every_tie = True
     elif not self._saw_every_tie or len(absent(branches)) < len(branches):
       raise errors.UsageError(
@@ -227,6 +231,10 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         f"variables to update; so are {len(missing)} in all. Make the plan "
         "from the layers of this model, and freeze layers before that."
       )
+
+  def _require_alike(self) -> None:
+    for tie in self._whole_plan.ties:
+      slots.check_alike(self.inner_optimizer, tie)
 
   def _require_tau_ahead(self, updates: int = 1) -> None:
     """Raises if so many more updates would be shared after tau."""

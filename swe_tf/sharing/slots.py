@@ -45,6 +45,26 @@ def check_optimizer(optimizer, what: str) -> None:
     )
 
 
+def check_alike(optimizer, variables: Sequence[tf.Variable]) -> None:
+  """Raises if the variables of a tie would not get the same update."""
+  if getattr(optimizer, "weight_decay", True) is None:
+    return
+  for name in (
+    "_do_use_weight_decay",
+    "_use_weight_decay",
+    "_do_layer_adaptation",
+  ):
+    rule = getattr(optimizer, name, None)
+    legacy = _is_legacy(optimizer)
+    if rule and len({rule(v.name if legacy else v) for v in variables}) > 1:
+      raise errors.UsageError(
+        f"{type(optimizer).__name__} decays or adapts some weights of the tie "
+        f"of {variables[0].name} and not others, so they could not stay equal. "
+        "Exclude variables from weight decay by names that occur in every "
+        "layer, such as 'bias'."
+      )
+
+
 def build(optimizer, variables: Sequence[tf.Variable]) -> None:
   """Makes the slots of a new optimizer, which needs all of them at once."""
   if not _is_legacy(optimizer):

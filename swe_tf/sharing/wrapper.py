@@ -262,6 +262,17 @@ def update_on_replicas(
 class ExponentialMovingAverage(optimization.ExponentialMovingAverage):
   """Model Garden's EMA, for both legacy and new inner optimizers."""
 
+  def swap_weights(self):
+    """Swaps the weights and their averages, also without a strategy.
+
+    Stock adds and subtracts: rounding then changes the weights, and so the
+    training, with every evaluation.
+    """
+    for average, weight in zip(self._average_weights, self._model_weights):
+      value = weight.read_value()
+      weight.assign(average.read_value())
+      average.assign(value)
+
   @property
   def learning_rate(self):
     return self._optimizer.learning_rate

@@ -137,6 +137,18 @@ def read_questions(
 class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
   """Model Garden's question answering, scored by `swe_tf.scoring`."""
 
+  def build_inputs(
+    self, params, input_context=None, start_step=0, bad_files=()
+  ):
+    """See base class; every worker evaluates all windows.
+
+    A worker sees no logits of another, and a score needs them all.
+    """
+    if input_context and not params.is_training:
+      replicas = input_context.num_replicas_in_sync
+      input_context = tf.distribute.InputContext(num_replicas_in_sync=replicas)
+    return super().build_inputs(params, input_context, start_step, bad_files)
+
   def _preprocess_eval_data(self, params):
     """Returns what the base class would, from data that is already prepared."""
     self._version = "2.0" if params.version_2_with_negative else "1.1"

@@ -29,10 +29,10 @@ def warn(message: str) -> None:
 
 
 def last_good(directory: str) -> str:
-  latest = tf.train.latest_checkpoint(directory)
-  if latest is None:
+  newest = latest(directory)
+  if newest is None:
     return "There is no checkpoint yet, so the run starts from scratch"
-  return f"The last good checkpoint is {latest}"
+  return f"The last good checkpoint is {newest}"
 
 
 def _failed(what: str, error: BaseException, directory: str) -> errors.Failed:
@@ -79,6 +79,37 @@ def _finished(directory: str) -> list[str]:
   return list(state.all_model_checkpoint_paths) if state else []
 
 
+def _find(directory: str) -> tuple[list[str], list[str], bool]:
+  """Looks for checkpoints in a directory, oldest first.
+
+  Returns their names, the paths in `checkpoint` that are elsewhere, and whether
+  this file can be trusted.
+  """
+  place = files.as_path(directory)
+  if not place.is_dir():
+    return [], [], True
+  numbered = re.compile(r"(ckpt-(\d+))\.index")
+  matches = filter(None, (numbered.fullmatch(p.name) for p in place.iterdir()))
+  here = [m[1] for m in sorted(matches, key=lambda m: int(m[2]))]
+  state = None  # Also if it is garbage; an empty one raises.
+  with contextlib.suppress(ValueError):
+    state = tf.train.get_checkpoint_state(directory)
+  listed = list(state.all_model_checkpoint_paths) if state else []
+  last = state.model_checkpoint_path if state else ""
+  paths = dict.fromkeys([*listed, last] if last else listed)
+  strangers = [p for p in paths if files.as_path(p).parent != place]
+  names = [os.path.basename(p) for p in paths]
+  if not strangers and last and os.path.basename(last) in here:
+    return [n for n in names if n in here], [], True
+  return [n for n in here if n in names] or here, strangers, False
+
+
+def latest(directory: str) -> str | None:
+  """Returns the newest checkpoint, also if `checkpoint` is lost or damaged."""
+  found, _, _ = _find(directory)
+  return os.path.join(directory, found[-1]) if found else None
+
+
 def mend_state(directory: str, write: bool) -> None:
   """Makes `checkpoint` list the checkpoints that are in its directory.
 
@@ -86,25 +117,12 @@ def mend_state(directory: str, write: bool) -> None:
   overwrites the checkpoints that are there, and what it lists is deleted once
   there are too many, wherever that is.
   """
-  place = files.as_path(directory)
   files.check_output_dir(directory, "model_dir")
-  if not place.is_dir():
+  found, strangers, is_right = _find(directory)
+  if is_right:
     return
-  numbered = re.compile(r"(ckpt-(\d+))\.index")
-  matches = filter(None, (numbered.fullmatch(p.name) for p in place.iterdir()))
-  here = [m[1] for m in sorted(matches, key=lambda m: int(m[2]))]
-  path = place / "checkpoint"
-  state = None  # Also if it is garbage; an empty one raises.
-  with contextlib.suppress(ValueError):
-    state = tf.train.get_checkpoint_state(directory)
-  listed = list(state.all_model_checkpoint_paths) if state else []
-  latest = state.model_checkpoint_path if state else ""
-  paths = dict.fromkeys([*listed, latest] if latest else listed)
-  strangers = [p for p in paths if files.as_path(p).parent != place]
-  names = {os.path.basename(p) for p in paths}
-  if not strangers and latest and os.path.basename(latest) in here:
-    return
-  if not here:
+  path = files.as_path(directory) / "checkpoint"
+  if not found:
     if path.exists():
       raise errors.UsageError(
         f"{path} names no checkpoint of this directory"
@@ -112,11 +130,10 @@ def mend_state(directory: str, write: bool) -> None:
         "the checkpoints here."
       )
     return
-  found = [name for name in here if name in names] or here
   if not write:
     raise errors.UsageError(
       f"{path} does not list the checkpoints of its directory (the newest is "
-      f"{here[-1]}); name one of them, or resume the training, which mends it."
+      f"{found[-1]}); name one of them, or resume the training, which mends it."
     )
   warn(
     f"{path} was lost or lists what is not here; found {', '.join(found)} and "

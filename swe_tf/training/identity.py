@@ -1,7 +1,8 @@
 """Whether a checkpoint is of the run that is about to continue from it.
 
 What defines a run's training is stored in each of its checkpoints: its config,
-a fingerprint of its data, how many workers share the input, and what gin binds.
+a fingerprint of its data, how many workers share the input, how many replicas
+a batch, and what gin binds.
 A run that finds something else there would continue as another run, so it is
 refused, unless the user accepts the changes. These are then kept in
 `accepted_changes.json` of its directory, for whoever reads its results.
@@ -67,6 +68,8 @@ class Identity(tf.train.experimental.PythonState):
       return []  # Not written by this trainer.
     step = int(checkpoint_files.reader(path).get_tensor(_STEP_KEY))
     now = self._content
+    # An earlier version may have stored less.
+    now = {name: now[name] for name in now if name in then}
     then = {name: then[name] for name in now}
     follows = _follows_tau(then) and _follows_tau(now)
     found = sameness.difference(_fields(then, follows), _fields(now, follows))
@@ -119,7 +122,7 @@ class Identity(tf.train.experimental.PythonState):
     then = read(path)
     written = yaml_files.read(place)
     is_ours = not sameness.difference(written, self._content["config"])
-    if then and is_ours:
+    if then and is_ours and sameness.difference(written, then["config"]):
       files.write_text(place, yaml.safe_dump(then["config"], sort_keys=False))
 
 

@@ -142,6 +142,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         config,
         data=identity.fingerprints(self._recovery.shards),
         workers=identity.workers(strategy),
+        # AdamW clips on each of them.
+        replicas=strategy.num_replicas_in_sync,
         gin=bound,
       )
       resumed |= dict(
@@ -181,8 +183,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     model_dir, extended = self.task.logging_dir, self.strategy.extended
     if model_dir and not extended.should_checkpoint:
       # Model Garden gives the manager of a worker that is not the chief an
-      # empty directory: after a restart only the chief would resume.
-      latest = tf.train.latest_checkpoint(model_dir)
+      # empty directory: after a restart only the chief would resume. The chief
+      # may still be about to mend the list of checkpoints.
+      latest = checkpoint_lib.latest(model_dir)
       if latest:
         self.checkpoint.restore(latest)
         return
@@ -269,7 +272,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     """Restores the last checkpoint in the middle of a run, if possible."""
     self.checkpoint.sync()  # The newest may still be under way.
     model_dir = self.task.logging_dir
-    latest = tf.train.latest_checkpoint(model_dir) if model_dir else None
+    latest = checkpoint_lib.latest(model_dir) if model_dir else None
     if latest is None or self.several_workers:
       missing = "there is no checkpoint yet to go back to"
       if latest is not None:  # Each would have to wait for the chief's.

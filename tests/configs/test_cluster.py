@@ -1,5 +1,7 @@
 """`TF_CONFIG`: a cluster, or one line that says what is wrong with it."""
 
+import os
+
 import pytest
 
 from official.core import config_definitions as cfg
@@ -26,6 +28,18 @@ def _count(monkeypatch, text, strategy="multi_worker_mirrored"):
 )
 def test_counts_the_workers(monkeypatch, text, expected):
   assert _count(monkeypatch, text) == expected
+  assert cluster.is_chief() == (text != _task(1))
+  assert os.environ.get("TF_CONFIG") != ""  # TensorFlow does not take it.
+
+
+def test_the_first_worker_beside_a_chief_does_not_save(monkeypatch):
+  text = _task(0).replace('"worker":', '"chief": ["c:3"], "worker":')
+  assert _count(monkeypatch, text) == 3
+  assert not cluster.is_chief()
+  monkeypatch.setenv(
+    "TF_CONFIG", text.replace('"type": "worker"', '"type": "chief"')
+  )
+  assert cluster.is_chief()
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """Real processes on loopback: the same training as in one process."""
 
-import json
 import os
 import random
 import re
-import socket
 import subprocess
 import time
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
+from benchmarks import fault_process
 from tests import tiny
 from tests.data import corpus
 from tests.end_to_end import multi_worker
@@ -19,16 +18,6 @@ from tests.end_to_end import programs
 from tests.studies.finetune import samples
 
 _PATIENCE = 240
-
-
-def _free_ports(count):
-  sockets = [socket.socket() for _ in range(count)]
-  for one in sockets:
-    one.bind(("localhost", 0))
-  ports = [one.getsockname()[1] for one in sockets]
-  for one in sockets:
-    one.close()
-  return ports
 
 
 def _commands(folder, rule, num_workers):
@@ -41,14 +30,11 @@ def _commands(folder, rule, num_workers):
 
 def _start(commands):
   """Starts a worker for each command; one without a cluster if alone."""
-  hosts = [f"localhost:{port}" for port in _free_ports(len(commands))]
   workers = []
-  for index, command in enumerate(commands):
+  for command, cluster in zip(commands, fault_process.clusters(len(commands))):
     env = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="2")
-    if len(commands) > 1:
-      task = {"type": "worker", "index": index}
-      cluster = {"cluster": {"worker": hosts}, "task": task}
-      env["TF_CONFIG"] = json.dumps(cluster)
+    if cluster:
+      env["TF_CONFIG"] = cluster
     workers.append(programs.start(*command, env=env))
   return workers
 
@@ -167,7 +153,7 @@ def _write_config(kind, folder):
     config["task"]["init_checkpoint"] = str(folder / "first")
   elif kind != "records":
     experiment = "swe/squad" if "squad" in kind else "swe/glue"
-    data_dir = samples.write_data(kind, folder, count=32)
+    data_dir = samples.write_data(kind, folder, count=32, max_seq_length=64)
     encoder = samples.write_encoder(
       folder / "encoder", data_dir, **samples.SMALL
     )
@@ -178,7 +164,7 @@ def _write_config(kind, folder):
         "train_data": {"global_batch_size": 8},
         "validation_data": {"global_batch_size": 8},
       },
-      "trainer": {},
+      "trainer": {"train_steps": 6},
     }
   config["runtime"] = {"distribution_strategy": "multi_worker_mirrored"}
   config["trainer"] |= dict.fromkeys(

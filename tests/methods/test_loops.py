@@ -144,23 +144,6 @@ class LoopsTest(runs.RunsTestCase):
   def test_one_by_one_too(self, *arguments):
     self._check_the_slow_way(*arguments)
 
-  def test_resumed_equals_straight_and_layers_are_equal_while_shared(self):
-    override = _override(
-      dict(loops=1, until_step=2), dict(loops=2, until_step=3)
-    )
-    straight = self._runner(override)
-    straight.controller.train(_STEPS)
-    directory = self.create_tempdir().full_path
-    for stop in (1, 2, 3, _TAU, _TAU + 1, _STEPS):
-      resumed = self._runner(override, directory)
-      resumed.controller.train(stop)
-      if stop < _TAU:
-        plan = resumed.trainer._phases.optimizer.plan  # pylint: disable=protected-access
-        for stem, *branches in plan.whole_ties:
-          for branch in branches:
-            self.assertAllEqual(stem, branch)
-    self.assert_same_state(resumed.trainer, straight.trainer)
-
   def test_units_of_a_quarter_applied_once_are_stacking(self):
     """The recipe: what stacking does when it grows at once."""
     part, quarter = _TAU / 10, _LAYERS // 4

@@ -10,19 +10,17 @@ import weakref
 
 from absl.testing import parameterized
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from official.modeling import performance
+from official.modeling import hyperparams
 from official.modeling.optimization import legacy_adamw
 from swe_tf import errors
 from swe_tf.methods import net2net
+from swe_tf.modeling import checkpoint_files
 from swe_tf.sharing import plan
 from swe_tf.sharing import slots
 from tests import tiny
 from tests.methods import bert
-from tests.sharing import toy
-from tests.training import runs
 
 _VARIANTS = {
   "pre_ln": {},
@@ -199,6 +197,17 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(errors.Failed, "before the model was widened"):
       trainer._phases.on_rollback()  # pylint: disable=protected-access
 
+  def test_what_has_not_grown_is_not_exported(self):
+    runner = self._runner()
+    path = f"{runner.model_dir}/params.yaml"
+    hyperparams.save_params_dict_to_yaml(runner.trainer.config, path)
+    runner.controller.train(2)
+    manager = runner.checkpoint_manager
+    with self.assertRaisesRegex(errors.UsageError, "before the model has grow"):
+      checkpoint_files.load_encoder(manager.latest_checkpoint)
+    runner.controller.train(4)
+    checkpoint_files.load_encoder(manager.latest_checkpoint)
+
   def test_new_optimizers_are_refused(self):
     new = {"optimizer_config": {"optimizer": {"type": "adam_experimental"}}}
     with self.assertRaisesRegex(errors.UsageError, "legacy optimizer"):
@@ -229,54 +238,3 @@ class CheckTest(parameterized.TestCase):
     base, change = tiny.overrides("none"), {"task": task, "trainer": trainer}
     with self.assertRaisesRegex(errors.UsageError, message):
       tiny.config_of(base, _GROWTH, change)
-
-
-_RUN_STEPS = 6
-# The number of layers, the fractions, and the steps after which it grows.
-_METHODS = {"net2net": (1, [0.5], (3,)), "stacking": (4, [0.34, 0.67], (2, 4))}
-# The precision and the number of replicas.
-_SETUPS = {
-  "two_replicas": ("float32", 2),
-  "bfloat16": ("bfloat16", 1),
-  "float16": ("float16", 1),
-  "float16_two_replicas": ("float16", 2),
-}
-
-
-class GrowthRunsTest(runs.RunsTestCase):
-  def _check(self, method, setup):
-    precision, replicas = _SETUPS[setup]
-    num_layers, fractions, switches = _METHODS[method]
-    task = tiny.encoder(num_layers=num_layers) | {
-      "sharing": {"mode": "none", "untie_step": None},
-      "growth": {"method": method, "fractions": fractions},
-    }
-    runtime = {
-      "mixed_precision_dtype": precision,
-      # Dynamic: the scale and its counter are state, too.
-      "loss_scale": "dynamic" if precision == "float16" else None,
-    }
-    steps = dict(train_steps=_RUN_STEPS, steps_per_loop=2, summary_interval=2)
-    config = tiny.config_of(
-      self.base, {"task": task, "trainer": steps, "runtime": runtime}
-    )
-    performance.set_mixed_precision_policy(precision)
-    strategy = toy.strategy_of(replicas)
-    straight, resumed = (
-      tiny.train(
-        config, self.create_tempdir().full_path, *stops, strategy=strategy
-      )
-      for stops in ([_RUN_STEPS], [*switches, _RUN_STEPS])
-    )
-    for trainer in (straight, resumed):
-      self.assertEqual(trainer._phases.stage, len(switches))  # pylint: disable=protected-access
-    self.assert_same_state(resumed, straight)
-
-  def test_resumed_equals_straight(self):
-    # Each takes most of a minute.
-    self._check("net2net", "float16_two_replicas")
-
-  @parameterized.product(method=list(_METHODS), setup=list(_SETUPS))
-  @pytest.mark.slow
-  def test_resumed_equals_straight_too(self, method, setup):
-    self._check(method, setup)

@@ -1,8 +1,7 @@
 """The optimizer against the literal Algorithm 1 (`toy.run_algorithm_1`)."""
 
 import collections
-import functools
-import inspect
+import itertools
 import os
 from unittest import mock
 
@@ -11,62 +10,23 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from official.modeling.optimization import optimizer_factory
+from official.modeling.optimization import lamb
+from official.modeling.optimization import legacy_adamw
 import swe_tf
 from swe_tf import errors
 from swe_tf.sharing import cosines
 from swe_tf.sharing import gradients
 from swe_tf.sharing import schedule
 from swe_tf.sharing import slots
+from tests.sharing import every_optimizer
 from tests.sharing import toy
 
 _UNITS = (1, 2, toy.NUM_LAYERS)
 
 
-def _train_shared_then_unshared(
-  make_optimizer,
-  unit_size,
-  num_replicas,
-  compiled=False,
-  wrap=None,
-  untie_after=toy.TAU,
-  splits=None,
-  sparse=False,
-):
-  """Trains across tau; returns the state and what was seen while shared."""
-  strategy = toy.strategy_of(num_replicas)
-  with strategy.scope():
-    model = toy.make_stack()
-    plan = swe_tf.SharingPlan.from_layers(model.blocks, unit_size)
-    plan.tie_weights()
-    inner = make_optimizer()
-    sharing = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step=untie_after)
-    optimizer = wrap(sharing) if wrap else sharing
-
-  step = toy.make_step(model, optimizer, sparse)
-  compiled_step = tf.function(step) if compiled else step
-  data = toy.batches()
-  identical = []
-  for i, batch in enumerate(data[:untie_after]):
-    if splits and i in splits:
-      sharing.split(splits[i])
-      compiled_step = tf.function(step) if compiled else step
-    toy.run_steps(strategy, compiled_step, [batch])
-    identical += [
-      np.array_equal(tie[0].numpy(), branch.numpy())
-      for tie in sharing.plan.ties
-      for branch in tie[1:]
-    ]
-  sharing.untie()
-  toy.run_steps(
-    strategy, tf.function(step) if compiled else step, data[untie_after:]
-  )
-  return toy.state_of(model, inner), identical
-
-
 def _compare(make, unit_size, num_replicas, splits=None, **kwargs):
   """Returns the difference from the oracle, and what was seen while shared."""
-  ours, identical = _train_shared_then_unshared(
+  ours, identical = toy.train_shared_then_unshared(
     make, unit_size, num_replicas, splits=splits, **kwargs
   )
   oracle = toy.run_algorithm_1(make, unit_size, num_replicas, splits)
@@ -98,6 +58,24 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLessEqual(_compare(make, 1, num_replicas, **how)[0], 1e-6)
 
   @parameterized.product(
+    optimizer=("sgd", "momentum", "adam_global_clipnorm"),
+    num_replicas=(1, 2),
+    compiled=(True, False),
+  )
+  def test_own_initial_weights_equal_algorithm_1_from_unequal_ones(
+    self, optimizer, num_replicas, compiled
+  ):
+    # Without weight decay the literal update of a tie does not depend on the
+    # weights, so Algorithm 1 run literally is the oracle here too.
+    make = toy.OPTIMIZERS[optimizer]
+    ours, identical = toy.train_shared_then_unshared(
+      make, 1, num_replicas, compiled, own_init=True
+    )
+    self.assertFalse(all(identical))
+    oracle = toy.run_algorithm_1(make, 1, num_replicas, equal_init=False)
+    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-5)
+
+  @parameterized.product(
     optimizer=("momentum", "adamw_clip", "lamb_global_clipnorm"),
     splits=(
       {1: (0, 1, 0, 1)},  # Every second unit: 1x4, then 2x2.
@@ -108,7 +86,7 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_split_equals_algorithm_1(self, optimizer, splits, num_replicas):
     make = toy.OPTIMIZERS[optimizer]
-    ours, identical = _train_shared_then_unshared(
+    ours, identical = toy.train_shared_then_unshared(
       make, 1, num_replicas, splits=splits
     )
     oracle = toy.run_algorithm_1(make, 1, num_replicas, splits)
@@ -119,55 +97,15 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     self.assertGreater(toy.max_relative_difference(ours, never), 1e-3)
 
 
-def _all_optimizers():
-  """Returns every optimizer of tf_keras and Model Garden, by class."""
-  found = [
-    *vars(tf_keras.optimizers).values(),
-    *vars(tf_keras.optimizers.experimental).values(),
-    *vars(tf_keras.optimizers.legacy).values(),
-    *optimizer_factory.LEGACY_OPTIMIZERS_CLS.values(),
-    *optimizer_factory.NEW_OPTIMIZERS_CLS.values(),
-  ]
-  classes = dict.fromkeys(c for c in found if inspect.isclass(c))
-  return [(f"{c.__module__}.{c.__name__}", c) for c in classes]
-
-
 class EveryOptimizerTest(tf.test.TestCase, parameterized.TestCase):
-  @parameterized.named_parameters(*_all_optimizers())
+  @parameterized.named_parameters(*every_optimizer.discover().items())
   def test_equals_algorithm_1_or_is_refused(self, kind):
-    settings = {
-      "learning_rate": 0.01,
-      "epsilon": 1e-3,
-      "momentum": 0.9,
-      "weight_decay": 0.01,
-      "exclude_from_weight_decay": ["bias"],
-    }
-    known = inspect.signature(kind.__init__).parameters
-    make = lambda: kind(**{k: v for k, v in settings.items() if k in known})
-    try:
-      make()
-    except (TypeError, NotImplementedError):
-      self.skipTest("abstract, or not implemented")
-    for sparse in (False, True):
-      try:
-        oracle = toy.run_algorithm_1(make, 1, 1, sparse=sparse)
-      except (NotImplementedError, TypeError, ValueError) as error:
-        oracle = error  # Not for such gradients: neither is ours.
-      for compiled in (False, True):
-        run = functools.partial(
-          _train_shared_then_unshared, make, 1, 1, compiled, sparse=sparse
-        )
-        if kind is tf_keras.optimizers.Nadam:
-          with self.assertRaisesRegex(errors.UsageError, "legacy.Nadam"):
-            run()
-        elif isinstance(oracle, Exception):
-          with self.assertRaises(type(oracle)):
-            run()
-        else:
-          ours, identical = run()
-          difference = toy.max_relative_difference(ours, oracle)
-          self.assertLessEqual(difference, 2e-5, f"{sparse=} {compiled=}")
-          self.assertTrue(all(identical))
+    for sparse, compiled in itertools.product((False, True), repeat=2):
+      result = every_optimizer.compare(kind, sparse, compiled)
+      if kind is tf_keras.optimizers.Nadam:
+        self.assertIn("legacy.Nadam", result)
+      elif not isinstance(result, str):
+        self.assertLessEqual(result, 2e-5, f"{sparse=} {compiled=}")
 
 
 class MutationTest(tf.test.TestCase):
@@ -332,6 +270,22 @@ class PhaseTest(tf.test.TestCase):
         wrap(optimizers.SGD(), no_plan)
     with self.assertRaisesRegex(errors.UsageError, "own_init=True.*use_ema"):
       wrap(optimizers.SGD(use_ema=True), plan, own_init=True)
+
+  def test_weight_decay_that_splits_a_tie_is_refused(self):
+    wrap, message = swe_tf.SharedWeightsOptimizer, "could not stay equal"
+    self.model = toy.make_stack()
+    plan = swe_tf.SharingPlan.from_layers(self.model.blocks)
+    for make in (legacy_adamw.AdamWeightDecay, lamb.LAMB):
+      inner = make(
+        0.1, weight_decay_rate=0.1, exclude_from_weight_decay=["block_1"]
+      )
+      with self.assertRaisesRegex(errors.UsageError, message):
+        wrap(inner, plan)
+      wrap(inner, plan, untie_step=0)
+    optimizer = wrap(tf_keras.optimizers.AdamW(0.1), plan)
+    optimizer.exclude_from_weight_decay(var_names=["block_1"])
+    with self.assertRaisesRegex(errors.UsageError, message):
+      self._step(optimizer)
 
   def test_no_gradients_at_all(self):
     for name in ("adam_global_clipnorm", "adamw_clip", "momentum"):
@@ -528,42 +482,3 @@ class RestoredTest(tf.test.TestCase, parameterized.TestCase):
     oracle = toy.run_algorithm_1(make, 1, 1)
     ours = toy.state_of(model, sharing.inner_optimizer)
     self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-6)
-
-
-class OwnInitTest(tf.test.TestCase, parameterized.TestCase):
-  """Layers that keep their own initial weights: each makes the mean's step."""
-
-  @parameterized.product(
-    optimizer=("sgd", "momentum", "adam_global_clipnorm"),
-    num_replicas=(1, 2),
-    compiled=(True, False),
-  )
-  def test_equals_algorithm_1_from_unequal_weights(
-    self, optimizer, num_replicas, compiled
-  ):
-    # Without weight decay the literal update of a tie does not depend on the
-    # weights, so Algorithm 1 run literally is the oracle here too.
-    make = toy.OPTIMIZERS[optimizer]
-    strategy = toy.strategy_of(num_replicas)
-    with strategy.scope():
-      model = toy.make_stack()
-      plan = swe_tf.SharingPlan.from_layers(model.blocks, 1)
-      sharing = swe_tf.SharedWeightsOptimizer(
-        make(), plan, untie_step=toy.TAU, own_init=True
-      )
-      sharing.begin()
-
-    step = toy.make_step(model, sharing)
-    before = [tie[1].numpy() - tie[0].numpy() for tie in plan.ties]
-    data = toy.batches()
-    run = lambda part: toy.run_steps(
-      strategy, tf.function(step) if compiled else step, part
-    )
-    run(data[: toy.TAU])
-    for tie, apart in zip(plan.ties, before):
-      self.assertAllClose(tie[1].numpy() - tie[0].numpy(), apart, atol=1e-5)
-    sharing.untie()
-    run(data[toy.TAU :])
-    oracle = toy.run_algorithm_1(make, 1, num_replicas, equal_init=False)
-    ours = toy.state_of(model, sharing.inner_optimizer)
-    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-5)

@@ -191,6 +191,50 @@ def run_algorithm_1(
   return state_of(model, optimizer)
 
 
+def train_shared_then_unshared(
+  make_optimizer,
+  unit_size,
+  num_replicas,
+  compiled=False,
+  wrap=None,
+  untie_after=TAU,
+  splits=None,
+  sparse=False,
+  own_init=False,
+):
+  """Trains across tau; returns the state and what was seen while shared."""
+  strategy = strategy_of(num_replicas)
+  with strategy.scope():
+    model = make_stack()
+    plan = swe_tf.SharingPlan.from_layers(model.blocks, unit_size)
+    inner = make_optimizer()
+    sharing = swe_tf.SharedWeightsOptimizer(
+      inner, plan, untie_step=untie_after, own_init=own_init
+    )
+    sharing.begin()
+    optimizer = wrap(sharing) if wrap else sharing
+
+  step = make_step(model, optimizer, sparse)
+  compiled_step = tf.function(step) if compiled else step
+  data = batches()
+  identical = []
+  for i, batch in enumerate(data[:untie_after]):
+    if splits and i in splits:
+      sharing.split(splits[i])
+      compiled_step = tf.function(step) if compiled else step
+    run_steps(strategy, compiled_step, [batch])
+    identical += [
+      np.array_equal(tie[0].numpy(), branch.numpy())
+      for tie in sharing.plan.ties
+      for branch in tie[1:]
+    ]
+  sharing.untie()
+  run_steps(
+    strategy, tf.function(step) if compiled else step, data[untie_after:]
+  )
+  return state_of(model, inner), identical
+
+
 def max_relative_difference(ours: State, theirs: State) -> float:
   """Largest difference of any weight or slot, relative to its tensor."""
 

@@ -3,17 +3,21 @@
 import json
 import pathlib
 import shutil
+from unittest import mock
 
-import numpy as np
+import gin
 import pytest
 import tensorflow as tf
+import tf_keras
+import yaml
 
+from official.nlp import train as stock_driver
 from swe_tf import cli
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import sameness
-from swe_tf import yaml_files
 from swe_tf.analysis import runs as runs_lib
+from swe_tf.commands import train as our_driver
 from swe_tf.doctor import checks as doctor
 from swe_tf.doctor import findings
 from swe_tf.training import identity
@@ -46,17 +50,42 @@ def _run(base, model_dir, *overrides, **arguments):
   )
 
 
-def _at(field, value):
-  for name in reversed(field.split(".")):
-    value = {name: value}
-  return value
+def _drive(driver, base, model_dir, overrides):
+  """Runs a driver as its command does, but in this process."""
+  config = model_dir.parent / "config.yaml"
+  config.write_text(yaml.safe_dump(base))
+  options = our_driver.Options(
+    experiment="swe/bert_pretraining",
+    mode="train",
+    model_dir=str(model_dir),
+    config_file=(str(config),),
+    params_override=json.dumps(overrides),
+    gin_file=("gin/swe.gin",),
+    enable_async_checkpointing=False,
+  )
+  try:
+    if driver == "ours":
+      our_driver.run(options)
+    else:
+      with mock.patch.object(stock_driver, "FLAGS", options):
+        stock_driver.main(None)
+  finally:
+    gin.clear_config()
+    tf_keras.mixed_precision.set_global_policy("float32")
 
 
 def _copy(model_dir, path, latest=12):
+  """Copies a run as it was at a step."""
   copy = pathlib.Path(shutil.copytree(model_dir, path / "model"))
   for step in range(latest + 4, 13, 4):
     for file in copy.glob(f"ckpt-{step}.*"):
       file.unlink()
+  lines = [
+    f'{field}: "ckpt-{step}"'
+    for step in range(4, latest + 1, 4)
+    for field in ("all_model_checkpoint_paths", "model_checkpoint_path")
+  ]
+  (copy / "checkpoint").write_text("\n".join(lines))
   return copy
 
 
@@ -104,40 +133,75 @@ _REFUSED = {
     "task.validation_data.global_batch_size",
   ),
 }
+# What the run ends with is what it would have ended with, bit for bit.
 _HARMLESS = {
   "tau still ahead": (4, {_SHARING + "untie_step": 9}),
   "checkpoints": (8, {"trainer.checkpoint_interval": 2}),
   "loops": (8, {"trainer.steps_per_loop": 2, "trainer.max_to_keep": 9}),
   "recovery": (8, {"trainer.recovery_max_trials": 3}),
-  "micro-batches": (8, {"task.micro_batches": 2}),
   "no evaluation": (8, {"task.validation_data.input_path": ""}),
+  "logging": (8, {"trainer.validation_summary_subdir": "other"}),
 }
+_BOTH = pytest.mark.parametrize("driver", ["ours", "stock"])
+_SLOW = pytest.param("stock", marks=pytest.mark.slow)
 
 
+def _merged(changed):
+  merged: dict = {}
+  for field, value in changed.items():
+    *tables, name = field.split(".")
+    place = merged
+    for table in tables:
+      place = place.setdefault(table, {})
+    place[name] = value
+  return merged
+
+
+def _content(directory):
+  return {p: p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+
+
+@_BOTH
 @pytest.mark.parametrize("case", _REFUSED)
-def test_a_change_of_the_training_is_found(trained, case):
+def test_a_change_of_the_training_is_refused(trained, tmp_path, case, driver):
   step, changed, wanted = _REFUSED[case]
-  overrides = [_at(*item) for item in changed.items()]
-  found = [field for field, _, _ in _changes(*trained, step, *overrides)]
-  assert found and found[0].startswith(wanted), found
+  base, model_dir = trained
+  copy = _copy(model_dir, tmp_path, latest=step)
+  before = _content(copy)
+  with pytest.raises(errors.UsageError, match="would continue from it") as said:
+    _drive(driver, base, copy, _merged(changed))
+  assert f": {wanted}" in str(said.value)
+  after = _content(copy)
+  params = copy / "params.yaml"  # The stock driver writes it first.
+  assert yaml.safe_load(after.pop(params)) == yaml.safe_load(before.pop(params))
+  assert after == before
 
 
+@pytest.mark.parametrize("driver", ["ours", _SLOW])
 @pytest.mark.parametrize("case", _HARMLESS)
-def test_a_harmless_change_is_not(trained, case):
+def test_a_harmless_change_does_not_matter(trained, tmp_path, case, driver):
   step, changed = _HARMLESS[case]
-  overrides = [_at(*item) for item in changed.items()]
-  assert not _changes(*trained, step, *overrides)
+  base, straight = trained
+  copy = _copy(straight, tmp_path, latest=step)
+  if "tau" in case:
+    straight = tmp_path / "straight"
+    _run(base, straight, _merged(changed))
+  _drive(driver, base, copy, _merged(changed))
+  tiny.assert_same_checkpoints(copy, straight)
+  assert not sameness.accepted(copy)
 
 
 def test_data_workers_and_gin_are_compared(trained, tmp_path):
   base, model_dir = trained
   then = identity.read(f"{model_dir}/ckpt-4")
   data = then["data"]
+  assert set(then) == {"config", "data", "workers", "replicas", "gin"}
   assert then["workers"] == 1 and len(data["train_data"]) == 16
-  others = {"data": data, "workers": 1, "gin": then["gin"]}
+  others = {k: v for k, v in then.items() if k != "config"}
   assert not _changes(*trained, 4, **others)
   for name, value in {
     "workers": 2,
+    "replicas": 2,
     "gin": {"untie_rule": "MyRule"},
     "data": data | {"train_data": "0" * 16},
   }.items():
@@ -148,40 +212,30 @@ def test_data_workers_and_gin_are_compared(trained, tmp_path):
   shutil.copytree(
     pathlib.Path(base["task"]["train_data"]["input_path"]).parent, moved
   )
-  path = _at("task.train_data.input_path", f"{moved}/records-*.tfrecord")
+  path = _merged({"task.train_data.input_path": f"{moved}/records-*.tfrecord"})
   assert not _changes(*trained, 4, path, **others)
   assert _changes(*trained, 4, path)  # Nothing is known about the files.
 
 
-def test_another_run_is_refused_and_leaves_the_directory_as_it_was(
-  trained, tmp_path
-):
+def test_a_lost_shard_is_refused_and_nothing_is_written(trained, tmp_path):
   base, model_dir = trained
-  copy = _copy(model_dir, tmp_path)
-  before = {p: p.read_bytes() for p in copy.rglob("*") if p.is_file()}
-  changed = _at(_SHARING + "mode", "none")
-  with pytest.raises(
-    errors.UsageError, match="task.sharing.mode was 'swe' and"
-  ):
-    _run(base, copy, changed)
-  # What Model Garden's driver writes first is undone.
-  config = tiny.config_of(base, changed)
-  tiny.runner._save_config(config, str(copy))  # pylint: disable=protected-access
-  with pytest.raises(errors.UsageError, match="another run"):
-    tiny.runner.make_runner(config, str(copy), mode="train")
-  put_back = yaml_files.read(copy / "params.yaml")
-  assert put_back == yaml_files.read(model_dir / "params.yaml")
-  before.pop(copy / "params.yaml")
-  for path, content in before.items():
-    assert path.read_bytes() == content, path
-  with pytest.raises(errors.UsageError, match="task.sharing.mode"):
-    doctor.check_model_dir(config, str(copy))
+  copy = _copy(model_dir, tmp_path, latest=8)
+  before = _content(copy)
+  records = pathlib.Path(base["task"]["train_data"]["input_path"])
+  shard = records.with_name("records-2.tfrecord")
+  lost = shard.rename(tmp_path / shard.name)
+  try:
+    with pytest.raises(errors.UsageError, match=r"data.train_data was '\w+'"):
+      _drive("ours", base, copy, {})
+  finally:
+    lost.rename(shard)
+  assert _content(copy) == before
 
 
 def test_an_accepted_change_is_recorded_and_shown(trained, tmp_path, capsys):
   base, model_dir = trained
   copy = _copy(model_dir, tmp_path)
-  changed = _at("trainer.validation_steps", 3), _at("task.seed", 3)
+  changed = _merged({"trainer.validation_steps": 3}), _merged({"task.seed": 3})
   for _ in range(2):  # Once recorded, it is not recorded again.
     _run(base, copy, *changed, accept_changes=True)
   (entry,) = sameness.accepted(copy)
@@ -189,6 +243,9 @@ def test_an_accepted_change_is_recorded_and_shown(trained, tmp_path, capsys):
   assert [each[0] for each in entry["changes"]][0] == "task.seed"
   with pytest.raises(findings.Warned, match="task.seed was 0 and became 3"):
     doctor.check_model_dir(tiny.config_of(base), str(copy))
+  config = tiny.config_of(base, _merged({_SHARING + "mode": "none"}))
+  with pytest.raises(errors.UsageError, match="task.sharing.mode was 'swe'"):
+    doctor.check_model_dir(config, str(copy))
   with pytest.raises(SystemExit, match="1"):
     cli.main(["diff", str(copy), str(model_dir)])
   assert "was changed on the way: task.seed" in capsys.readouterr().out
@@ -205,15 +262,10 @@ def test_checkpoints_without_their_state_are_found(
   (copy / "checkpoint").unlink()
   if state is not None:
     (copy / "checkpoint").write_text(state)
-  _run(base, copy)
+  _drive("ours", base, copy, {})
   assert "found ckpt-4, ckpt-8 and resuming" in capsys.readouterr().out
   assert tf.train.latest_checkpoint(str(copy)) == f"{copy}/ckpt-12"
-  one, other = (
-    tf.train.load_checkpoint(f"{place}/ckpt-12") for place in (copy, model_dir)
-  )
-  for key in one.get_variable_to_shape_map():
-    if "save_counter" not in key and "OBJECT_GRAPH" not in key:
-      np.testing.assert_array_equal(one.get_tensor(key), other.get_tensor(key))
+  tiny.assert_same_checkpoints(copy, model_dir)
 
 
 def test_a_state_that_lists_other_directories_deletes_nothing(
@@ -228,7 +280,7 @@ def test_a_state_that_lists_other_directories_deletes_nothing(
   state = "\n".join([f'model_checkpoint_path: "{names[0]}"', *lines])
   (copy / "checkpoint").write_text(state)
   before = sorted(precious.iterdir())
-  _run(base, copy, _at("trainer.max_to_keep", 1))
+  _run(base, copy, _merged({"trainer.max_to_keep": 1}))
   assert sorted(precious.iterdir()) == before
   assert [p.name for p in copy.glob("ckpt-*.index")] == ["ckpt-12.index"]
   # Without checkpoints of its own there is nothing to resume.
@@ -255,10 +307,3 @@ def test_one_process_works_in_a_directory(tmp_path):
   assert (tmp_path / "precious").read_text() == "content"
   with pytest.raises(errors.UsageError, match="patterns"):
     files.check_output_dir(tmp_path / "a[1]", "model_dir")
-
-
-def test_the_record_is_json(trained):
-  _, model_dir = trained
-  content = identity.read(f"{model_dir}/ckpt-4")
-  assert json.loads(json.dumps(content)) == content
-  assert set(content) == {"config", "data", "workers", "gin"}

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf.doctor import checks as doctor
 from swe_tf.training import checkpoint
 from tests import tiny
 
@@ -48,7 +49,7 @@ def _trained(tmp_path_factory):
 def test_damage_is_found_wherever_it_is(
   trained, tmp_path, part, damage, place, capsys
 ):
-  _, model_dir = trained
+  config, model_dir = trained
   copy = shutil.copytree(model_dir, tmp_path / "model")
   newest = tf.train.latest_checkpoint(str(copy))
   assert newest.endswith("ckpt-12")
@@ -60,6 +61,7 @@ def test_damage_is_found_wherever_it_is(
   assert "ckpt-12 is damaged" in shown and "continuing from" in shown
   # The paths in the state are those of the copy, and none is made up.
   assert os.path.exists(found + _INDEX)
+  list(doctor.warnings(config, str(copy)))  # `swe train` gets as far as that.
 
 
 def test_a_run_goes_on_from_the_one_before_and_ends_the_same(trained, tmp_path):

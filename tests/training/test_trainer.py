@@ -1,5 +1,7 @@
 """The trainer: phases, interruption and resumption, wrappers, checkpoints."""
 
+import contextlib
+import io
 import os
 import pathlib
 
@@ -80,6 +82,21 @@ class TrainerTest(runs.RunsTestCase):
     self.assertEqual(resumed._phases.optimizer.untied_at, tiny.TAU)  # pylint: disable=protected-access
     self.assert_same_state(resumed, straight.trainer)
 
+  @parameterized.parameters(None, 2)
+  def test_an_evaluation_of_averages_leaves_the_weights_as_they_were(self, n):
+    """Also without a strategy, where stock raises; n replicas otherwise."""
+    strategy = toy.strategy_of(n) if n else None
+    runner = self._runner(_EMA, mode="train_and_eval", strategy=strategy)
+    with runner.strategy.scope():
+      runner.controller.train(2)
+      before = tiny.final_state(runner.trainer)
+      runner.trainer.optimizer.swap_weights()
+      self.assertNotAllEqual(tiny.final_state(runner.trainer)["0"], before["0"])
+      runner.trainer.optimizer.swap_weights()
+      runner.controller.evaluate(1)
+    for name, value in tiny.final_state(runner.trainer).items():
+      self.assertAllEqual(value, before[name], name)
+
   def test_float16_scales_the_loss_and_clips(self):
     runner = self._runner(_FLOAT16)
     scaler = wrapper.loss_scaling_of(runner.trainer.optimizer)
@@ -102,9 +119,12 @@ class TrainerTest(runs.RunsTestCase):
 
   def test_branches_start_as_copies_of_an_init_checkpoint(self):
     source = self._runner()
-    source.controller.train(2)
+    source.controller.train(10)  # Three steps untied.
     path = source.checkpoint_manager.latest_checkpoint
-    runner = self._runner({"task": {"init_checkpoint": path}})
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+      runner = self._runner({"task": {"init_checkpoint": path}})
+    self.assertIn("weights of the others are not used", output.getvalue())
     blocks = runner.trainer.model.encoder_network.transformer_layers
     trained = source.trainer.model.encoder_network.transformer_layers
     for block in blocks:
