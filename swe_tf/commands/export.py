@@ -5,10 +5,10 @@
     swe export --checkpoint=RUN --format=huggingface --output_dir=DIR
 
 `model_garden` is a checkpoint with the key `encoder`, which fine-tuning starts
-from. The other two hold the whole model of a fine-tuning run, with its tokenizer:
-`savedmodel` then returns labels or answers for raw strings. Of a pre-training
-run, `huggingface` includes the language-model head, and `savedmodel` holds the
-encoder, which takes raw strings if there is a vocabulary.
+from. The other two hold the whole model of a fine-tuning run, with its
+tokenizer: `savedmodel` returns labels or answers for raw strings. Of a
+pre-training run, `huggingface` includes the language-model head, and
+`savedmodel` is the encoder, which takes raw strings if there is a vocabulary.
 """
 
 import dataclasses
@@ -58,16 +58,16 @@ def run(options: Options) -> None:
     tuned = finetuned.read(
       options.checkpoint, options.config_file, options.vocab
     )
+    if tuned:
+      encoder = encoder._replace(vocab_file=tuned.vocab_file)
   with files.new_directory(options.output_dir) as scratch:
-    if options.format == "savedmodel" and tuned:
-      serving.write(scratch, tuned)
-    elif options.format == "savedmodel":
-      saved_model_export.write_saved_model(scratch, encoder)
-    elif options.format == "model_garden":
+    if options.format == "model_garden":
       checkpoint_files.write_encoder(scratch, encoder)
-    elif tuned:
-      huggingface.write_finetuned(scratch, encoder, tuned)
-    else:
-      head = huggingface.read_head(encoder, options.checkpoint)
+    elif options.format == "huggingface":
+      head = tuned or huggingface.read_head(encoder, options.checkpoint)
       huggingface.write_huggingface(scratch, encoder, head)
+    elif tuned:
+      serving.write(scratch, tuned)
+    else:
+      saved_model_export.write_saved_model(scratch, encoder)
   print(f"{options.output_dir}: {options.format}")

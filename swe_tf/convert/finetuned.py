@@ -1,20 +1,16 @@
 """A fine-tuned model, read from its run with all that serving it needs.
 
 The task in the run's `params.yaml` says which kind it is; the vocabulary lies
-beside the checkpoint or beside the prepared data. Model Garden's own runs of
-sentence prediction and question answering are read alike.
+beside the checkpoint or beside the prepared data.
 """
 
-from collections.abc import Mapping
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import tf_keras
 
 from official.core import task_factory
 from swe_tf import errors
 from swe_tf import files
-from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import finetuning as configs
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import manifest
@@ -23,25 +19,15 @@ from swe_tf.modeling import checkpoint_files
 from swe_tf.tasks import finetuning
 
 
-@dataclasses.dataclass(frozen=True)
-class FineTuned:
-  """A model with its task.
+class FineTuned(NamedTuple):
+  """A model with its task."""
 
-  Attributes:
-    config: The config of the task.
-    model: Model Garden's `BertClassifier` or `BertSpanLabeler`.
-    vocab_file: The vocabulary of the data that it was trained on.
-    lower_case: Whether that data is lower-cased.
-    glue: The GLUE task; None for SQuAD.
-    threshold: SQuAD v2.0: above which no-answer odds there is no answer.
-  """
-
-  config: Any
-  model: tf_keras.Model
+  config: Any  # Of the task.
+  model: tf_keras.Model  # A `BertClassifier` or a `BertSpanLabeler`.
   vocab_file: files.PathLike
   lower_case: bool
-  glue: glue_tasks.GlueTask | None = None
-  threshold: float = 0.0
+  glue: glue_tasks.GlueTask | None  # None for SQuAD.
+  threshold: float  # SQuAD v2.0: odds above it mean that there is no answer.
 
 
 def read(
@@ -52,7 +38,7 @@ def read(
   """Returns the fine-tuned model of a run; None if it is of another kind."""
   source = configs.find_encoder(checkpoint, config_file)
   params, path = source.encoder.task, source.checkpoint
-  # Fields that only these two tasks have.
+  # Fields that no other task has.
   if "n_best_size" in params:
     config: Any = finetuning.SquadConfig()
   elif "metric_type" in params:
@@ -68,57 +54,41 @@ def read(
   vocabulary = vocab_lib.Vocabulary.load(vocab_file)
   data_dir = params.get("data_dir")
   data = (data_dir and manifest.load(data_dir)) or {}
+  size = source.encoder.vocab_size or 0
   digest = data.get("vocab_sha256", vocabulary.sha256)
-  if vocabulary.sha256 != digest or len(vocabulary) > source.encoder.vocab_size:
+  if vocabulary.sha256 != digest or len(vocabulary) > size:
     raise errors.UsageError(
       f"{vocab_file} ({len(vocabulary):,} tokens) is not the vocabulary that "
-      f"{path} was trained with ({source.encoder.vocab_size:,} tokens)."
+      f"{path} was trained with ({size:,} tokens)."
     )
   config.override(dict(params), is_strict=False)
-  config.validation_data = None  # Not read: a server has no such data.
+  config.validation_data = None  # It need not be there any more.
+  folder = files.as_path(path).parent
+  result = folder / "result.json"
+  finished = files.read_json(result) if result.exists() else {}
+  glue, threshold = None, 0.0
+  if isinstance(config, finetuning.SquadConfig):
+    threshold = config.null_score_diff_threshold
+    scores = finished.get("scores", {}).get("eval", {})
+    if "best_f1_thresh" in scores:
+      # That of predictions.json. It is the odds of a question itself, which
+      # rounding can change; half way to the next it decides alike, and safely.
+      threshold = scores["best_f1_thresh"]
+      odds = files.read_json(folder / "null_odds.json").values()
+      above = min(
+        (each for each in odds if each > threshold), default=threshold
+      )
+      threshold = (threshold + above) / 2
+  else:
+    name = data.get("task") or finished.get("task")
+    if not name:
+      raise errors.UsageError(
+        f"which GLUE task {path} is for cannot be found: there is neither a "
+        f"{manifest.FILE_NAME} in task.data_dir ({data_dir}) nor a result.json "
+        "beside it."
+      )
+    glue = glue_tasks.find_task(name)
   model = task_factory.get_task(config).build_model()
   checkpoint_files.read_into(path, "the model of its params.yaml", model=model)
-  found = FineTuned(
-    config=config,
-    model=model,
-    vocab_file=vocab_file,
-    lower_case=data.get("do_lower_case", vocabulary.is_lower_case),
-  )
-  folder = files.as_path(path).parent
-  result = _read_json(folder / "result.json")
-  if isinstance(config, finetuning.SquadConfig):
-    threshold = _threshold(result, _read_json(folder / "null_odds.json"))
-    if threshold is None:
-      threshold = config.null_score_diff_threshold
-    lower_case = config.train_data.do_lower_case
-    return dataclasses.replace(
-      found, lower_case=lower_case, threshold=threshold
-    )
-  name = data.get("task") or result.get("task")
-  if not name:
-    raise errors.UsageError(
-      f"which GLUE task {path} is for cannot be found: neither is there a "
-      f"{manifest.FILE_NAME} in task.data_dir ({data_dir}) nor a result.json "
-      "beside it."
-    )
-  return dataclasses.replace(found, glue=glue_tasks.find_task(name))
-
-
-def _read_json(path: files.Path) -> dict[str, Any]:
-  return files.read_json(path) if path.exists() else {}
-
-
-def _threshold(
-  result: Mapping[str, Any], null_odds: Mapping[str, float]
-) -> float | None:
-  """Returns the threshold that gives a finished run its `predictions.json`.
-
-  The best one is the odds of a question itself, which another batch can round
-  up. Half way to the next question's it decides the same, and safely.
-  """
-  scores = result.get("scores", {}).get("eval", {})
-  best = scores.get("best_f1_thresh")
-  if best is None:
-    return None
-  above = (odds for odds in null_odds.values() if odds > best)
-  return (best + min(above, default=best)) / 2
+  lower_case = data.get("do_lower_case", vocabulary.is_lower_case)
+  return FineTuned(config, model, vocab_file, lower_case, glue, threshold)

@@ -1,8 +1,8 @@
 """Converts a BERT between Hugging Face's layout and a Model Garden checkpoint.
 
 Post-LN is `Bert`, Pre-LN with the final layer norm `RobertaPreLayerNorm`.
-Neither can hold an encoder with a different embedding width. Heads (language
-model, classification, question answering) are written, but not read. Everything is checked before anything is written.
+Neither can hold an encoder with a different embedding width. Heads are written,
+but not read. Everything is checked before anything is written.
 """
 
 from collections.abc import Mapping
@@ -166,13 +166,72 @@ def read_head(
   return LanguageHead(head, name)
 
 
+def _add_task_head(
+  tensors: dict[str, np.ndarray],
+  config: dict[str, Any],
+  layout: theirs.Layout,
+  tuned: finetuned.FineTuned,
+) -> dict[str, np.ndarray]:
+  """Returns the weights with those of a task's head; completes `config`."""
+  vocabulary = vocab_lib.Vocabulary.load(tuned.vocab_file)
+  if vocabulary.is_of_characters:
+    raise errors.UsageError(
+      f"{tuned.vocab_file} is a vocabulary of characters, which Hugging Face's "
+      "BertTokenizer cannot use; export to savedmodel."
+    )
+
+  def weights(layer):
+    kernel, bias = layer.trainable_variables
+    return np.ascontiguousarray(kernel.numpy().T), bias.numpy()
+
+  # Not every model has one, and not at the same place.
+  inner = tuple(tensors.pop(f"pooler.dense.{p}") for p in ("weight", "bias"))
+  if tuned.glue is None:
+    kind, head = "QuestionAnswering", {}
+    head["qa_outputs"] = weights(tuned.model.span_labeling)
+    if tuned.config.train_data.version_2_with_negative:
+      config["null_score_diff_threshold"] = tuned.threshold
+  else:
+    kind, classifier = "SequenceClassification", tuned.model.classifier
+    # With or without the encoder's pooler it is a dense layer and tanh on the
+    # first token's state, and so is that of either architecture.
+    if classifier.inner_dim:
+      inner = weights(classifier.dense)
+    output = weights(classifier.out_proj)
+    head = {layout.classifier_inner: inner, layout.classifier_output: output}
+    labels = tuned.glue.labels or ("score",)
+    config["id2label"] = dict(enumerate(labels))
+    config["label2id"] = {label: i for i, label in enumerate(labels)}
+  config["architectures"] = [f"{layout.architecture}For{kind}"]
+  tensors = {layout.prefix + name: value for name, value in tensors.items()}
+  for name, (kernel, bias) in head.items():
+    tensors |= {f"{name}.weight": kernel, f"{name}.bias": bias}
+  return tensors
+
+
 def write_huggingface(
   output_dir: pathlib.Path,
   loaded: checkpoint_files.LoadedEncoder,
-  head: LanguageHead | None = None,
+  head: LanguageHead | finetuned.FineTuned | None = None,
 ) -> None:
-  """Writes an encoder, with its language-model head if Hugging Face has one."""
-  layout, config, tensors = _encoder_tensors(loaded)
+  """Writes an encoder with its head, if Hugging Face has such a one."""
+  layout = theirs.layout_of(loaded.network)
+  config = theirs.from_encoder(loaded.encoder.config.get(), layout)
+  weights = theirs.encoder_weights(loaded.network, config["num_hidden_layers"])
+  tensors = {weight.name: weight.to_huggingface() for weight in weights}
+  vocabulary = None
+  if loaded.vocab_file:
+    vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
+    if vocabulary.tokens[0] != "[PAD]":
+      raise errors.UsageError(
+        f"the first token of {loaded.vocab_file} is {vocabulary.tokens[0]!r}, "
+        "but Hugging Face's BERT uses it for padding."
+      )
+  lower_case = vocabulary is not None and vocabulary.is_lower_case
+  if isinstance(head, finetuned.FineTuned):
+    lower_case = head.lower_case
+    tensors = _add_task_head(tensors, config, layout, head)
+    head = None
   if head is not None:
     fitting = ["gelu", "gelu_new"]
     if layout is theirs.POST_LN:
@@ -196,91 +255,12 @@ def write_huggingface(
         "AutoModelForMaskedLM": f"{_HEAD_MODULE}.{_HEAD_CLASS}"
       }
       files.write_text(output_dir / f"{_HEAD_MODULE}.py", _HEAD_CODE)
-  _write(output_dir, loaded, config, tensors)
-
-
-def write_finetuned(
-  output_dir: pathlib.Path,
-  loaded: checkpoint_files.LoadedEncoder,
-  tuned: finetuned.FineTuned,
-) -> None:
-  """Writes a fine-tuned model, whose encoder is `loaded`, with its head."""
-  loaded = loaded._replace(vocab_file=tuned.vocab_file)
-  layout, config, tensors = _encoder_tensors(loaded)
-  # Not part of all models, and not always at this place.
-  pooler = [tensors.pop(f"pooler.dense.{part}") for part in ("weight", "bias")]
-  tensors = {layout.prefix + name: value for name, value in tensors.items()}
-
-  def weights(layer):
-    kernel, bias = layer.trainable_variables
-    return [np.ascontiguousarray(kernel.numpy().T), bias.numpy()]
-
-  if tuned.glue is None:
-    kind = "QuestionAnswering"
-    head = {"qa_outputs": weights(tuned.model.span_labeling)}
-    if tuned.config.train_data.version_2_with_negative:
-      config["null_score_diff_threshold"] = tuned.threshold
-  else:
-    kind = "SequenceClassification"
-    classifier = tuned.model.classifier
-    # Both are a dense layer and tanh on the first token's state.
-    inner = weights(classifier.dense) if classifier.inner_dim else pooler
-    head = {
-      layout.classifier_inner: inner,
-      layout.classifier_output: weights(classifier.out_proj),
-    }
-    labels = dict(enumerate(tuned.glue.labels or ("score",)))
-    config |= {
-      "id2label": labels,
-      "label2id": {label: i for i, label in labels.items()},
-      "problem_type": "regression"
-      if tuned.glue.is_regression
-      else "single_label_classification",
-    }
-  for name, (kernel, bias) in head.items():
-    tensors |= {f"{name}.weight": kernel, f"{name}.bias": bias}
-  config["architectures"] = [f"{layout.architecture}For{kind}"]
-  if vocab_lib.Vocabulary.load(tuned.vocab_file).is_of_characters:
-    raise errors.UsageError(
-      f"{tuned.vocab_file} is a vocabulary of characters, which Hugging Face's "
-      "BertTokenizer cannot read; export to savedmodel."
-    )
-  _write(output_dir, loaded, config, tensors, tuned.lower_case)
-
-
-def _encoder_tensors(loaded: checkpoint_files.LoadedEncoder):
-  """Returns an encoder's layout, `config.json` and weights; checks them."""
-  layout = theirs.layout_of(loaded.network)
-  config = theirs.from_encoder(loaded.encoder.config.get(), layout)
-  weights = theirs.encoder_weights(loaded.network, config["num_hidden_layers"])
-  if loaded.vocab_file:
-    first = vocab_lib.Vocabulary.load(loaded.vocab_file).tokens[0]
-    if first != "[PAD]":
-      raise errors.UsageError(
-        f"the first token of {loaded.vocab_file} is {first!r}, but Hugging "
-        "Face's BERT uses it for padding."
-      )
-  tensors = {weight.name: weight.to_huggingface() for weight in weights}
-  return layout, config, tensors
-
-
-def _write(
-  output_dir: pathlib.Path,
-  loaded: checkpoint_files.LoadedEncoder,
-  config: Mapping[str, Any],
-  tensors: dict[str, np.ndarray],
-  lower_case: bool | None = None,
-) -> None:
-  """Writes weights, `config.json` and the tokenizer's files."""
   with files.complete_or_absent(output_dir / theirs.WEIGHTS) as scratch:
     # transformers looks for this format.
     safetensors_numpy.save_file(tensors, scratch, metadata={"format": "pt"})
   files.write_json(output_dir / theirs.CONFIG, config)
   checkpoint_files.write_vocabulary(output_dir, loaded)
-  if loaded.vocab_file:
-    if lower_case is None:
-      vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
-      lower_case = vocabulary.is_lower_case
+  if vocabulary is not None:
     files.write_json(
       output_dir / "tokenizer_config.json",
       {
