@@ -19,41 +19,33 @@ from swe_tf.data.text import vocab as vocab_lib
 
 def write(output_dir: pathlib.Path, tuned: finetuned.FineTuned) -> None:
   """Writes a SavedModel with the one signature `serving_default`."""
+  vocabulary = vocab_lib.Vocabulary.load(tuned.vocab_file)
+  tokenizer = tokenizers.make(vocabulary, tuned.lower_case)
+  if tuned.glue:
+    names = ("sentence1", "sentence2")[: len(tuned.glue.texts)]
+    function = _classifier(tuned, tuned.glue, tokenizer)
+  else:
+    names, function = ("question", "context"), _reader(tuned, tokenizer)
+  signature = [tf.TensorSpec([None], tf.string, name) for name in names]
   module = tf.Module()
   module.model = tuned.model
   module.vocab_file = tf.saved_model.Asset(str(tuned.vocab_file))
-  serve = _classifier(tuned) if tuned.glue else _reader(tuned)
-  module.serve = serve  # Keeps what the signature uses.
-  tf.saved_model.save(
-    module, str(output_dir), signatures={"serving_default": serve}
-  )
+  module.serve = tf.function(function, input_signature=signature)
+  signatures = {"serving_default": module.serve}
+  tf.saved_model.save(module, str(output_dir), signatures=signatures)
 
 
-def _tokenizer(tuned: finetuned.FineTuned) -> tokenizers.Tokenizer:
-  vocabulary = vocab_lib.Vocabulary.load(tuned.vocab_file)
-  return tokenizers.make(vocabulary, tuned.lower_case)
-
-
-def _classifier(tuned: finetuned.FineTuned):
+def _classifier(tuned, task: glue_tasks.GlueTask, tokenizer):
   """Returns a function of one text, or of two where the task has pairs."""
-  assert tuned.glue is not None
-  task, tokenizer = tuned.glue, _tokenizer(tuned)
   special = [tokenizer.vocabulary.id_of(name) for name in ("[CLS]", "[SEP]")]
-  length = tuned.config.train_data.seq_length
-  names = ("sentence1", "sentence2")[: len(task.texts)]
+  room = tuned.config.train_data.seq_length - 1 - len(task.texts)
 
-  @tf.function(
-    input_signature=[tf.TensorSpec([None], tf.string, name) for name in names]
-  )
   def classify(*texts):
-    segments = [
-      tokenizers.tokenize_as_prepared(tokenizer, text) for text in texts
-    ]
     # A pair that is too long loses tokens of the longer text first.
-    trimmer = tf_text.RoundRobinTrimmer(length - 1 - len(texts))
-    word_ids, type_ids = tf_text.combine_segments(
-      trimmer.trim(segments), *special
+    segments = tf_text.RoundRobinTrimmer(room).trim(
+      [tokenizers.tokenize_as_prepared(tokenizer, text) for text in texts]
     )
+    word_ids, type_ids = tf_text.combine_segments(segments, *special)
     inputs = {
       "input_word_ids": word_ids.to_tensor(),
       "input_mask": tf.ones_like(word_ids).to_tensor(),
@@ -63,47 +55,36 @@ def _classifier(tuned: finetuned.FineTuned):
     if task.is_regression:
       score = tf.clip_by_value(logits[:, 0], *glue_tasks.SCORE_RANGE)
       return {"logits": logits, "score": score}
-    return {
-      "logits": logits,
-      "probabilities": tf.nn.softmax(logits),
-      "label": tf.gather(tf.constant(task.labels), tf.argmax(logits, axis=1)),
-    }
+    label = tf.gather(tf.constant(task.labels), tf.argmax(logits, axis=1))
+    probabilities = tf.nn.softmax(logits)
+    return {"logits": logits, "probabilities": probabilities, "label": label}
 
   return classify
 
 
-def _reader(tuned: finetuned.FineTuned):
+def _reader(tuned, tokenizer):
   """Returns a function of questions and the paragraphs that they are about."""
-  config = tuned.config
+  config, data = tuned.config, tuned.config.train_data
   answer = squad_answers.make_answer_fn(
     lambda inputs: tuned.model(inputs, training=False),
-    _tokenizer(tuned),
+    tokenizer,
     squad_questions.Windows(
-      max_seq_length=config.train_data.seq_length,
-      max_query_length=config.train_data.query_length,
-      doc_stride=config.train_data.doc_stride,
+      max_seq_length=data.seq_length,
+      max_query_length=data.query_length,
+      doc_stride=data.doc_stride,
     ),
     n_best_size=config.n_best_size,
     max_answer_length=config.max_answer_length,
   )
 
-  @tf.function(
-    input_signature=[
-      tf.TensorSpec([None], tf.string, name) for name in ("question", "context")
-    ]
-  )
   def read(question, context):
     outputs = answer(question, context)
-    null_odds = outputs.pop("null_odds")
-    if not config.train_data.version_2_with_negative:
-      return outputs
-    best = outputs.pop("answer")
-    is_kept = null_odds <= tuned.threshold
-    return {
-      **outputs,
-      "answer": tf.where(is_kept, best, ""),
-      "best_answer": best,
-      "null_odds": null_odds,
-    }
+    if data.version_2_with_negative:
+      is_kept = outputs["null_odds"] <= tuned.threshold
+      outputs["best_answer"] = outputs["answer"]
+      outputs["answer"] = tf.where(is_kept, outputs["answer"], "")
+    else:
+      del outputs["null_odds"]  # Such a model has not learned them.
+    return outputs
 
   return read

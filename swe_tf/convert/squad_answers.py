@@ -81,29 +81,28 @@ def make_answer_fn(
       dict(input_word_ids=word_ids, input_mask=mask, input_type_ids=type_ids)
     )
 
-    # In Python floats, as there: so that ties are the same.
-    start_logits, end_logits = (
-      tf.cast(logits, tf.float64) for logits in (start_logits, end_logits)
-    )
-    lead = questions.row_lengths()[:, None] + 2
+    # As Python's floats, so that ties are the same.
+    start_logits = tf.cast(start_logits, tf.float64)
+    end_logits = tf.cast(end_logits, tf.float64)
 
     def candidates(logits):
       values, places = tf.math.top_k(logits, best)
-      places = tf.cast(places, tf.int64) - lead  # In the part.
+      places = tf.cast(places, tf.int64) - questions.row_lengths()[:, None] - 2
+      # In the part of the context.
       return values, places, (places >= 0) & (places < length[:, None])
 
-    starts, start_at, is_start = candidates(start_logits)
-    ends_, end_at, is_end = candidates(end_logits)
+    start, start_at, is_start = candidates(start_logits)
+    end, end_at, is_end = candidates(end_logits)
     is_start &= _has_most_context(first, length, owner, start_at)
     extra = end_at[:, None, :] - start_at[:, :, None]
     is_valid = is_start[:, :, None] & is_end[:, None, :]
     is_valid &= (extra >= 0) & (extra < max_answer_length)
-    scores = starts[:, :, None] + ends_[:, None, :]
-    scores = tf.where(is_valid, scores, scores.dtype.min)
+    scores = start[:, :, None] + end[:, None, :]
+    scores = tf.where(is_valid, scores, tf.float64.min)
     # The first of equal ones: by window, then start, then end.
     by_question = tf.RaggedTensor.from_row_lengths(
       tf.reshape(scores, [-1, best * best]), counts
-    ).to_tensor(scores.dtype.min)
+    ).to_tensor(tf.float64.min)
     by_question = tf.reshape(by_question, [tf.size(counts), -1])
     score = tf.reduce_max(by_question, axis=1)
     chosen = tf.argmax(by_question, axis=1)
@@ -130,7 +129,7 @@ def make_answer_fn(
 
     texts = tf.map_fn(
       text,
-      (score > scores.dtype.min, context, first_id, last_id),
+      (score > tf.float64.min, context, first_id, last_id),
       fn_output_signature=tf.TensorSpec([], tf.string),
     )
     null = tf.RaggedTensor.from_row_lengths(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official.core import task_factory
 from official.nlp.serving import export_savedmodel
 from official.nlp.serving import export_savedmodel_util
 from swe_tf import errors
@@ -18,9 +19,7 @@ from swe_tf.convert import finetuned
 from swe_tf.convert import huggingface
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.squad import questions as squad_questions
-from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import docstrings
-from swe_tf.data.text import tokenizers
 from swe_tf.scoring import glue
 from swe_tf.studies import jobs
 from swe_tf.studies import worker
@@ -78,8 +77,9 @@ class Run:
     run = samples.make_run(
       folder / "run", str(self.data_dir), learning_rate=rate, **settings
     )
+    self.job = worker.Job(run.directory.path)
     self.path = pathlib.Path(str(run.directory.path))
-    jobs.finetune(worker.Job(run.directory.path))
+    jobs.finetune(self.job)
     if self.is_squad:
       data = self.data_dir / "eval.json"
       found = squad_questions.read_squad_file(data, name[-3:]).questions
@@ -142,8 +142,6 @@ class Run:
     transformers = pytest.importorskip("transformers")
     out = self.export("huggingface")
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
-    tuned = finetuned.read(self.path)
-    data = tuned.config.train_data
 
     def run(model, *inputs):
       inputs = dict(zip(_KEYS, map(torch.tensor, inputs)))
@@ -153,7 +151,8 @@ class Run:
     if not self.is_squad:
       auto = transformers.AutoModelForSequenceClassification
       model = auto.from_pretrained(out)
-      cut = dict(padding=True, truncation=True, max_length=data.seq_length)
+      length = jobs.read_config(self.job).task.train_data.seq_length
+      cut = dict(padding=True, truncation=True, max_length=length)
       batch = tokenizer(*self.asked.values(), **cut)
       logits = run(model, *map(batch.get, _KEYS)).logits
       found = [model.config.id2label[int(i)] for i in logits.argmax(1)]
@@ -162,28 +161,16 @@ class Run:
       self.check(found, "transformers")
       return
     model = transformers.AutoModelForQuestionAnswering.from_pretrained(out)
-    built = squad_records.build_eval_features(
-      self.data_dir / "eval.json",
-      version=self.name[-3:],
-      tokenizer=tokenizers.CachedTokenizer(tuned.vocab_file),
-      windows=squad_records.Windows(
-        max_seq_length=data.seq_length,
-        max_query_length=data.query_length,
-        doc_stride=data.doc_stride,
-      ),
-    )
+    task = task_factory.get_task(jobs.read_config(self.job).task)
     results = []
-    for each in built.features:
+    for each in task._eval_features:
       ids = each.input_ids[: len(each.tokens)]
       assert tokenizer.convert_tokens_to_ids(each.tokens) == ids
       inputs = ([each.input_ids], [each.input_mask], [each.segment_ids])
       logits = run(model, *inputs)
-      results.append(
-        samples.squad_logits(each, logits.start_logits[0], logits.end_logits[0])
-      )
-    answers = squad_records.answers_from_logits(
-      built, results, version=self.name[-3:]
-    )
+      pair = logits.start_logits[0], logits.end_logits[0]
+      results.append(samples.squad_logits(each, *pair))
+    answers = task.answers(results)
     threshold = getattr(model.config, "null_score_diff_threshold", 0.0)
     self.check(answers.decide(threshold).values(), "transformers")
 
