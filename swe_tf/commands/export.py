@@ -1,12 +1,14 @@
-"""Writes the encoder of a checkpoint in another format.
+"""Writes the model of a checkpoint in another format.
 
     swe export --checkpoint=RUN --format=savedmodel --output_dir=DIR
     swe export --checkpoint=RUN --format=model_garden --output_dir=DIR
     swe export --checkpoint=RUN --format=huggingface --output_dir=DIR
 
 `model_garden` is a checkpoint with the key `encoder`, which fine-tuning starts
-from. `huggingface` includes the language-model head if the checkpoint is from a
-pre-training run. With a vocabulary, `savedmodel` takes raw strings.
+from. The other two hold the whole model of a fine-tuning run, with its
+tokenizer: `savedmodel` returns labels or answers for raw strings. Of a
+pre-training run, `huggingface` includes the language-model head, and
+`savedmodel` is the encoder, which takes raw strings if there is a vocabulary.
 """
 
 import dataclasses
@@ -28,7 +30,9 @@ class Options:
     "YAML file with task.model.encoder; by default beside the checkpoint.", None
   )
   vocab: str | None = opt.flag(
-    "Vocabulary; by default vocab.txt beside the checkpoint.", None
+    "Vocabulary; by default vocab.txt beside the checkpoint, or for a "
+    "fine-tuned model that beside its data.",
+    None,
   )
 
 
@@ -39,20 +43,31 @@ def run(options: Options) -> None:
   if options.vocab:
     vocab_lib.Vocabulary.load(options.vocab)
   # TensorFlow takes seconds to import.
+  from swe_tf.convert import finetuned
   from swe_tf.convert import huggingface
   from swe_tf.convert import saved_model_export
+  from swe_tf.convert import serving
 
   encoder = checkpoint_files.load_encoder(
     options.checkpoint, options.config_file
   )
   if options.vocab:
     encoder = encoder._replace(vocab_file=options.vocab)
+  tuned = None
+  if options.format != "model_garden":
+    tuned = finetuned.read(
+      options.checkpoint, options.config_file, options.vocab
+    )
+    if tuned:
+      encoder = encoder._replace(vocab_file=tuned.vocab_file)
   with files.new_directory(options.output_dir) as scratch:
-    if options.format == "savedmodel":
-      saved_model_export.write_saved_model(scratch, encoder)
-    elif options.format == "model_garden":
+    if options.format == "model_garden":
       checkpoint_files.write_encoder(scratch, encoder)
-    else:
-      head = huggingface.read_head(encoder, options.checkpoint)
+    elif options.format == "huggingface":
+      head = tuned or huggingface.read_head(encoder, options.checkpoint)
       huggingface.write_huggingface(scratch, encoder, head)
+    elif tuned:
+      serving.write(scratch, tuned)
+    else:
+      saved_model_export.write_saved_model(scratch, encoder)
   print(f"{options.output_dir}: {options.format}")

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from official.core import config_definitions as cfg
 from official.core import exp_factory
-from official.nlp.configs import encoders
 from official.nlp.data import question_answering_dataloader
 from official.nlp.data import sentence_prediction_dataloader
 from official.nlp.tasks import question_answering
@@ -47,9 +46,11 @@ class EncoderSource(NamedTuple):
   vocab_file: files.Path | None
 
 
-def find_encoder(checkpoint: files.PathLike) -> EncoderSource:
+def find_encoder(
+  checkpoint: files.PathLike, config_file: files.PathLike | None = None
+) -> EncoderSource:
   """Finds the encoder of a checkpoint, or of the latest in a directory."""
-  path, config_file = checkpoint_files.find_with_config(checkpoint)
+  path, config_file = checkpoint_files.find_with_config(checkpoint, config_file)
   encoder = checkpoint_files.read_config(config_file)
   checkpoint_files.check_grown(path, encoder)
   places = [config_file.parent / "vocab.txt"]
@@ -125,7 +126,7 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
     if task.init_checkpoint:
       source = find_encoder(task.init_checkpoint)
       # The encoder of the config counts, if it was set.
-      if task.model.encoder.as_dict() == _default_encoder().as_dict():
+      if task.model.encoder.as_dict() == finetuning.default_encoder().as_dict():
         task.model.encoder = source.encoder.config
       check_vocabulary(source, data)
     else:
@@ -218,16 +219,12 @@ def _follow_train_size(config: cfg.ExperimentConfig, size: int) -> None:
   trainer.validation_interval = trainer.validation_interval or steps
 
 
-def _default_encoder() -> encoders.EncoderConfig:
-  return registry.bert({}).config
-
-
 def _experiment(task_cls, model_cls, data_cls, batch_size: int):
   optimizer_config = experiment.paper_optimization()
   optimizer_config.learning_rate.polynomial.initial_learning_rate = 3e-5
   return FineTuningConfig(
     task=task_cls(
-      model=model_cls(encoder=_default_encoder()),
+      model=model_cls(encoder=finetuning.default_encoder()),
       train_data=data_cls(
         is_training=True,
         global_batch_size=batch_size,

@@ -7,7 +7,7 @@ but not read. Everything is checked before anything is written.
 
 from collections.abc import Mapping
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from absl import logging
 import numpy as np
@@ -20,6 +20,7 @@ from official.modeling import tf_utils
 from official.nlp.modeling import layers
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.convert import finetuned
 from swe_tf.convert import huggingface_config as theirs
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
@@ -167,12 +168,55 @@ def read_head(
   return LanguageHead(head, name)
 
 
+def _add_task_head(
+  tensors: dict[str, np.ndarray],
+  config: dict[str, Any],
+  layout: theirs.Layout,
+  tuned: finetuned.FineTuned,
+) -> dict[str, np.ndarray]:
+  """Returns the weights with those of a task's head; completes `config`."""
+  vocabulary = vocab_lib.Vocabulary.load(tuned.vocab_file)
+  if vocabulary.is_of_characters:
+    raise errors.UsageError(
+      f"{tuned.vocab_file} is a vocabulary of characters, which Hugging Face's "
+      "BertTokenizer cannot use; export to savedmodel."
+    )
+
+  def weights(layer):
+    kernel, bias = layer.trainable_variables
+    return np.ascontiguousarray(kernel.numpy().T), bias.numpy()
+
+  # Not every model has one, and not at the same place.
+  inner = tuple(tensors.pop(f"pooler.dense.{p}") for p in ("weight", "bias"))
+  if tuned.glue is None:
+    kind, head = "QuestionAnswering", {}
+    head["qa_outputs"] = weights(tuned.model.span_labeling)
+    if tuned.config.train_data.version_2_with_negative:
+      config["null_score_diff_threshold"] = tuned.threshold
+  else:
+    kind, classifier = "SequenceClassification", tuned.model.classifier
+    # With or without the encoder's pooler it is a dense layer and tanh on the
+    # first token's state, and so is that of either architecture.
+    if classifier.inner_dim:
+      inner = weights(classifier.dense)
+    output = weights(classifier.out_proj)
+    head = {layout.classifier_inner: inner, layout.classifier_output: output}
+    labels = tuned.glue.labels or ("score",)
+    config["id2label"] = dict(enumerate(labels))
+    config["label2id"] = {label: i for i, label in enumerate(labels)}
+  config["architectures"] = [f"{layout.architecture}For{kind}"]
+  tensors = {layout.prefix + name: value for name, value in tensors.items()}
+  for name, (kernel, bias) in head.items():
+    tensors |= {f"{name}.weight": kernel, f"{name}.bias": bias}
+  return tensors
+
+
 def write_huggingface(
   output_dir: pathlib.Path,
   loaded: checkpoint_files.LoadedEncoder,
-  head: LanguageHead | None = None,
+  head: LanguageHead | finetuned.FineTuned | None = None,
 ) -> None:
-  """Writes an encoder, with its language-model head if Hugging Face has one."""
+  """Writes an encoder with its head, if Hugging Face has such a one."""
   layout = theirs.layout_of(loaded.network)
   config = theirs.from_encoder(loaded.encoder.config.get(), layout)
   weights = theirs.encoder_weights(loaded.network, config["num_hidden_layers"])
@@ -185,6 +229,11 @@ def write_huggingface(
         f"the first token of {loaded.vocab_file} is {vocabulary.tokens[0]!r}, "
         "but Hugging Face's BERT uses it for padding."
       )
+  lower_case = vocabulary is not None and vocabulary.is_lower_case
+  if isinstance(head, finetuned.FineTuned):
+    lower_case = head.lower_case
+    tensors = _add_task_head(tensors, config, layout, head)
+    head = None
   if head is not None:
     fitting = ["gelu", "gelu_new"]
     if layout is theirs.POST_LN:
@@ -218,7 +267,7 @@ def write_huggingface(
       output_dir / "tokenizer_config.json",
       {
         "tokenizer_class": "BertTokenizer",
-        "do_lower_case": vocabulary.is_lower_case,
+        "do_lower_case": lower_case,
         "model_max_length": loaded.network.get_config()["max_sequence_length"],
       },
     )

@@ -75,6 +75,8 @@ class Layout:
   head_norm: str  # Of the language-model head, as the other two.
   head_kernel: str
   head_bias: str
+  classifier_inner: str  # Of the classification head, as the next.
+  classifier_output: str
 
 
 POST_LN = Layout(
@@ -90,6 +92,8 @@ POST_LN = Layout(
   head_norm="cls.predictions.transform.LayerNorm",
   head_kernel="cls.predictions.transform.dense",
   head_bias="cls.predictions.bias",
+  classifier_inner="bert.pooler.dense",
+  classifier_output="classifier",
 )
 PRE_LN = Layout(
   model_type="roberta-prelayernorm",
@@ -104,6 +108,8 @@ PRE_LN = Layout(
   head_norm="lm_head.layer_norm",
   head_kernel="lm_head.dense",
   head_bias="lm_head.bias",
+  classifier_inner="classifier.dense",
+  classifier_output="classifier.out_proj",
 )
 LAYOUTS = {layout.model_type: layout for layout in (POST_LN, PRE_LN)}
 

@@ -28,13 +28,7 @@ def write_saved_model(
     return
   model.vocab_file = tf.saved_model.Asset(str(loaded.vocab_file))
   vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
-  tokenizer: tokenizers.Tokenizer
-  if vocabulary.is_of_characters:
-    tokenizer = tokenizers.CharacterTokenizer(vocabulary)
-  else:
-    tokenizer = tokenizers.WordPieceTokenizer(
-      vocabulary, vocabulary.is_lower_case
-    )
+  tokenizer = tokenizers.make(vocabulary, vocabulary.is_lower_case)
   length = loaded.network.get_config()["max_sequence_length"]
   first, last = (vocabulary.id_of(token) for token in ("[CLS]", "[SEP]"))
 

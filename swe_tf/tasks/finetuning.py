@@ -13,7 +13,10 @@ import tensorflow as tf
 import tf_keras
 
 from official.core import task_factory
+from official.nlp.configs import encoders
 from official.nlp.data import data_loader_factory
+from official.nlp.serving import export_savedmodel
+from official.nlp.serving import serving_modules
 from official.nlp.tasks import question_answering
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
@@ -21,8 +24,18 @@ from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import resumable
 from swe_tf.data.text import tokenizers
+from swe_tf.modeling import registry
 from swe_tf.scoring import squad as squad_scores
 from swe_tf.tasks import mixins
+
+
+def default_encoder() -> encoders.EncoderConfig:
+  """Returns an encoder whose `any` is ours.
+
+  Model Garden's default cannot be built from a `params.yaml`: only the class of
+  `any` says how, and that one stays when a file overrides the fields.
+  """
+  return registry.bert({}).config
 
 
 @dataclasses.dataclass
@@ -48,12 +61,23 @@ class GlueConfig(
 ):
   """Sentences and sentence pairs."""
 
+  model: sentence_prediction.ModelConfig = dataclasses.field(
+    default_factory=lambda: sentence_prediction.ModelConfig(
+      encoder=default_encoder()
+    )
+  )
   eval_split: str = ""  # The first dev split.
 
 
 @dataclasses.dataclass
 class SquadConfig(FineTuningConfig, question_answering.QuestionAnsweringConfig):
   """Questions about paragraphs."""
+
+  model: question_answering.ModelConfig = dataclasses.field(
+    default_factory=lambda: question_answering.ModelConfig(
+      encoder=default_encoder()
+    )
+  )
 
 
 class FineTuningTask(mixins.MicroBatchedTask):
@@ -191,3 +215,10 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
     """Returns the official scores; Model Garden's drop answers for v2.0."""
     scores = self.score(self.answers(aggregated_logs))
     return {name: v for name, v in scores.items() if isinstance(v, float)}
+
+
+# Where `official.nlp.serving.export_savedmodel` looks for what serves a task.
+export_savedmodel.SERVING_MODULES |= {
+  GlueTask: serving_modules.SentencePrediction,
+  SquadTask: serving_modules.QuestionAnswering,
+}

@@ -139,7 +139,8 @@ def fingerprints(shards: Mapping[str, bad_shards.Shards]) -> dict[str, str]:
   return {
     name: fingerprint.fingerprint(each.paths)[:16]
     for name, each in shards.items()
-    if each.paths
+    # What a task of one's own reads may be named there, and be no file.
+    if any(map(tf.io.gfile.exists, each.paths))
   }
 
 

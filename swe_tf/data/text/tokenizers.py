@@ -26,6 +26,19 @@ _CONTROL = r"\x{0}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\p{Cf}\x{FFFD}"
 _SENTENCE_END = r'([.!?]["\')\]”’]*)\s+'
 
 
+def normalize(texts: tf.Tensor, lower_case: bool) -> tf.Tensor:
+  """Returns texts as WordPiece sees them: no controls; lower case, no accents.
+
+  The latter two only with `lower_case`.
+  """
+  dropped = _CONTROL
+  if lower_case:
+    texts = tf.strings.lower(texts, encoding="utf-8")
+    texts = tf_text.normalize_utf8(texts, "NFD")
+    dropped += r"\p{Mn}"  # Accents.
+  return tf.strings.regex_replace(texts, f"[{dropped}]", "")
+
+
 class WordPieceTokenizer:
   """BERT's tokenizer: the ids of Model Garden's `FullTokenizer`, but fast.
 
@@ -54,13 +67,7 @@ class WordPieceTokenizer:
     """Returns the ids `[texts, (ids)]` of a vector of strings."""
     # Not by FastBertTokenizer, which also decomposes compatibility characters
     # (½, ², …); this costs a tenth of tokenizing.
-    dropped = _CONTROL
-    if self.lower_case:
-      texts = tf.strings.lower(texts, encoding="utf-8")
-      texts = tf_text.normalize_utf8(texts, "NFD")
-      dropped += r"\p{Mn}"  # Accents.
-    texts = tf.strings.regex_replace(texts, f"[{dropped}]", "")
-    return self._tokenizer.tokenize(texts)
+    return self._tokenizer.tokenize(normalize(texts, self.lower_case))
 
   def tokenize_units(self, lines: tf.Tensor) -> tf.RaggedTensor:
     """Returns the ids of the sentences: `[lines, (sentences), (ids)]`."""
@@ -120,6 +127,30 @@ class CharacterTokenizer:
 
 
 Tokenizer = WordPieceTokenizer | CharacterTokenizer
+
+
+def make(vocabulary: vocab_lib.Vocabulary, lower_case: bool) -> Tokenizer:
+  """Returns the tokenizer that a vocabulary is for."""
+  if vocabulary.is_of_characters:
+    return CharacterTokenizer(vocabulary)
+  return WordPieceTokenizer(vocabulary, lower_case)
+
+
+def tokenize_as_prepared(
+  tokenizer: Tokenizer, texts: tf.Tensor
+) -> tf.RaggedTensor:
+  """Returns the ids that `CachedTokenizer` gives GLUE and SQuAD texts.
+
+  For characters, `str.split` knows more white space than TensorFlow, and an
+  empty text has no space after it.
+  """
+  if isinstance(tokenizer, WordPieceTokenizer):
+    return tokenizer.tokenize(texts)
+  texts = tf.strings.regex_replace(texts, r"[\p{Z}\x{1c}-\x{1f}\x{85}]", " ")
+  ids = tokenizer.tokenize(texts)
+  is_text = tf.strings.strip(texts) != ""
+  kept = ids.with_values(tf.gather(is_text, ids.value_rowids()))
+  return tf.ragged.boolean_mask(ids, kept)
 
 
 def joins(tokenizer: Tokenizer, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:

@@ -134,12 +134,17 @@ def _paragraph(question_id, question, context, answers):
 
 
 def _tokenizer(directory, texts, vocab_size=0):
-  """Returns a tokenizer whose vocabulary is the words of the texts."""
+  """Returns a tokenizer whose vocabulary is the words of the texts.
+
+  A vocabulary that is there already is taken instead.
+  """
+  path = directory / "vocab.txt"
+  if path.exists():
+    return tokenizers.CachedTokenizer(path)
   basic = tokenization.BasicTokenizer(do_lower_case=True)
   words = sorted({word for text in texts for word in basic.tokenize(text)})
   tokens = [*vocab_lib.SPECIAL_TOKENS, *words]
   tokens += [f"[unused{i}]" for i in range(vocab_size - len(tokens))]
-  path = directory / "vocab.txt"
   path.write_text("\n".join(tokens) + "\n")
   return tokenizers.CachedTokenizer(path)
 
