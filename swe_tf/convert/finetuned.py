@@ -64,9 +64,8 @@ def read(
   config.override(dict(params), is_strict=False)
   config.validation_data = None  # It need not be there any more.
   folder = files.as_path(path).parent
-  result = folder / "result.json"
-  finished = files.read_json(result) if result.exists() else {}
-  glue, threshold = None, 0.0
+  finished = _read_object(folder / "result.json")
+  glue, threshold, lower_case = None, 0.0, vocabulary.is_lower_case
   if isinstance(config, finetuning.SquadConfig):
     threshold = config.null_score_diff_threshold
     scores = finished.get("scores", {}).get("eval", {})
@@ -74,7 +73,7 @@ def read(
       # That of predictions.json. It is the odds of a question itself, which
       # rounding can change; half way to the next it decides alike, and safely.
       threshold = scores["best_f1_thresh"]
-      odds = files.read_json(folder / "null_odds.json").values()
+      odds = _read_object(folder / "null_odds.json").values()
       above = min(
         (each for each in odds if each > threshold), default=threshold
       )
@@ -90,5 +89,15 @@ def read(
     glue = glue_tasks.find_task(name)
   model = task_factory.get_task(config).build_model()
   checkpoint_files.read_into(path, "the model of its params.yaml", model=model)
-  lower_case = data.get("do_lower_case", vocabulary.is_lower_case)
+  # Only SQuAD's params.yaml says it, too.
+  for place in (params.get("train_data") or {}, data):
+    lower_case = place.get("do_lower_case", lower_case)
   return FineTuned(config, model, vocab_file, lower_case, glue, threshold)
+
+
+def _read_object(path: files.Path) -> dict[str, Any]:
+  """Returns the content of a JSON file; empty if there is no such file."""
+  content = files.read_json(path) if path.exists() else {}
+  if not isinstance(content, dict):
+    raise errors.UsageError(f"{path}:1: not a JSON object.")
+  return content

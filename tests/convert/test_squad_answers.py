@@ -22,7 +22,7 @@ _WORDS = _TEXT.split(" ")
 _SPACES = [" ", " ", " ", "  ", " \u3000 ", "\n", "\t", " \r\n"]
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _PIECES = [*_LETTERS, *(f"##{c}" for c in _LETTERS), *".,'()-–$#“”"]
-_PIECES += ["the", "cat", "##s", "##ai", "ete", "Cat", "of", "CATS"]
+_PIECES += ["the", "cat", "##ts", "##ai", "ete", "Cat", "of", "CATS"]
 _VOCABULARIES = {
   "lower_case": _PIECES,
   "cased": [*_PIECES, *"ITBMCE", "É"],
