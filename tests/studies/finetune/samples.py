@@ -45,10 +45,12 @@ def write_data(
   vocab_size: int = 0,
   max_query_length: int = 32,
   doc_stride: int = 64,
+  paragraphs: list | None = None,
 ) -> str:
   """Prepares a task whose train and dev sets are the same examples.
 
-  Returns the data directory.
+  They are made up, unless `paragraphs` of SQuAD are given. Returns the data
+  directory.
   """
   data_dir = directory / "data" / name
   if name.startswith("squad"):
@@ -57,7 +59,8 @@ def write_data(
       max_query_length=max_query_length,
       doc_stride=doc_stride,
     )
-    _write_squad(name[-3:], directory, data_dir, count, windows)
+    paragraphs = paragraphs or _made_squad(name[-3:], count)
+    _write_squad(name[-3:], directory, data_dir, paragraphs, windows)
     return str(data_dir)
   task = glue_tasks.find_task(name)
   examples = _made_glue(task, count)
@@ -94,8 +97,7 @@ def _made_glue(task, count):
   )
 
 
-def _write_squad(version, directory, data_dir, count, windows):
-  paragraphs = _made_squad(version, count)
+def _write_squad(version, directory, data_dir, paragraphs, windows):
   path = directory / f"squad-{version}.json"
   content = {"data": [{"title": "some", "paragraphs": paragraphs}]}
   path.write_text(json.dumps(content))
