@@ -11,6 +11,7 @@ import types
 import tensorflow as tf
 
 from official.core import task_factory
+from official.nlp.configs import bert
 from official.nlp.tasks import masked_lm
 from swe_tf import errors
 from swe_tf.data import checks
@@ -27,6 +28,12 @@ from swe_tf.training import checkpoint
 class SharedMaskedLMConfig(mixins.TaskConfig, masked_lm.MaskedLMConfig):
   """Model Garden's config, with the choice of a method."""
 
+  # So that a `params.yaml` can be read back; see `finetuning.default_encoder`.
+  model: bert.PretrainerConfig = dataclasses.field(
+    default_factory=lambda: bert.PretrainerConfig(
+      encoder=registry.bert({}).config
+    )
+  )
   sharing: config_lib.SharingConfig = dataclasses.field(
     default_factory=config_lib.SharingConfig
   )
