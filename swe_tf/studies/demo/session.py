@@ -6,6 +6,7 @@ in it that comes from the user, a directory or an override, is escaped.
 """
 
 from collections.abc import Mapping, Sequence
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -23,6 +24,7 @@ from swe_tf.analysis import figures
 from swe_tf.analysis import pages
 from swe_tf.analysis import scalars
 from swe_tf.analysis import statistics
+from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import parsing
 from swe_tf.data.text import docstrings
 from swe_tf.methods import catalog
@@ -111,10 +113,14 @@ def run(output_dir: str, params_override: str | None = None) -> None:
 
 
 class DemoArm:
-  """A finished run: its `result.json`, its curves, its data, its cost."""
+  """A finished run: its `result.json`, its curves, its data, its cost.
 
-  def __init__(self, result: Any, curves: Any, data: Any, flops: float):
-    self.result, self.curves, self.flops = result, curves, flops
+  `phases` has, in order, the steps of each phase and the FLOPs of a step in it.
+  """
+
+  def __init__(self, result: Any, curves: Any, data: Any, phases: Any):
+    self.result, self.curves, self.phases = result, curves, phases
+    self.flops = self.flops_until(result["steps"])
     self.seq_length = data.seq_length
     self.tokens_per_step = data.global_batch_size * data.seq_length
     self.loss = result["metrics"]["validation_loss"]
@@ -127,11 +133,23 @@ class DemoArm:
     mean = float(pairs.mean()) if len(pairs) else float("nan")
     self.mean_layer_cosine = round(mean, 2) + 0.0
 
+  def flops_until(self, step: int) -> float:
+    flops, left = 0.0, step
+    for steps, flops_per_step in self.phases:
+      flops += min(steps, left) * flops_per_step
+      left -= min(steps, left)
+    return flops
+
 
 def read_arm(run: executors.SweepRun) -> DemoArm:
   result = run.directory.read_result()
   curves = scalars.read_run(run.directory.path)
-  return DemoArm(result, curves, run.config.task.train_data, run.cost)
+  steps = run.config.trainer.train_steps
+  phases = [(steps, run.cost / steps)]
+  with contextlib.suppress(errors.UsageError):  # A rule without a known tau.
+    found = cost_lib.estimate(run.config).phases.values()
+    phases = [(phase.steps, phase.flops_per_step) for phase in found]
+  return DemoArm(result, curves, run.config.task.train_data, phases)
 
 
 def verdict(arms: Mapping[str, DemoArm]) -> str:
@@ -184,7 +202,7 @@ def make_page(
     for name, answers in filled.items()
     if answers  # Only characters are filled in.
   }
-  curves, *layers = _figures(named, model, entropy)
+  losses, flops, *layers = _figures(named, model, entropy)
   return pages.render(
     "demo.html.jinja",
     title=TITLE,
@@ -193,7 +211,7 @@ def make_page(
     model=model,
     baseline=arms.get(BASELINE),
     params_override=params_override,
-    curves=curves,
+    curves=[losses, flops],
     layers=layers,
     filled=shown,
     hidden=[text.marked("_" * len(text.masked)) for text in texts],
@@ -209,17 +227,24 @@ def _figures(
   """Draws the losses and the layers, each narrow enough for a phone."""
   found, tau, size = [], model.untie_step, (5.6, 3.7)
 
-  def draw(y: str, lines: Sequence[tuple[Any, dict[str, Any]]], caption: str):
+  def draw(
+    y: str,
+    lines: Sequence[tuple[Any, dict[str, Any]]],
+    caption: str,
+    x: str = "training step",
+    top: float | None = None,
+  ):
     drawing, (panel,) = figures.panels(1, size)
     for curve, look in lines:
       panel.plot(*zip(*curve), **look)
-    if tau:
+    if tau and x == "training step":
       label = f"untied after step {tau:,}"
       panel.axvline(tau, color="black", linestyle="--", lw=1, label=label)
     panel.legend(fontsize=10)
     panel.set_xlim(left=0)
-    figures.finish(panel, "training step", y)
-    found.append(figures.save(drawing, y, caption))
+    panel.set_ylim(top=top)
+    figures.finish(panel, x, y)
+    found.append(figures.save(drawing, f"{y} by {x}", caption))
 
   ends = [(0, entropy), (model.result["steps"], entropy)]
   dotted = {"color": "gray", "linestyle": ":"}
@@ -228,17 +253,30 @@ def _figures(
   ]
   # In the order of `arms`; the baseline is black here as everywhere.
   colours = (figures.BLUE, figures.BLACK, figures.ORANGE)
+  by_flops: list[Any] = []
   for (name, arm), colour in zip(arms.items(), colours):
     thick = {"color": colour, "linewidth": 2, "label": name}
     lines.append((arm.curves["validation/validation_loss"], thick))
     thin = {"color": colour, "linewidth": 0.8, "alpha": 0.35}
     lines.append((arm.curves["train/training_loss"], thin))
+    losses = arm.curves["validation/validation_loss"]
+    spent = [(arm.flops_until(step), loss) for step, loss in losses]
+    by_flops.append((spent, thick))
   draw(
     "loss (nats per token)",
     lines,
     "Validation loss (thick) and training loss (thin). A model above the "
     "dotted line does worse than one that only knows how frequent each "
     "character is.",
+    top=1.05 * entropy,
+  )
+  draw(
+    "validation loss (nats per token)",
+    by_flops,
+    "The same validation losses by what they cost: the FLOPs of the matrix "
+    "products so far. The learning rates decay to 0 at the end of each run, so "
+    "compare the ends.",
+    x="FLOPs",
   )
   blue = {"color": figures.BLUE, "linewidth": 2}
   if cosines := model.curves.get("train/sharing/gradient_cosine"):
@@ -256,6 +294,8 @@ def _figures(
       "they are shared.",
     )
   for name, arm in arms.items():
+    if arm.layers < model.layers:
+      continue  # Three layers show nothing.
     drawing, (panel,) = figures.panels(1, size)
     rows = arm.result["layer_cosines"]
     edges = (0.5, len(rows) + 0.5, len(rows) + 0.5, 0.5)
