@@ -77,10 +77,14 @@ def run(options: Options) -> None:
       name,
       f"{count:.3g}",
       f"{count / flops['baseline']:.2f}",
-      f"{machine.hours(count):,.1f}",
-      f"{machine.dollars(count):,.0f}",
+      _number(machine.hours(count)),
+      _number(machine.dollars(count)),
     )
   console.print(methods)
   if options.output:
     content = dataclasses.asdict(cost) | {"flops_of_methods": flops}
     files.write_json(options.output, content)
+
+
+def _number(value: float) -> str:
+  return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
