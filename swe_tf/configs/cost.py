@@ -160,13 +160,18 @@ def _optimizer_and_slots(config: cfg.ExperimentConfig):
   return optimizer, sum(slot.shape.num_elements() for slot in made) / 64**2
 
 
+def weight_bytes(config: cfg.ExperimentConfig) -> int:
+  """Returns the bytes of all weights; runs no TensorFlow."""
+  encoder = _encoder(config)
+  return _FLOAT * _parameter_count(encoder, encoder.size)
+
+
 def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
   """Returns the bytes of weights and slots, in the phase that has most."""
   if isinstance(config, experiment.SharingExperimentConfig):
     phases = estimate(config).phases.values()
     return max(((p.weight_bytes, p.optimizer_bytes) for p in phases), key=sum)
-  encoder = _encoder(config)
-  weights = _FLOAT * _parameter_count(encoder, encoder.size)
+  weights = weight_bytes(config)
   return weights, round(_optimizer_and_slots(config)[1] * weights)
 
 

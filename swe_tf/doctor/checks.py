@@ -73,7 +73,7 @@ def check_devices(config: _Config, *_) -> str:
     )
   weights, memory = 0, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
   with contextlib.suppress(errors.UsageError):  # Not known for every encoder.
-    weights = cost_lib.memory(config)[0]
+    weights = cost_lib.weight_bytes(config)
   if weights > memory:
     raise errors.UsageError(
       f"the weights take {findings.size(weights)}, but this machine has "

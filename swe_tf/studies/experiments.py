@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from official.core import config_definitions as cfg
 from official.core import exp_factory
@@ -93,7 +94,10 @@ def check_metrics(
   trainer, task = config.trainer, task_factory.get_task(config.task)
   if not hasattr(task, "check_data"):  # Fine-tuning has metrics of its own.
     return
-  measured = [metric.name for metric in task.build_metrics(training=False)]
+  # In a graph of its own: eager variables would start TensorFlow's devices,
+  # and workers must be connected before that.
+  with tf.Graph().as_default():
+    measured = [metric.name for metric in task.build_metrics(training=False)]
   measured.append("validation_loss")
   wanted = dict.fromkeys(metrics, "metrics")
   if trainer.best_checkpoint_export_subdir:
