@@ -1,6 +1,8 @@
 """`TF_CONFIG`: a cluster, or one line that says what is wrong with it."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -79,3 +81,21 @@ def test_workers_must_be_able_to_share_the_batch(monkeypatch):
       tiny.overrides("x"),
       {"runtime": {"distribution_strategy": "parameter_server"}},
     )
+
+
+_BEFORE_THE_STRATEGY = """
+from tensorflow.python.eager import context
+from swe_tf.doctor import checks
+from swe_tf.studies import experiments
+from tests import tiny
+
+config = tiny.config_of(tiny.overrides("dummy"))
+experiments.check_metrics(config)
+checks.check_devices(config)
+assert context.context()._context_handle is None, "TensorFlow has started"
+"""
+
+
+def test_what_is_checked_before_workers_connect_runs_no_op():
+  # Else "Collective ops must be configured at program startup".
+  subprocess.run([sys.executable, "-c", _BEFORE_THE_STRATEGY], check=True)
