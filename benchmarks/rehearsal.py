@@ -4,13 +4,15 @@
 
 Runs every command of the page as written, top to bottom, and prints it.
 `replacements` lists what is replaced, `LEFT_OUT` what is left out, and why.
-The bucket is a directory that the commands see as a file:// URL. Both runs of
-pre-training, in one process and in two workers, get a SIGTERM and a SIGKILL in
-each phase. The exit status is 1 if a command fails or a run does not end as it
-should.
+The bucket is a directory that the commands see as a file:// URL, and
+`benchmarks.fake_gcloud` stands in for gcloud. Both runs of pre-training, on the
+"TPU VM" and in two workers, get a SIGTERM and a SIGKILL in each phase; the VM's
+also gets an invalid argument, and is killed as if it were out of memory. The
+exit status is 1 if a command fails or a run does not end as it should.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+import json
 import os
 import pathlib
 import re
@@ -47,13 +49,9 @@ _PREEMPTIONS = (
 # The time that a machine gets between the two signals.
 _GRACE_SECONDS = 30
 _PATIENCE_SECONDS = 600
-_SETS_UP = "sets up the machine; the rehearsal runs in what it sets up"
 LEFT_OUT = {
   "swe doctor tpu": "needs the TPU compiler, the extra tpu-check",
-  "pip ": _SETS_UP,
-  "git clone": _SETS_UP,
-  "python3.11 -m venv": _SETS_UP,
-  "gcloud": "needs gcloud and a project",
+  "pip ": "sets up the machine; the rehearsal runs in what it sets up",
   "--params_override=task.micro_batches": "a flag: the model fits",
   "--params_override=task.train_data.enable_tf_data_service": (
     "a flag: needs a tf.data service"
@@ -141,11 +139,17 @@ def replacements(work: pathlib.Path) -> dict[str, str]:
     "gs://BUCKET": f"file://{work}/bucket",
     "host0:2222": hosts[0],
     "host1:2222": hosts[1],
-    "--tpu=local ": "",
+    "ZONE": "us-west4-a",
+    "REPOSITORY": "https://example.com/swe_tf",
+    # There is no TPU here, so this is undone in `put_on_cpu`.
+    "swe launch $RUN --params_override=$DATA": (
+      "swe launch $RUN "
+      "--params_override=$DATA,runtime.distribution_strategy=tpu"
+    ),
     "runtime.num_gpus=8": "runtime.num_gpus=0",
     "--seq_length=512": "--seq_length=32",
     last_file: f"{last_file} --config_file={work}/tiny.yaml",
-    "do sleep 60;": 'do echo "ended with status $?"; sleep 1;',
+    "sleep 60": 'echo "ended with status $status"; sleep 1',
   }
 
 
@@ -182,7 +186,22 @@ class Rehearsal:
     self._replacements = replacements(work)
     self._assigned: list[str] = []
     self._home = work / "home"
-    self._home.mkdir()
+    # What `swe doctor tpu --fit` leaves; it needs the TPU compiler.
+    fit = {"topology": "v5e:2x4", "micro_batches": 2}
+    (self._home / "runs" / "doctor_tpu").mkdir(parents=True)
+    (self._home / "runs/doctor_tpu/tpu.json").write_text(json.dumps(fit))
+    # A machine on which everything is installed, and gcloud.
+    programs = work / "vm" / ".venv" / "bin"
+    programs.parent.mkdir(parents=True)
+    programs.symlink_to(os.path.dirname(sys.executable))
+    (programs.parent / ".on_tpu").touch()
+    self._vms = work / "vms"
+    self._vms.mkdir()
+    gcloud = work / "bin" / "gcloud"
+    gcloud.parent.mkdir()
+    module = _ROOT / "benchmarks" / "fake_gcloud.py"
+    gcloud.write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
+    gcloud.chmod(0o755)
 
   def start(self, command: str, log: pathlib.Path) -> subprocess.Popen[bytes]:
     """Starts a command in a shell with the variables assigned so far."""
@@ -191,8 +210,12 @@ class Rehearsal:
     script = "\n".join([*self._assigned, command])
     programs = os.path.dirname(sys.executable)
     places = (str(_ROOT), os.environ.get("PYTHONPATH", ""))
+    paths = (str(self.work / "bin"), programs, os.environ["PATH"])
     env = os.environ | {
-      "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+      "PATH": os.pathsep.join(paths),
+      "SWE_HOME": str(self.work / "vm"),
+      "SWE_POLL_SECONDS": "1",
+      "FAKE_GCLOUD_DIR": str(self._vms),
       "PYTHONPATH": os.pathsep.join(filter(None, places)),
       "CUDA_VISIBLE_DEVICES": "-1",
     }
@@ -243,6 +266,55 @@ class Rehearsal:
           os.killpg(loop.pid, signal.SIGKILL)
     self._check(model_dir, logs)
 
+  def keep(self, command: str) -> None:
+    """Runs keep.sh to the end through preemptions, then with two faults."""
+    put_on_cpu(self._home / "launch")
+    bucket, train = self.work / "bucket/runs", self._home / "launch/train.sh"
+    log, vm_log = self.work / "keep.txt", self.work / "swe_vm.txt"
+    pid = self._vms / "swe" / "pid"
+    keeper = self.start(command, log)
+    for step, number in _PREEMPTIONS:
+      model_dir = bucket / "large_swe"
+      _wait(lambda step=step: _last_step(model_dir) >= step, [keeper], [log])
+      group = _group(int(pid.read_text()))
+      # The machine goes away, and all that runs on it.
+      _preempt(group, number)
+      (pid.parent / "preempted").touch()
+      _wait(lambda: not pid.parent.exists(), [keeper], [log])
+      print(f"  {number.name} at step {_last_step(model_dir)}", flush=True)
+    _end([keeper], log)
+    self._expect(model_dir, 0, log)
+    text = train.read_text()
+    # An invalid argument must not be tried twice.
+    invalid = "--params_override=task.sharing.unit_size=3"
+    train.write_text(text.replace("--mode=", f"{invalid} --mode="))
+    keeper = self.start(command, log)
+    _wait(lambda: keeper.poll() is not None, [], [log])
+    self._expect(model_dir, 2, log)
+    # Nor one that the kernel kills for its memory.
+    train.write_text(text.replace("runs/large_swe ", "runs/large_swe_2 "))
+    keeper = self.start(command, log)
+    model_dir = bucket / "large_swe_2"
+    _wait(lambda: _last_step(model_dir) > 0, [keeper], [log])
+    trainers = [p for p in _group(int(pid.read_text())) if _is_trainer(p)]
+    _preempt(trainers, signal.SIGKILL)
+    _wait(lambda: keeper.poll() is not None, [], [log])
+    self._expect(model_dir, 137, log)
+    starts = vm_log.read_text(errors="replace").count("ended with status")
+    if starts != 2:
+      raise RehearsalFailed(f"{vm_log}: {starts} ends with an error, not 2")
+
+  def _expect(self, model_dir: pathlib.Path, status: int, log) -> None:
+    """Raises unless keep.sh saw the status and returned the TPU."""
+    left = self.work / "bucket/runs/large_swe.launch/exit_status"
+    found = left.read_text().strip()
+    left.unlink()
+    print(f"  {model_dir.name} ended with status {found}", flush=True)
+    if found != str(status) or list(self._vms.iterdir()):
+      raise RehearsalFailed(f"{status} was expected; see {log}")
+    if status == 0 and _last_step(model_dir) != _STEPS:
+      raise RehearsalFailed(f"{model_dir} ends at {_last_step(model_dir)}")
+
   def _check(self, model_dir: pathlib.Path, logs: list[pathlib.Path]) -> None:
     """Raises unless a run was preempted as planned, and finished."""
     if _last_step(model_dir) != _STEPS:
@@ -257,6 +329,28 @@ class Rehearsal:
       saved = re.findall(r"saved a checkpoint at step (\d+)", text)
       if {int(step) < _TAU for step in saved} != {True, False}:
         raise RehearsalFailed(f"{log}: SIGTERM saved at steps {saved}")
+
+
+def put_on_cpu(folder: pathlib.Path) -> None:
+  """Takes what only a TPU has out of what `swe launch` wrote."""
+  config = yaml.safe_load((folder / "run.yaml").read_text())
+  config["runtime"]["distribution_strategy"] = "off"
+  (folder / "run.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+  train = (folder / "train.sh").read_text()
+  (folder / "train.sh").write_text(train.replace(" \\\n  --tpu=local", ""))
+
+
+def _group(leader: int) -> list[int]:
+  """Returns the processes of a group."""
+  found = subprocess.run(
+    ["pgrep", "-g", str(leader)], capture_output=True, check=False
+  )
+  return [int(each) for each in found.stdout.split()]
+
+
+def _is_trainer(process: int) -> bool:
+  line = pathlib.Path(f"/proc/{process}/cmdline").read_bytes()
+  return b"python" in line and b"--experiment" in line
 
 
 def _trainer(loop: subprocess.Popen[bytes]) -> int | None:
@@ -331,8 +425,9 @@ def rehearse(work: pathlib.Path) -> None:
     print(f"$ {command}", flush=True)
     start = time.monotonic()
     if command.startswith("until "):
-      several = "INDEX" in command
-      rehearsal.train(command, ("0", "1") if several else ("0",))
+      rehearsal.train(command, ("0", "1"))
+    elif command == "bash launch/keep.sh":
+      rehearsal.keep(command)
     else:
       output = rehearsal.run(command)
       for line in output.strip().splitlines()[-3:]:
@@ -342,7 +437,7 @@ def rehearse(work: pathlib.Path) -> None:
   if unused:
     raise RehearsalFailed(f"not in the page any more: {sorted(unused)}")
   left = sorted(path.name for path in (work / "home").iterdir())
-  if left:
+  if left != ["launch", "runs"]:
     raise RehearsalFailed(f"left in the working directory: {left}")
 
 

@@ -34,6 +34,7 @@ _GROUPS = {
     "doctor": "check a swe train command line before running it",
     "doctor cost": "estimate what a run will cost",
     "doctor tpu": "compile the steps for a TPU without having one",
+    "launch": "write the scripts that train a run on a Cloud TPU",
   },
   "From text to a score": {
     "prepare pretraining": "convert text files to masked TFRecords",

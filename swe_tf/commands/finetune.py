@@ -23,6 +23,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as opt
 from swe_tf.data.prepare import prepared_data
+from swe_tf.doctor import findings
 from swe_tf.modeling import checkpoint_files
 from swe_tf.scoring import column
 from swe_tf.studies import executors
@@ -149,6 +150,7 @@ def run(options: Options) -> int:
 
   sweep_lib.leave_gpus_to_runs()
   tasks = [task_lib.FineTuning(plan) for plan in plans]
+  _print_room(options, tasks, console)
   executor = executors.make(options.jobs, options.ray_address)
   succeeded = [task.run(executor, console) for task in tasks]
   if options.tasks:
@@ -161,6 +163,27 @@ def run(options: Options) -> int:
       f"the logs are in {logs}."
     )
   return int(not all(succeeded))
+
+
+def _print_room(options: Options, tasks: Sequence[Any], console) -> None:
+  """Prints how much disk the checkpoints take, at most and at the end."""
+  from swe_tf.configs import cost
+
+  # Weights, and the two slots of AdamW.
+  checkpoints = [3 * cost.weight_bytes(task.runs[0].config) for task in tasks]
+  rates = [
+    len({r.about["axes"]["learning_rate"] for r in t.runs}) for t in tasks
+  ]
+  # The best of each rate, and of each run under way two while it saves.
+  most = max(
+    sum(checkpoints[:i]) + (rates[i] + 2 * options.jobs) * checkpoints[i]
+    for i in range(len(tasks))
+  )
+  console.print(
+    f"checkpoints will take up to {findings.size(most)}, and "
+    f"{findings.size(sum(checkpoints))} at the end: the best of each task",
+    soft_wrap=True,
+  )
 
 
 def _print_column(options: Options, tasks: Sequence[Any], console) -> None:

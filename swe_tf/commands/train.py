@@ -12,6 +12,7 @@ clean exit: after SIGTERM or Ctrl-C it saves a checkpoint and exits with status
 
 import contextlib
 import dataclasses
+import time
 from typing import Any
 
 from absl import logging
@@ -21,8 +22,10 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
+from swe_tf.modeling import checkpoint_files
 from swe_tf.studies import progress as progress_lib
 
+_POLL_SECONDS = 30.0
 _NAME = "train"  # Of the only run in the progress display.
 
 
@@ -55,10 +58,20 @@ def run(options: Options) -> None:
   from swe_tf.training import runner
 
   parsing.parse_gin(options)
-  config = parsing.parse_configuration(options)
-  is_ours = isinstance(config, experiment.CheckedExperimentConfig)
+  while True:
+    try:
+      config = parsing.parse_configuration(options)
+      is_ours = isinstance(config, experiment.CheckedExperimentConfig)
+      if is_ours:
+        stock_options.check_experiment(options, config.as_dict())
+      break
+    except checkpoint_files.NoCheckpoint as error:
+      # It follows a run, which may not have saved yet.
+      if options.mode != "continuous_train_and_eval":
+        raise
+      print(f"waiting, since {error}", flush=True)
+      time.sleep(_POLL_SECONDS)
   if is_ours:
-    stock_options.check_experiment(options, config.as_dict())
     experiments.check_metrics(config)
   checks.check_devices(config)
   verbosity = logging.get_verbosity()

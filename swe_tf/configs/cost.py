@@ -87,8 +87,8 @@ def tokens(config: cfg.ExperimentConfig) -> int:
   return config.trainer.train_steps * _tokens_per_step(config)
 
 
-def training_flops(config: cfg.ExperimentConfig) -> int:
-  """Returns the FLOPs of the matrix products of the whole run."""
+def _steps_and_flops(config: cfg.ExperimentConfig) -> list[tuple[int, int]]:
+  """Returns the steps of each phase, and the FLOPs of one of them."""
   # Tied layers are computed one by one, so tau does not matter.
   resolved, encoder = catalog.resolve(config), _encoder(config)
   if resolved.sharing.mode == catalog.SWE and resolved.untie_step is None:
@@ -96,7 +96,24 @@ def training_flops(config: cfg.ExperimentConfig) -> int:
     phases = catalog.never_shared(resolved, encoder.size)
   else:
     phases = catalog.find(resolved).phases(resolved, encoder.size)
-  return sum(p.steps * _flops_per_step(config, p.size) for p in phases)
+  return [(p.steps, _flops_per_step(config, p.size)) for p in phases]
+
+
+def training_flops(config: cfg.ExperimentConfig) -> int:
+  """Returns the FLOPs of the matrix products of the whole run."""
+  return sum(steps * flops for steps, flops in _steps_and_flops(config))
+
+
+def steps_left(config: cfg.ExperimentConfig, step: int) -> float:
+  """Returns what is left after a step, in steps as costly as the last one."""
+  left, flops_now, begin = 0.0, 0, 0
+  for steps, flops in _steps_and_flops(config):
+    end = begin + steps
+    if begin < step or not flops_now:
+      flops_now = flops
+    left += max(0, end - max(step, begin)) * flops
+    begin = end
+  return left / flops_now
 
 
 def of_methods(config: cfg.ExperimentConfig) -> dict[str, int]:

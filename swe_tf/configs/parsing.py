@@ -35,7 +35,7 @@ def _one_line(place: str = "") -> Iterator[None]:
   try:
     yield
   except errors.UsageError as error:
-    raise errors.UsageError(f"{place}{error}") from error
+    raise type(error)(f"{place}{error}") from error
   except yaml.YAMLError as error:
     problem = getattr(error, "problem", None) or errors.first_line(error)
     raise errors.UsageError(f"{place}not YAML ({problem}).") from error

@@ -28,6 +28,10 @@ _STAGE = "growth/stage/.ATTRIBUTES/VARIABLE_VALUE"
 _LATEST = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
 
 
+class NoCheckpoint(errors.UsageError):
+  """There is no checkpoint; a run may still write one."""
+
+
 def find(checkpoint: files.PathLike, name: str = "") -> str:
   """Returns a prefix whose files exist, of a prefix or the latest in a folder.
 
@@ -40,7 +44,7 @@ def find(checkpoint: files.PathLike, name: str = "") -> str:
   prefix = _latest(path) if is_directory else str(checkpoint)
   place = f"{name} ({checkpoint})" if name else str(checkpoint)
   if not prefix or not files.as_path(f"{prefix}.index").exists():
-    raise errors.UsageError(
+    raise NoCheckpoint(
       f"there is no checkpoint at {place}; name a directory with one, or a "
       "prefix such as DIR/ckpt-1000."
     )

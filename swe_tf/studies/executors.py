@@ -218,10 +218,12 @@ def execute(
   executor: Executor,
   console: rich_console.Console,
   summarize: Callable[[Mapping[str, Any]], str],
+  after_each: Callable[[], Any] = lambda: None,
 ) -> dict[str, str]:
   """Executes the runs that are not finished; returns why some failed.
 
-  Their progress is shown; `summarize` sums up a `result.json` in a few words.
+  Their progress is shown; `summarize` sums up a `result.json` in a few words,
+  and `after_each` is called whenever one has ended.
   """
   finished, failures = results_of(runs), {}
   waiting = {run.name: run for run in runs if run.name not in finished}
@@ -252,6 +254,7 @@ def execute(
           else:
             text = f"{summarize(result)} ({result['seconds']:.0f} s)"
           shown.end(name, text, counts=not error)
+          after_each()
     except KeyboardInterrupt:
       shown.say("interrupted; run the same command again to resume")
       raise

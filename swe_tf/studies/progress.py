@@ -16,6 +16,8 @@ from rich import console as rich_console
 from rich import progress as rich_progress
 from rich import table as rich_table
 
+from swe_tf import errors
+
 _SHARED = "shared"
 # The speed is measured over this window: longer than a compile, but short
 # enough to follow a change of phase.
@@ -36,6 +38,8 @@ class Status:
   untie_step: int | None = None  # Tau; None if it is not known yet.
   loss: float | None = None
   tokens_per_step: int = 0  # 0 if unknown.
+  # What is left, in steps as costly as the last; None if all cost the same.
+  steps_left: float | None = None
   text: str = ""  # What else is going on, such as "evaluating".
 
   def describe(self, steps_per_second: float | None = None) -> str:
@@ -47,8 +51,9 @@ class Status:
     """
     parts, tau = [f"{self.step:,} of {self.steps:,}"], self.untie_step
     if steps_per_second:
-      left = (self.steps - self.step) / steps_per_second
-      parts.append(f"{show_time(left)} left")
+      left = self.steps_left
+      left = self.steps - self.step if left is None else left
+      parts.append(f"{show_time(left / steps_per_second)} left")
     if self.phase == _SHARED:
       parts.append(_SHARED)
       if tau is not None:
@@ -75,18 +80,27 @@ def report_loss(
 
   It reads only what the trainer has logged anyway.
   """
+  from swe_tf.configs import cost  # Imports TensorFlow.
+  from swe_tf.configs import experiment
+
+  config = trainer.config
 
   def action(output) -> None:
-    config, tau = trainer.config, output.get("sharing/untie_step")
-    data = config.task.train_data
+    tau, data = output.get("sharing/untie_step"), config.task.train_data
+    step, left = int(trainer.global_step.numpy()), None
+    # Others have one phase; of an encoder from outside the cost is not known.
+    if isinstance(config, experiment.SharingExperimentConfig):
+      with contextlib.suppress(errors.UsageError):
+        left = cost.steps_left(config, step)
     report(
       Status(
-        step=int(trainer.global_step.numpy()),
+        step=step,
         steps=config.trainer.train_steps,
         phase=trainer.phase if "sharing/phase" in output else "",
         untie_step=None if tau is None else int(tau),
         loss=float(output["training_loss"]),
         tokens_per_step=data.global_batch_size * getattr(data, "seq_length", 0),
+        steps_left=left,
       )
     )
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from swe_tf import errors
+
 # "Try again later" in sysexits.h: a scheduler may start the run again.
 STATUS = 75
 
@@ -56,7 +58,10 @@ class _Output:
 
 @contextlib.contextmanager
 def watch() -> Iterator[None]:
-  """Catches the signals in the block; works only in the main thread."""
+  """Catches the signals in the block; works only in the main thread.
+
+  The loss of another worker ends it with `STATUS`, too: all must start again.
+  """
   earlier = {number: signal.getsignal(number) for number in _SIGNALS}
 
   def restore() -> None:
@@ -77,6 +82,12 @@ def watch() -> Iterator[None]:
   try:
     with contextlib.redirect_stdout(_Output(sys.stdout)):
       yield
+  except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    if len(resolver.cluster_spec().as_dict().get("worker", ())) < 2:
+      raise
+    print(f"another worker is gone ({errors.first_line(error)})", flush=True)
+    raise SystemExit(STATUS) from error
   finally:
     restore()
     _requested.clear()

@@ -90,6 +90,21 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(found["one_loop"], expected)
     self.assertEqual(cost.estimate(one).shared_steps, half)
 
+  def test_what_is_left_is_in_steps_of_the_present_phase(self):
+    one = _config({"recipe": "one_loop", "untie_step": None})
+    half, whole = tiny.STEPS // 2, _flops(_SIZE, 1)
+    ratio = whole / _flops(dataclasses.replace(_SIZE, num_layers=1), 1)
+    for step, expected in (
+      (0, half + half * ratio),
+      (2, half - 2 + half * ratio),
+      # The speed so far is that of cheap steps.
+      (half, half * ratio),
+      (half + 1, half - 1),
+      (tiny.STEPS, 0),
+    ):
+      self.assertAllClose(cost.steps_left(one, step), expected)
+    self.assertEqual(cost.steps_left(_config(), 5), tiny.STEPS - 5)
+
   def test_a_rule_that_has_no_tau_has_flops_only(self):
     config = _config({"rule": "adaptive"})
     self.assertEqual(cost.training_flops(config), _flops(_SIZE, tiny.STEPS))

@@ -2,13 +2,15 @@
 
 DIR/study.json      what the runs have in common; see `sweep`
 DIR/lr*-seed*/      a run; see `worker`. The selected one gets a
-                    `test_result.json` once it has predicted
+                    `test_result.json` once it has predicted, and is the only
+                    one that keeps its checkpoint
 DIR/table.txt       what was printed
 DIR/selection.json  what was selected
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
+import math
 from typing import Any
 
 import tf_keras
@@ -109,7 +111,9 @@ class FineTuning:
       scores = next(iter(result["scores"].values()))
       return f"{metric} {table_lib.show_score(scores[metric])}"
 
-    failures = executors.execute(self.runs, executor, console, summarize)
+    failures = executors.execute(
+      self.runs, executor, console, summarize, self._prune
+    )
     results = executors.results_of(self.runs)
     frame = table_lib.make_frame(plan.runs, results, failures)
     best = table_lib.choose(frame, metric)
@@ -127,8 +131,35 @@ class FineTuning:
     selection = table_lib.selection(frame, best, task, metric)
     files.write_json(folder / "selection.json", selection)
     self.has_selected = True
+    if succeeded:  # Otherwise the same command may choose another run.
+      self._drop_checkpoints(run for run in self.runs if run.name != best)
     console.print(f"selected {folder / best}", soft_wrap=True)
     return succeeded
+
+  def _prune(self) -> None:
+    """Of the finished runs of each rate, leaves the best its checkpoint."""
+    results, metric = executors.results_of(self.runs), self._metric
+
+    def score(run: executors.SweepRun) -> float:
+      result = results[run.name]
+      if result["status"] != "finished":
+        return -math.inf
+      value = next(iter(result["scores"].values()))[metric]
+      return -math.inf if value is None else value
+
+    rates: dict[float, list[executors.SweepRun]] = {}
+    for run in self.runs:
+      if run.name in results:
+        rates.setdefault(run.about["axes"]["learning_rate"], []).append(run)
+    for finished in rates.values():
+      best = max(finished, key=score)  # The first of equals, as `choose`.
+      self._drop_checkpoints(run for run in finished if run is not best)
+
+  def _drop_checkpoints(self, runs: Iterable[executors.SweepRun]) -> None:
+    for run in runs:
+      for path in run.directory.path.iterdir():
+        if path.name == "checkpoint" or path.name.startswith("ckpt-"):
+          path.unlink()
 
   def _predict(self, name: str, executor: executors.Executor, console) -> bool:
     """Predicts the test sets with a finished run, unless it has already."""
@@ -136,8 +167,13 @@ class FineTuning:
     content: dict[str, Any] = files.read_json(path) if path.exists() else {}
     arguments = {"ax_data_dir": self.plan.ax_data_dir}
     if content.get("ax_data_dir") != self.plan.ax_data_dir:
-      console.print(f"{name}: predicting the test set ...")
       (run,) = (run for run in self.runs if run.name == name)
+      if not (run.directory.path / "checkpoint").exists():
+        raise errors.Failed(
+          f"{name} is selected now, but its checkpoint was deleted when "
+          f"another run was; delete {run.directory.path} to train it again."
+        )
+      console.print(f"{name}: predicting the test set ...")
       run = dataclasses.replace(run, function=PREDICT, arguments=arguments)
       for _, error in executor.run([run], lambda: None):
         if error:

@@ -1,17 +1,22 @@
 """`swe finetune` with runs that only pretend: the protocol, and a column."""
 
+import dataclasses
 import json
+import re
+import shutil
 
 import pytest
 
 from swe_tf import errors
 from swe_tf.analysis import report
 from swe_tf.commands import finetune
+from swe_tf.commands import train
 from swe_tf.data.prepare import prepared_data
 from swe_tf.scoring import column
 from swe_tf.studies.finetune import protocol
 from swe_tf.studies.finetune import table as table_lib
 from swe_tf.studies.finetune import task as task_lib
+from swe_tf.training import runner
 from tests.studies.finetune import samples
 
 _TASKS = ("squad_v1.1", "squad_v2.0", "MNLI", "QNLI", "QQP", "SST-2", "AX")
@@ -98,6 +103,49 @@ def test_a_bad_run_does_not_stop_the_others_and_results_are_kept(
   assert predicted.exists()
   with pytest.raises(errors.UsageError, match="epochs 3.0, but now it is 1.0"):
     sst2(1, epochs=1.0)
+
+
+def test_only_the_selected_run_keeps_its_checkpoint(sst2, tmp_path):
+  def kept():
+    return {path.parent.name for path in (tmp_path / "out").glob("*/*ckpt-*")}
+
+  # While a run failed, the best of each rate may still be selected.
+  assert sst2(2, 1, 5, 4, seeds=2)[0] == 1
+  assert kept() == {"lr1-seed1", "lr5-seed1", "lr4-seed0"}
+  status, output = sst2(1, 5, 4, seeds=2)
+  assert status == 0 and kept() == {"lr1-seed1"}
+  assert re.search(r"up to \d+ kB, and [\d.]+ kB at the end", output)
+  result = tmp_path / "out" / "lr5-seed1" / "result.json"
+  result.write_text(result.read_text().replace("51.0", "99.0"))
+  with pytest.raises(errors.Failed, match="lr5-seed1 is selected now, but its"):
+    sst2(1, 5, seeds=2)
+
+
+def test_continuous_fine_tuning_waits_for_the_first_checkpoint(
+  root, tmp_path, monkeypatch, capsys
+):
+  encoder, seen = tmp_path / "encoder", []
+  flags = f"task.data_dir={root}/SST-2,task.init_checkpoint={encoder}"
+  options = train.Options(
+    experiment="swe/glue",
+    mode="continuous_train_and_eval",
+    model_dir=str(tmp_path / "model"),
+    params_override=f"{flags},task.train_data.global_batch_size=2",
+  )
+  monkeypatch.setattr(
+    train.time,
+    "sleep",
+    lambda seconds: shutil.copytree(root.parent / "encoder", encoder),
+  )
+  monkeypatch.setattr(
+    runner, "run", lambda config, *a, **k: seen.append(config.task.data_dir)
+  )
+  train.run(options)
+  assert seen == [f"{root}/SST-2"]
+  assert "waiting, since there is no checkpoint at" in capsys.readouterr().out
+  shutil.rmtree(encoder)
+  with pytest.raises(errors.UsageError, match="there is no checkpoint at"):
+    train.run(dataclasses.replace(options, mode="train"))
 
 
 def test_data_that_was_prepared_anew_is_refused(sst2, root, tmp_path):
