@@ -43,6 +43,8 @@ class UntieCallback(tf_keras.callbacks.Callback):
       found if shares else None, compiled
     )
     self._optimizer, self._untie_step = optimizer, optimizer.untie_step
+    if not optimizer.has_plan:  # Keras builds only some loaded optimizers.
+      optimizer.build(self.model.trainable_variables)
     if optimizer.phase != optimizer_lib.SHARED:
       return
     step = int(optimizer.iterations.numpy())

@@ -13,9 +13,12 @@ either program, and whatever compiles steps (`training.trainer`, `callback`)
 must recompile after `untie()`. When to untie is up to `schedule.py`.
 """
 
+import dataclasses
 import numbers
+from typing import Any
 
 import tensorflow as tf
+import tf_keras
 
 from swe_tf import errors
 from swe_tf.sharing import cosines
@@ -32,6 +35,7 @@ UNSHARED = "unshared"
 _NOT_YET = -1
 
 
+@tf_keras.saving.register_keras_serializable("swe_tf")
 class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   """Updates the variables of a tie alike until `untie()`, then separately.
 
@@ -60,7 +64,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def __init__(
     self,
     inner_optimizer,
-    plan: plan_lib.SharingPlan,
+    plan: plan_lib.SharingPlan | plan_lib.PlanConfig,
     untie_step: int | None = None,
     *,
     cosine_interval: int | None = None,
@@ -74,7 +78,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     Args:
       inner_optimizer: A legacy or new TF-Keras optimizer. It is used as is,
         never cloned.
-      plan: The ties. Call `plan.tie_weights()` before the first update.
+      plan: The ties, or, in a loaded optimizer, what was saved of them. Call
+        `plan.tie_weights()` before the first update.
       untie_step: Tau. This class only stores it: the trainer or the callback
         calls `untie()` at that step. 0 starts unshared.
       cosine_interval: The number of updates between two measurements of
@@ -90,7 +95,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         stem. Algorithm 1 starts them equal (line 2).
       name: The name of the optimizer.
     """
-    if not isinstance(plan, plan_lib.SharingPlan):
+    if not isinstance(plan, plan_lib.SharingPlan | plan_lib.PlanConfig):
       raise TypeError(
         f"plan must be a SharingPlan, got {type(plan).__name__}: make it with "
         "SharingPlan.from_layers(layers)."
@@ -111,12 +116,15 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         "of branches are not kept while shared. Use one of the two."
       )
     self._whole_plan = self._plan = self._no_dependency(plan)
+    self._trained = self._no_dependency([])
     self.untie_step = untie_step
-    if untie_step != 0:
+    if untie_step != 0 and isinstance(plan, plan_lib.SharingPlan):
       self._require_alike()
     # The phase is data: a resumed run finds it in the checkpoint.
     self._untied_at = _state(0 if untie_step == 0 else _NOT_YET, "untied_at")
-    self._groups = _state(plan.groups, "groups")
+    self._groups = _state((0,) * plan.num_units, "groups")
+    if isinstance(plan, plan_lib.SharingPlan):
+      self._groups.assign(plan.groups)
     self._loops = loops or untie_step_lib.LoopSchedule(plan.num_units)
     self._own_init = own_init
     self._saw_every_tie = False
@@ -127,8 +135,18 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       self._cosines = cosines.CosineMeter(plan.num_units, cosine_interval)
 
   @property
+  def has_plan(self) -> bool:
+    """Whether the ties are known; in a loaded optimizer, once it is built."""
+    return isinstance(self._whole_plan, plan_lib.SharingPlan)
+
+  @property
   def plan(self) -> plan_lib.SharingPlan:
     """The ties, with the groups into which they are currently split."""
+    if not self.has_plan:
+      raise errors.UsageError(
+        "The plan was loaded, and its variables are not known yet: call "
+        "optimizer.build(model.trainable_variables) first."
+      )
     groups = tuple(_read(self._groups).tolist())
     if groups != self._plan.groups:
       # Not `_plan.split`: an earlier checkpoint has larger groups.
@@ -335,6 +353,13 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
 
   def build(self, var_list) -> None:
     """See base class; copies the slots that were not there at untying."""
+    # While shared, an update may show only the stems of what was seen before.
+    if len(var_list) > len(self._trained):
+      self._trained = self._no_dependency(list(var_list))
+    if not self.has_plan:
+      plan = self._whole_plan.resolve(var_list)
+      self._whole_plan = self._plan = self._no_dependency(plan)
+      self._require_alike()
     if self._copy_when_built:
       self._require_ties(var_list)
     super().build(var_list)
@@ -354,6 +379,42 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def variables(self):
     inner = super().variables
     return type(inner)([*inner, self._untied_at, self._groups])
+
+  def get_config(self) -> dict[str, Any]:
+    """Returns what `model.save` needs; the plan by its variables' names."""
+    inner, plan = self.inner_optimizer, self._whole_plan
+    if slots.made_on_demand(inner) or self._loops.stages:
+      raise NotImplementedError(
+        "Keras does not save the slots of a legacy optimizer with a model, nor "
+        "would it know of few loops. Use an optimizer of tf_keras.optimizers, "
+        "or save a tf.train.Checkpoint or only the weights."
+      )
+    if isinstance(plan, plan_lib.SharingPlan):
+      plan = plan_lib.PlanConfig.of(plan, self._trained)
+    return {
+      "name": self.name,
+      "inner_optimizer": tf_keras.optimizers.serialize(inner),
+      "plan": dataclasses.asdict(plan),
+      "untie_step": self.untie_step,
+      "own_init": self._own_init,
+      # The SavedModel format has no state of optimizers: without this, a loaded
+      # model would be tied again.
+      "untied": self.phase == UNSHARED,
+    }
+
+  @classmethod
+  def from_config(cls, config, custom_objects=None):
+    """Makes the optimizer again; its plan is resolved when it is built."""
+    config = dict(config)
+    inner = tf_keras.optimizers.deserialize(
+      config.pop("inner_optimizer"), custom_objects=custom_objects
+    )
+    plan = plan_lib.PlanConfig(**config.pop("plan"))
+    is_untied = config.pop("untied")
+    optimizer = cls(inner, plan, **config)
+    if is_untied:
+      optimizer._untied_at.assign(0)  # Or what is loaded after this.
+    return optimizer
 
 
 def _state(value, name: str) -> tf.Variable:

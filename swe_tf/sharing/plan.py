@@ -241,9 +241,13 @@ def every_nth(n: int, num_units: int) -> Groups:
   return tuple(u % n for u in range(num_units))
 
 
+def _path(variable: Any) -> str:
+  return getattr(variable, "path", None) or variable.name.split(":")[0]
+
+
 @dataclasses.dataclass(frozen=True)
 class PlanConfig:
-  """A plan of Keras 3 in words, to be saved; `resolve` finds the variables.
+  """A plan in words, to be saved with a model; `resolve` finds the variables.
 
   `ties` are the paths of the variables of each tie, `positions` their places
   among those that were trained; None if the optimizer was not built. A loaded
@@ -258,22 +262,24 @@ class PlanConfig:
   @classmethod
   def of(cls, plan: SharingPlan, trained: Sequence[Any]) -> "PlanConfig":
     """Returns the plan in words; `trained` is empty before it is known."""
-    place = {id(v): i for i, v in enumerate(trained)}
-    paths = [[v.path for v in tie] for tie in plan.ties]
-    positions = [[place.get(id(v), -1) for v in tie] for tie in plan.ties]
+    place = {variable_key(v): i for i, v in enumerate(trained)}
+    paths = [[_path(v) for v in tie] for tie in plan.whole_ties]
+    positions = [
+      [place.get(variable_key(v), -1) for v in tie] for tie in plan.whole_ties
+    ]
     known = positions if place else None
     return cls(paths, plan.unit_size, plan.num_units, known)
 
   def resolve(self, trained: Sequence[Any]) -> SharingPlan:
     """Returns the plan for the variables of a model."""
-    known: dict[Any, Any] = {v.path: v for v in trained}
+    known: dict[Any, Any] = {_path(v): v for v in trained}
     known |= enumerate(trained)
     all_places: Sequence[Sequence[Any]] = self.positions or self.ties
     ties = []
     for paths, places in zip(self.ties, all_places):
       ties.append(tuple(known.get(place) for place in places))
       for path, variable in zip(paths, ties[-1]):
-        if variable is None or variable.name != path.split("/")[-1]:
+        if variable is None or _role(variable)[0] != path.split("/")[-1]:
           raise errors.UsageError(
             f"The saved plan ties {path}, which is not among the "
             f"{len(trained)} variables that are trained here. Load the model "

@@ -232,6 +232,12 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
   def finalize_variable_values(self, var_list) -> None:
     slots.finalize(self.inner_optimizer, var_list)
 
+  def _trackable_children(self, save_type="checkpoint", **kwargs):
+    children = super()._trackable_children(save_type, **kwargs)
+    if save_type == "savedmodel":  # What stands in for it looks for this.
+      children["_iterations"] = self.iterations
+    return children
+
   def get_config(self):
     raise NotImplementedError(
       f"A {type(self).__name__} refers to variables of its model, so it cannot "
