@@ -187,16 +187,16 @@ def test_a_proved_claim_that_fails_is_an_error(tmp_path, capsys):
   rows = json.loads((output_dir / "claims.json").read_text(encoding="utf-8"))
   assert [row["source"] for row in rows if not row["holds"]] == ["Lemma"]
   assert (output_dir / "claims.md").exists()
-  assert (output_dir / "theorem3.png").exists()
 
 
 def test_claims_that_hold_are_a_success(tmp_path, capsys):
   options = theory.Options(
-    experiments=("proposition1",), output_dir=str(tmp_path)
+    experiments=("figure2", "proposition1"), output_dir=str(tmp_path)
   )
   assert theory.run(options) == 0
   printed = capsys.readouterr()
-  assert "5 of 5 claims hold" in printed.out
+  assert "11 of 11 claims hold" in printed.out
+  assert (tmp_path / "figure2.png").exists()
   assert not printed.err
   wrong = dataclasses.replace(options, output_dir=__file__)
   with pytest.raises(errors.UsageError, match=__file__):
