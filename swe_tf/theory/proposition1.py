@@ -108,7 +108,8 @@ def decomposition(options: experiment.Options) -> list[claims.Claim]:
     error = regression.test_error(path, problem)
     gaps.append(np.max(np.abs(common + rest - error) / error))
   untie = figure2.UNTIE_STEP
-  change = rest[: untie + 1] / problem.spread**2 - 1
+  own = problem.weights - problem.common  # w~*
+  change = rest[: untie + 1] / np.sum(own**2, axis=-1) - 1
   left = common[untie]
   expected = (figure2.NUM_LAYERS - 1) / (figure2.NUM_SAMPLES - 2)
   error = left.std(ddof=1) / np.sqrt(TRACKED_SEEDS)
