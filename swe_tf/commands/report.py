@@ -23,7 +23,7 @@ class Options:
     "Directories to search for runs, at any depth."
   )
   output_dir: str = opt.flag(
-    "Directory for the report: new, empty, or with an earlier one to replace."
+    "Directory for the report; files of an earlier one are replaced."
   )
   site_scores: str = opt.flag(
     "YAML file of scores from the GLUE site by run: `runs/a: {QNLI: 93.0}`.", ""
@@ -36,11 +36,13 @@ def run(options: Options) -> None:
       raise errors.UsageError(
         f"--runs={root} is not a directory; name one with runs in it."
       )
-  report_lib.check_output(options.output_dir)
+  files.check_output_dir(options.output_dir, "output_dir")
   report = report_lib.make(options.runs, options.site_scores)
-  report_lib.write(options.output_dir, report_lib.to_files(report))
+  output_dir = files.as_path(options.output_dir)
+  for name, content in report_lib.to_files(report).items():
+    files.write_bytes(output_dir / name, content)
   print(report.counts)
   print(report.verdict)
   for line in report.settings:
     print(f"- {line}")
-  print(f"report: {files.as_path(options.output_dir) / 'report.html'}")
+  print(f"report: {output_dir / 'report.html'}")

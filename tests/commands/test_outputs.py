@@ -38,7 +38,7 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
   assert "3 runs, 3 of them finished, in 1 setting." in said
   assert "Cannot tell (one seed) whether swe 1x24" in said
   first = {name: (output / name).read_bytes() for name in _names(output)}
-  pages = {"report.md", "report.html", "report.json"}
+  pages = {"report.md", "report.html"}
   tables = {"methods.csv", "runs.csv", "cost.csv"}
   figures = _figures("differences", "loss_1", "untie_step_1")
   assert set(first) == pages | tables | figures
@@ -46,34 +46,8 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
   _report(tmp_path / "runs", output)
   again = {name: (output / name).read_bytes() for name in _names(output)}
   assert again == first, "it depends on nothing else"
-
-  _report(tmp_path / "runs" / "a", output)
-  left = pages | tables | _figures("loss_1")
-  assert _names(output) == left, "what is no longer true is gone"
-
-
-def test_what_no_report_wrote_is_not_touched(tmp_path):
-  output = tmp_path / "report"
-  write_run(tmp_path / "run", config(), 2.0)
-  output.mkdir()
-  (output / "report.md").write_text("mine")
-  with pytest.raises(errors.UsageError, match=r"report\.md"):
-    _report(tmp_path / "run", output)
-  assert _names(output) == {"report.md"}
-  assert (output / "report.md").read_text() == "mine"
-
-  (output / "report.json").write_text(json.dumps({"files": ["report.md"]}))
-  with pytest.raises(errors.UsageError, match="no report wrote"):
-    _report(tmp_path / "run", output)
-
-  (output / "report.md").unlink()
-  (output / "report.json").unlink()
-  _report(tmp_path / "run", output)
-  (output / "notes.txt").write_text("mine")
-  with pytest.raises(errors.UsageError, match=r"notes\.txt"):
-    _report(tmp_path / "run", output)
   with pytest.raises(errors.UsageError, match="is a file"):
-    _report(tmp_path / "run", tmp_path / "run" / "params.yaml")
+    _report(tmp_path / "runs", tmp_path / "runs" / "a" / "params.yaml")
 
 
 @pytest.mark.parametrize(
