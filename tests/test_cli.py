@@ -111,28 +111,6 @@ def test_exit_codes(swe, monkeypatch, outcome, expected):
   assert not output
 
 
-def test_plugins_are_imported_first_and_inherited(tmp_path):
-  (tmp_path / "mine.py").write_text("print('mine is here')")
-  code = (
-    "import os, swe_tf.plugins\n"
-    "from swe_tf.commands import experiments\n"
-    "experiments.run = lambda _: print(os.environ['SWE_PLUGINS'])\n"
-    "from swe_tf import cli\n"
-    "cli.main(['experiments', '--plugins=mine'])\n"
-  )
-  command = [sys.executable, "-c", code]
-  printed = subprocess.check_output(command, cwd=tmp_path, text=True)
-  assert printed == "mine is here\nmine\n"
-
-
-@pytest.mark.parametrize("module", ["swe_tf.cli", "swe_tf.train"])
-def test_the_modules_are_programs(module):
-  command = [sys.executable, "-m", module, "score", "--x"]
-  done = subprocess.run(command, capture_output=True, text=True, check=False)
-  assert done.returncode == 2
-  assert "has no flag --x" in done.stderr.splitlines()[-1]
-
-
 @pytest.mark.parametrize(
   "code", ["def", "1 / 0", "raise SystemExit(3)", "exit()"]
 )

@@ -15,6 +15,7 @@ from experiments import index
 from official.core import exp_factory
 from official.core import task_factory
 from official.core import train_utils
+from swe_tf.analysis import paper
 from swe_tf.configs import cost
 from swe_tf.data.prepare import job
 from swe_tf.data.text import budget
@@ -29,48 +30,38 @@ from tests.data import corpus
 EXPERIMENTS = pathlib.Path(index.ROOT) / "experiments"
 ROWS = index.read_rows()
 
-# Row: size, peak, MLM accuracy for 0.5M (baseline, SWE) and 1M; Tables 1-3.
-_FOUR = {
-  "table1/large": ("large", 3e-4, (73.66, 73.92), (74.98, 75.09)),
-  "table1/xlnet_large": ("large", 2e-4, (70.06, 70.18), (71.75, 71.76)),
-  "table2/24x768": ("24x768", 3e-4, (71.68, 72.03), (73.00, 73.10)),
-  "table2/24x1536": ("24x1536", 2e-4, (75.61, 75.79), (77.23, 77.16)),
-  "table3/base": ("base", 3e-4, (68.74, 69.21), (69.86, 70.16)),
-}
-# Unit size: MLM accuracy; Table 4.
-# Appendix B: beside Net2Net and reparameterization the two columns that they
-# are compared with, and the end of Figure 4's axis, which has no number.
-_TABLE5 = {
-  "net2net": ("none", 72.34),
-  "reparameterize": ("reparameterize", 73.57),
-  "swe": ("swe", 73.92),
-  "baseline": ("none", 73.66),
-  "albert": ("swe", None),
-}
-_UNITS = {"12x2": 73.82, "6x4": 73.99, "4x6": 73.90, "2x12": 74.16}
-
-
 # What the paper says about a row.
 Paper = collections.namedtuple(
   "Paper", "size peak steps mode unit_size accuracy"
 )
-_LARGE = ("large", 3e-4, 500_000)
-PAPER = {
-  f"{name}_{label}_{kind}": Paper(size, peak, steps, mode, 1, accuracy)
-  for name, (size, peak, *accuracies) in _FOUR.items()
-  for (label, steps), pair in zip(
-    (("500k", 500_000), ("1m", 1_000_000)), accuracies
-  )
-  for kind, mode, accuracy in zip(("baseline", "swe"), ("none", "swe"), pair)
-}
-PAPER |= {
-  f"table4/units_{name}": Paper(*_LARGE, "swe", int(name.split("x")[0]), value)
-  for name, value in _UNITS.items()
-}
-PAPER |= {
-  f"table5/{name}": Paper(*_LARGE, mode, 1, accuracy)
-  for name, (mode, accuracy) in _TABLE5.items()
-}
+
+
+def _read_paper():
+  """Returns the columns of Tables 1 to 5 by the names of their files."""
+  found = {}
+  for column in paper.TABLES.itertuples():
+    method, unit_size = column.method, column.unit_size
+    name = f"table{column.table}/{method}"
+    if column.table < 4:
+      label = "500k" if column.steps == 500_000 else "1m"
+      data = "xlnet_" if column.data == "xlnet" else ""
+      name = f"table{column.table}/{data}{column.model}_{label}_{method}"
+    elif column.table == 4:
+      name = f"table4/units_{unit_size}x{24 // unit_size}"
+    if name == "table4/units_1x24":
+      continue  # Of Table 1.
+    smaller = column.data == "xlnet" or column.model == "24x1536"
+    mode = method if method in ("swe", "reparameterize") else "none"
+    setting = column.model, 2e-4 if smaller else 3e-4, column.steps
+    found[name] = Paper(*setting, mode, unit_size, column.MLM)
+  # What Table 5 is compared with, and the end of Figure 4's axis, which has no
+  # number.
+  baseline = found["table5/baseline"] = found["table1/large_500k_baseline"]
+  found["table5/albert"] = baseline._replace(mode="swe", accuracy=None)
+  return found
+
+
+PAPER = _read_paper()
 
 
 def name_of(row):
@@ -88,11 +79,11 @@ def test_every_row_of_the_paper_has_a_file():
 
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_row_has_the_numbers_of_the_paper(row):
-  paper = PAPER[name_of(row)]
+  said = PAPER[name_of(row)]
   config = index.load_config(row)
 
   encoder = config.task.model.encoder.get()
-  assert encoder.as_dict().items() >= size_of(paper.size)
+  assert encoder.as_dict().items() >= size_of(said.size)
   assert encoder.norm_first
   assert encoder.vocab_size == 30522
   assert encoder.max_position_embeddings == 512
@@ -103,16 +94,16 @@ def test_row_has_the_numbers_of_the_paper(row):
     is_xlnet = "xlnet" in row.path
     assert data.masking == ("whole_word" if is_xlnet else "random")
 
-  assert config.trainer.train_steps == paper.steps
+  assert config.trainer.train_steps == said.steps
   task = task_factory.get_task(config.task)
   rate = train_utils.create_optimizer(task, config).learning_rate
-  assert rate(10_000) == np.float32(paper.peak)
-  assert rate(paper.steps) == 0.0
-  assert config.task.sharing.mode == paper.mode
-  assert config.task.sharing.unit_size == paper.unit_size
-  tau = paper.steps // 10 if paper.mode == "swe" else 0
-  if paper.accuracy is None:
-    tau = paper.steps
+  assert rate(10_000) == np.float32(said.peak)
+  assert rate(said.steps) == 0.0
+  assert config.task.sharing.mode == said.mode
+  assert config.task.sharing.unit_size == said.unit_size
+  tau = said.steps // 10 if said.mode == "swe" else 0
+  if said.accuracy is None:
+    tau = said.steps
   assert cost.estimate(config).shared_steps == tau
   is_net2net = config.task.growth.method == "net2net"
   assert is_net2net == (name_of(row) == "table5/net2net")
@@ -120,14 +111,14 @@ def test_row_has_the_numbers_of_the_paper(row):
 
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_header_says_what_the_row_is_and_costs(row):
-  paper = PAPER[name_of(row)]
+  said = PAPER[name_of(row)]
   assert row.title.startswith(f"Table {name_of(row)[len('table')]}, ")
-  assert ("0.5 m iter" in row.title) == (paper.steps == 500_000)
+  assert ("0.5 m iter" in row.title) == (said.steps == 500_000)
   names = ("Baseline", "Net2Net")
-  assert any(n in row.title for n in names) == (paper.mode == "none")
+  assert any(n in row.title for n in names) == (said.mode == "none")
   expected = "not printed in the paper"
-  if paper.accuracy is not None:
-    expected = f"{paper.accuracy:.2f} % MLM accuracy"
+  if said.accuracy is not None:
+    expected = f"{said.accuracy:.2f} % MLM accuracy"
   assert row.facts["expected"] == expected
   assert row.command[:3] == ["python", "-m", "swe_tf.train"]
   assert row.flags("config_file")[-1] == row.path
@@ -199,9 +190,9 @@ def build_model(num_layers: int, overrides: str):
 
 def step_of(row):
   """Returns what a step at reduced width depends on."""
-  paper = PAPER[name_of(row)]
-  layers = sizes.SIZES[paper.size].num_layers
-  return layers, paper.mode, paper.unit_size
+  said = PAPER[name_of(row)]
+  layers = sizes.SIZES[said.size].num_layers
+  return layers, said.mode, said.unit_size
 
 
 @pytest.mark.parametrize("step", sorted(set(map(step_of, ROWS))), ids=str)

@@ -68,18 +68,6 @@ def test_a_report_escapes_what_it_shows(tmp_path):
     assert evil not in contents[name].decode(), name
 
 
-def test_a_report_removes_only_its_own_files(tmp_path):
-  """The list of these is a file, which anybody may have written."""
-  precious = tmp_path / "precious"
-  precious.write_text("")
-  report = tmp_path / "report"
-  report.mkdir()
-  listed = {"made_by": "swe report", "files": ["../precious"]}
-  (report / report_lib.MANIFEST).write_text(json.dumps(listed))
-  report_lib.write(report, {"report.md": b""})
-  assert precious.exists()
-
-
 @pytest.mark.parametrize("name", ["run.lock", "log.txt"])
 def test_a_run_follows_no_links_out_of_its_directory(name, tmp_path):
   precious = tmp_path / "precious"

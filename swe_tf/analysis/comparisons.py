@@ -113,19 +113,16 @@ def baseline_of(runs: pd.DataFrame, setting: str) -> pd.DataFrame:
 
 
 def summarize(
-  runs: pd.DataFrame,
-  curves: pd.DataFrame,
-  by: Sequence[str] = ("setting", "arm"),
+  runs: pd.DataFrame, by: Sequence[str] = ("setting", "arm")
 ) -> pd.DataFrame:
   """Returns a row per arm, or per arm and rate, of arranged runs.
 
   Means over seeds and differences are `statistics.Interval`s, None where
   nothing was measured.
   """
-  losses = validation_losses(curves)
   chosen = runs if "learning_rate" in by else runs[runs.is_best]
   rows = [
-    _row(group, baseline_of(runs, group.setting.iloc[0]), losses)
+    _row(group, baseline_of(runs, group.setting.iloc[0]))
     for _, group in chosen.groupby(list(by), sort=False)
   ]
   if not rows:
@@ -142,11 +139,7 @@ def validation_losses(curves: pd.DataFrame) -> dict[str, scalars.Curve]:
   }
 
 
-def _row(
-  group: pd.DataFrame,
-  baseline: pd.DataFrame,
-  losses: Mapping[str, scalars.Curve],
-) -> dict[str, Any]:
+def _row(group: pd.DataFrame, baseline: pd.DataFrame) -> dict[str, Any]:
   first, counted = group.iloc[0], finished_runs(group)
   is_baseline = len(baseline) > 0 and first.arm == baseline.arm.iloc[0]
   left_out = group.status[group.status != runs_lib.FINISHED].value_counts()
@@ -169,19 +162,22 @@ def _row(
     "differences": [],
     "loss_difference": None,
     "mlm_gain": None,
+    "flops_ratio": None,
   }
   for name in ("seconds", runs_lib.LOSS, runs_lib.ACCURACY):
     row[name] = interval(counted, name)
   if len(counted):
     row |= {key: first[key] for key in ("steps", "tokens", "flops")}
+    # A run's FLOPs follow from its config, so any seed's will do.
+    if first.flops and len(baseline) and baseline.flops.iloc[0]:
+      row["flops_ratio"] = first.flops / baseline.flops.iloc[0]
   if len(baseline) and not is_baseline:
     ours, theirs = (by_seed(r, runs_lib.LOSS) for r in (counted, baseline))
     row["differences"] = [ours[s] - theirs[s] for s in ours if s in theirs]
     row["loss_difference"] = statistics.paired(ours, theirs)
     row["mlm_gain"] = difference(counted, baseline, runs_lib.ACCURACY)
-  row |= _flops(counted, baseline, losses)
   row["verdict"] = statistics.verdict(
-    row["loss_difference"], row.get("flops_ratio"), row.get("equal_loss")
+    row["loss_difference"], row["flops_ratio"]
   )
   return row
 
@@ -201,35 +197,6 @@ def difference(
   runs: pd.DataFrame, baseline: pd.DataFrame, name: str
 ) -> statistics.Interval | None:
   return statistics.paired(by_seed(runs, name), by_seed(baseline, name))
-
-
-def _flops(
-  counted: pd.DataFrame,
-  baseline: pd.DataFrame,
-  losses: Mapping[str, scalars.Curve],
-) -> dict[str, Any]:
-  """Returns an arm's FLOPs, divided by the baseline's.
-
-  `equal_loss` divides by those that the baseline needs for the arm's final
-  loss, in the middle of its schedule: a run that was scheduled to end there
-  would do better. None unless every seed gets there: the mean of those that do
-  would flatter.
-  """
-  theirs = {run.seed: run for run in baseline.itertuples()}
-  pairs = [
-    (run, theirs[run.seed])
-    for run in counted.itertuples()
-    if run.seed in theirs and run.phases and theirs[run.seed].phases
-  ]
-  if not pairs:
-    return {}
-  ratios: list[float | None] = []
-  for run, other in pairs:
-    step = scalars.steps_to_reach(losses[other.run], run.validation_loss)
-    spent = step and flops_until(other, step / other.steps)
-    ratios.append(run.flops / spent if spent else None)
-  ratio = pairs[0][0].flops / pairs[0][1].flops
-  return {"flops_ratio": ratio, "equal_loss": statistics.mean(ratios)}
 
 
 def flops_until(run: Any, part: float | np.ndarray) -> Any:
@@ -302,7 +269,7 @@ def _judge(found: pd.DataFrame) -> tuple[str, str]:
   start += (
     f": its final validation loss minus the baseline's is {minus(judged)}"
   )
-  ratio = getattr(judged, "flops_ratio", None)
+  ratio = judged.flops_ratio
   if ratio is not None and abs(ratio - 1) >= statistics.SAME_COST:
     start += f", with {ratio:.2f} of its FLOPs"
   sentences = [f"{start}."]

@@ -6,7 +6,7 @@ runs that are rows of its tables. `templates/report.html.jinja` and
 `templates/text.jinja`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -23,8 +23,6 @@ from swe_tf.analysis.pages import Section
 from swe_tf.scoring import column
 
 TITLE = "Sharing weights, then unsharing: what your runs show"
-# Lists the files of the report, so that the next one may replace them.
-MANIFEST = "report.json"
 
 
 class Report(NamedTuple):
@@ -61,7 +59,7 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
     counts = "No pre-training runs."
     return Report(comparisons.say(found)[0], [], counts, [], [column_section])
   runs = comparisons.arrange(found)
-  arms = comparisons.summarize(runs, curves)
+  arms = comparisons.summarize(runs)
   first, *settings = comparisons.say(arms)
   compared = arms[arms.loss_difference.notna()]
   count = runs.setting.nunique()
@@ -94,7 +92,7 @@ def _sections(
     for number, (_, found) in enumerate(shown, start=1)
   ]
   by = ("setting", "arm", "learning_rate")
-  rates = comparisons.summarize(runs[runs.rates > 1], curves, by)
+  rates = comparisons.summarize(runs[runs.rates > 1], by)
   scores = paper.scores(runs)
   tuned = scores[scores.score != "MLM"]
   sweeps: list[figures_lib.Figure] = []
@@ -136,38 +134,3 @@ def to_files(report: Report) -> dict[str, bytes]:
     contents[f"{figure.name}.png"] = figure.png
     contents[f"{figure.name}.svg"] = figure.svg
   return contents
-
-
-def check_output(output_dir: files.PathLike) -> list[str]:
-  """Checks that a report may be written; returns the files of an earlier one.
-
-  The directory may be absent, empty, or hold a report; nothing is written.
-  """
-  files.check_output_dir(output_dir, "output_dir")
-  path = files.as_path(output_dir)
-  held = sorted(each.name for each in path.iterdir()) if path.exists() else []
-  ours = []
-  if MANIFEST in held:
-    content = files.read_json(path / MANIFEST)
-    if isinstance(content, dict) and content.get("made_by") == "swe report":
-      ours = [MANIFEST, *content["files"]]
-  foreign = [name for name in held if name not in ours]
-  if foreign:
-    raise errors.UsageError(
-      f"output_dir {path} has files that no report wrote ({foreign[0]}"
-      f"{f' and {len(foreign) - 1} more' if foreign[1:] else ''}); name a new "
-      "directory, or one with an earlier report."
-    )
-  return [name for name in ours if name in held and name != MANIFEST]
-
-
-def write(output_dir: files.PathLike, contents: Mapping[str, bytes]) -> None:
-  """Writes the files of a report, in place of an earlier one."""
-  path, earlier = files.as_path(output_dir), check_output(output_dir)
-  listed = {"made_by": "swe report", "files": sorted({*contents, *earlier})}
-  # Written first, so that an interrupted report can still be replaced.
-  files.write_json(path / MANIFEST, listed)
-  for name in set(earlier) - set(contents):
-    (path / name).unlink()
-  for name, content in contents.items():
-    files.write_bytes(path / name, content)

@@ -1,7 +1,5 @@
 """Scalars from a run's TensorBoard logs."""
 
-import math
-
 from swe_tf import files
 
 Curve = list[tuple[int, float]]
@@ -40,23 +38,3 @@ def read_run(directory: files.Path) -> dict[str, Curve]:
     if (directory / folder).is_dir()
     for tag, curve in read_scalars(str(directory / folder)).items()
   }
-
-
-def steps_to_reach(curve: Curve, target: float) -> float | None:
-  """Returns the first step at which a curve is down to `target`, or None.
-
-  Between two points the curve is a straight line; before its first point it
-  is unknown, so the answer is never earlier than that.
-
-  >>> steps_to_reach([(10, 3.0), (20, 1.0)], 1.5)
-  17.5
-  """
-  before = None
-  for step, value in curve:
-    if value <= target:
-      if before is None or not math.isfinite(before[1]):
-        return float(step)
-      start, high = before
-      return start + (high - target) / (high - value) * (step - start)
-    before = step, value
-  return None

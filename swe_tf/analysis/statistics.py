@@ -82,15 +82,12 @@ def paired(
 
 
 def verdict(
-  difference: Interval | None,
-  flops_ratio: float | None = None,
-  equal_loss: Interval | None = None,
+  difference: Interval | None, flops_ratio: float | None = None
 ) -> str | None:
   """Returns the verdict on an arm; None if it cannot be compared.
 
   `difference` is its final loss minus the baseline's, `flops_ratio` its FLOPs
-  divided by the baseline's, `equal_loss` divided by those that the baseline
-  spends until it has the arm's final loss, in the middle of its schedule.
+  divided by the baseline's.
   """
   if difference is None:
     return None
@@ -99,14 +96,9 @@ def verdict(
   found = difference.word()
   if flops_ratio is None or abs(flops_ratio - 1) < SAME_COST:
     return found
-  if found == (PAYS if flops_ratio < 1 else COSTS):
-    return found
-  # In the middle of its schedule the baseline needs more FLOPs for a loss than
-  # if it were scheduled to end there. That flatters the arm, so it can show
-  # that an arm costs, but not that it pays.
-  if equal_loss is not None and equal_loss.word(1.0) == COSTS:
-    return COSTS
-  return UNEQUAL
+  # Otherwise only a baseline that is scheduled for as many FLOPs would tell: in
+  # the middle of its schedule it needs more for a loss than at its end.
+  return found if found == (PAYS if flops_ratio < 1 else COSTS) else UNEQUAL
 
 
 def ratio(

@@ -1,11 +1,12 @@
-"""Trains a small BERT twice, with and without sharing, and shows what happens.
+"""Trains a small BERT with and without sharing, and shows what happens.
 
     swe demo [--output_dir=DIR]
 
-12 layers of width 64 learn the characters of the docstrings installed on this
+12 layers of width 24 learn the characters of the docstrings installed on this
 machine: once shared for the first tenth of the steps and then untied, once
-never shared. DIR/index.html shows both curves, how the layers diverge, and what
-the models fill into masked sentences. Re-run it after Ctrl-C to resume.
+never shared, and beside them 3 layers. DIR/index.html shows the curves, how the
+layers diverge, and what the models fill into masked sentences. Re-run it after
+Ctrl-C to resume.
 """
 
 import dataclasses

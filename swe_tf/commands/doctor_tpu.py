@@ -7,8 +7,7 @@ The flags are those of `swe train`. The real compiler compiles the real steps
 (stock, shared, unshared); it needs the extra `tpu-check`, from a clone `pip
 install -c constraints.txt '.[tpu-check]'`. The table shows what fits and how
 many bytes are moved, not how long a step takes. With `--fit` it finds the
-fewest micro-batches with which all steps fit; with `--loop` it compiles the
-trainer's loop instead of one step.
+fewest micro-batches with which all steps fit.
 """
 
 import dataclasses
@@ -32,7 +31,6 @@ class Options(stock_options.StockOptions):
     (),
   )
   fit: bool = opt.flag("Find the smallest task.micro_batches that fits.", False)
-  loop: bool = opt.flag("Compile the trainer's loop, not a single step.", False)
   output_dir: str = opt.flag(
     "Directory for programs and reports, which are reused.", "runs/doctor_tpu"
   )
@@ -56,7 +54,6 @@ def run(options: Options) -> None:
   console = rich_console.Console()
   say = functools.partial(console.print, soft_wrap=True)
   output_dir = files.as_path(options.output_dir)
-  loop_steps = config.trainer.steps_per_loop if options.loop else None
   compile_steps = functools.partial(
     programs.compile_steps,
     topology=topology,
@@ -64,7 +61,6 @@ def run(options: Options) -> None:
     directory=output_dir,
     jobs=options.jobs,
     say=say,
-    loop_steps=loop_steps,
   )
   if options.fit:
     config, reports = programs.fewest_micro_batches(
@@ -88,7 +84,6 @@ def run(options: Options) -> None:
     f"{layers} layers, {topology.name}, {topology.replicas} replicas of "
     f"{batch // topology.replicas} sequences"
     + (f", {parts} micro-batches" if parts > 1 else "")
-    + (f", a loop of {loop_steps} steps" if loop_steps else "")
   )
   console.print(depths_lib.make_table(found, topology, title))
   say(
@@ -111,7 +106,6 @@ def run(options: Options) -> None:
     "layers": layers,
     "global_batch_size": batch,
     "micro_batches": parts,
-    "loop_steps": loop_steps,
     "versions": versions,
     "reports": reports,
     "full_depth": {

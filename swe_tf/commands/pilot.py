@@ -133,7 +133,8 @@ def run(options: Options) -> int:
     say(_describe(outcome, arm in at_edge))
   say(f"verdict: [bold]{verdict.word}[/bold]")
   say(verdict.reason)
-  for note in _notes(outcomes, at_edge, verdict, pilot.shallow_arm(config)):
+  shallow = next(iter(tuning.kept), "")
+  for note in _notes(outcomes, at_edge, verdict, shallow):
     say(note)
   result = {
     "verdict": verdict.word,
@@ -166,10 +167,10 @@ def _notes(
   outcomes: Mapping[str, outcome_lib.Outcome],
   at_edge: list[str],
   verdict: outcome_lib.Verdict,
-  shallow: str | None,
+  shallow: str,
 ) -> Iterator[str]:
   """Yields the caveats to print below the verdict."""
-  few = outcomes.get(shallow or "")
+  few = outcomes.get(shallow)
   if few and few.difference and few.difference.low <= 0:
     yield (
       f"A {few.arm.removeprefix('layers')}-layer model would do for this "

@@ -17,6 +17,10 @@ from swe_tf.analysis import report as report_lib
 from swe_tf.commands import options as opt
 
 
+# Of the files of a report.
+_SUFFIXES = (".html", ".md", ".csv", ".png", ".svg")
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
   runs: tuple[str, ...] = opt.flag(
@@ -36,11 +40,25 @@ def run(options: Options) -> None:
       raise errors.UsageError(
         f"--runs={root} is not a directory; name one with runs in it."
       )
-  report_lib.check_output(options.output_dir)
+  files.check_output_dir(options.output_dir, "output_dir")
+  output_dir = files.as_path(options.output_dir)
+  earlier = list(output_dir.iterdir()) if output_dir.exists() else []
+  has_report = any(path.name == "report.html" for path in earlier)
+  for path in earlier:
+    if not has_report or path.suffix not in _SUFFIXES:
+      raise errors.UsageError(
+        f"output_dir {output_dir} has a file that no report wrote ({path.name})"
+        "; name a new directory, or one with an earlier report."
+      )
   report = report_lib.make(options.runs, options.site_scores)
-  report_lib.write(options.output_dir, report_lib.to_files(report))
+  contents = report_lib.to_files(report)
+  for path in earlier:
+    if path.name not in contents:
+      path.unlink()  # What is no longer true is gone.
+  for name, content in contents.items():
+    files.write_bytes(output_dir / name, content)
   print(report.counts)
   print(report.verdict)
   for line in report.settings:
     print(f"- {line}")
-  print(f"report: {files.as_path(options.output_dir) / 'report.html'}")
+  print(f"report: {output_dir / 'report.html'}")

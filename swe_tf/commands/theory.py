@@ -4,7 +4,7 @@
     swe theory theorem1 depth --output_dir=DIR
     swe theory all --output_dir=DIR --step_scale=2     # breaks a condition
 
-Writes `claims.json`, `claims.md` and the figures into the directory. The exit
+Writes `claims.json`, `claims.md` and Figure 2 into the directory. The exit
 status is 1 if a proved claim does not hold.
 """
 
@@ -29,7 +29,7 @@ class Options:
   experiments: tuple[str, ...] = opt.argument(
     "The experiments.", choices=("all", *experiment.EXPERIMENTS)
   )
-  output_dir: str = opt.flag("Directory for claims and figures.")
+  output_dir: str = opt.flag("Directory for the claims and Figure 2.")
   seed: int = opt.flag("Seed for random targets and data.", 0, least=0)
   aggregate: str = opt.flag(
     "How a shared update combines the layers' gradients; the paper: the mean.",
@@ -60,6 +60,6 @@ def run(options: Options) -> int:
   failed = [claim for claim in claims if not claim.holds]
   console.print(
     f"{len(claims) - len(failed)} of {len(claims)} claims hold; "
-    f"table and figures are in {output_dir}"
+    f"the table is in {output_dir}"
   )
   return int(any(claim.proved for claim in failed))

@@ -1,5 +1,7 @@
 """How `swe doctor` writes its numbers and its warnings. Without TensorFlow."""
 
+from rich import filesize
+
 from swe_tf import errors
 
 
@@ -13,8 +15,4 @@ def size(count: float) -> str:
   >>> size(1_345_000_000)
   '1.34 GB'
   """
-  for unit in ("B", "kB", "MB", "GB", "TB"):
-    if abs(count) < 1000 or unit == "TB":
-      break
-    count /= 1000
-  return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}"
+  return filesize.decimal(round(count), precision=2)

@@ -6,8 +6,6 @@
 
 from typing import Any
 
-from tensorboard.plugins.hparams import api as hparams
-
 from official.core import config_definitions as cfg
 from official.core import train_lib
 from swe_tf import errors
@@ -16,13 +14,11 @@ from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.analysis import scalars
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import prepared_data
-from swe_tf.sharing import optimizer
 from swe_tf.studies import experiments
 from swe_tf.studies import progress
 from swe_tf.studies import worker
 from swe_tf.studies.demo import sentences
 from swe_tf.studies.finetune import predictions
-from swe_tf.training import dashboards
 from swe_tf.training import recovery
 from swe_tf.training import runner as runner_lib
 
@@ -36,27 +32,22 @@ def read_config(job: worker.Job) -> cfg.ExperimentConfig:
 
 
 def make_runner(
-  job: worker.Job, config: cfg.ExperimentConfig, **arguments
+  job: worker.Job, config: cfg.ExperimentConfig, mode: str = "train_and_eval"
 ) -> train_lib.OrbitExperimentRunner:
   """Returns a runner that reports to the job; see `training.runner`."""
-  point = {  # Its row in TensorBoard's dashboard HParams.
-    axis: value if isinstance(value, (bool, int, float, str)) else str(value)
-    for axis, value in job.read_about()["axes"].items()
-  }
-  dashboards.write_events(job.path, "hparams", hparams.hparams_pb(point))
   return runner_lib.make_runner(
     config,
     str(job.path),
+    mode=mode,
     actions=lambda trainer: [progress.report_loss(trainer, job.report)],
-    **arguments,
   )
 
 
 def _fit(
-  job: worker.Job, config: cfg.ExperimentConfig, **trainer_arguments
+  job: worker.Job, config: cfg.ExperimentConfig
 ) -> tuple[Any, dict[str, Any]]:
   """Trains and evaluates; returns the trainer and the content of the result."""
-  runner = make_runner(job, config, **trainer_arguments)
+  runner = make_runner(job, config)
   runner.run()
   log_dir = str(job.path / "validation")
   curves = scalars.read_scalars(log_dir)
@@ -85,26 +76,13 @@ def train(job: worker.Job) -> dict[str, Any]:
 
 
 def demo(job: worker.Job) -> dict[str, Any]:
-  """Trains as `train`, and looks into the model at untying and at the end."""
+  """Trains as `train`, and has the model fill in masked sentences."""
   config = read_config(job)
+  trainer, result = _fit(job, config)
   data = config.task.train_data
-  # Written at once, since the run may be interrupted later.
-  at_untying = job.path / "filled_at_untying.json"
-
-  def fill(trainer):
-    return sentences.fill(trainer.model, data.vocab_file_path, data.seq_length)
-
-  def fill_if_untied(trainer, step):
-    if trainer.phase == optimizer.UNSHARED and not at_untying.exists():
-      files.write_json(at_untying, {"step": step, "filled": fill(trainer)})
-
-  trainer, result = _fit(job, config, on_new_phase=fill_if_untied)
-  result |= {
-    "filled": fill(trainer),
-    "layer_cosines": sentences.layer_cosines(trainer.model),
-  }
-  if at_untying.exists():
-    result["filled_at_untying"] = files.read_json(at_untying)["filled"]
+  result["filled"] = sentences.fill(
+    trainer.model, data.vocab_file_path, data.seq_length
+  )
   return job.finish(result)
 
 

@@ -74,6 +74,8 @@ def make_study(
   study = study_file.Study(experiment, (), overrides, ("validation_loss",), ())
   tuning = {
     "arms": arms,
+    # The control that matters most: what a cheap start gains may be what a
+    # baseline loses by being too deep for its budget.
     "kept": [arm for arm in arms if arm.startswith("layers")],
     "controls": controls,
     "baseline": BASELINE,
@@ -98,15 +100,6 @@ def sharing_arms(study: study_file.Study) -> list[str]:
   tuning = study.tuning
   others = {BASELINE, EQUAL_INIT, *tuning.controls.values(), *tuning.kept}
   return [arm for arm in tuning.arms if arm not in others]
-
-
-def shallow_arm(config: cfg.ExperimentConfig) -> str | None:
-  """Returns the name of the shallow control; None for a model without one.
-
-  The control that matters most: what a cheap start gains may be what a baseline
-  loses by being too deep for its budget.
-  """
-  return next((a for a in _arms(config, 1) if a.startswith("layers")), None)
 
 
 def _arms(

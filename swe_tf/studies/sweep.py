@@ -14,7 +14,6 @@ import os
 from typing import Any
 
 from rich import console as rich_console
-from tensorboard.plugins.hparams import api as hparams
 import tensorflow as tf
 
 from swe_tf import errors
@@ -26,7 +25,6 @@ from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
 from swe_tf.studies import worker
-from swe_tf.training import dashboards
 
 TRAIN = "swe_tf.studies.jobs:train"
 
@@ -83,17 +81,11 @@ def make_runs(
 def write_study(
   study: study_file.Study, output_dir: files.PathLike, **more: Any
 ) -> None:
-  """Writes `study.json`, and its axes for TensorBoard's dashboard HParams."""
+  """Writes `study.json`: the study, and `more` about it."""
   points = {run.name: dict(run.point) for run in study.runs}
   content: dict[str, Any] = {"experiment": study.experiment, "runs": points}
   content |= {"metrics": list(study.metrics), **more}
   files.write_json(files.as_path(output_dir) / "study.json", content)
-  axes = dict.fromkeys(axis for point in points.values() for axis in point)
-  columns = hparams.hparams_config_pb(
-    hparams=[hparams.HParam(axis) for axis in axes],
-    metrics=[hparams.Metric(m, "validation", m) for m in study.metrics],
-  )
-  dashboards.write_events(output_dir, "study", columns)
 
 
 def run_study(

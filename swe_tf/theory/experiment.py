@@ -13,8 +13,7 @@ from swe_tf import files
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims as claims_lib
 
-# Functions `(Options) -> Outcome`, imported on use: only `optimizer` loads
-# TensorFlow.
+# Functions `(Options) -> Outcome`, imported on use, since they import this.
 EXPERIMENTS: Mapping[str, str] = {
   "figure2": "swe_tf.theory.figure2:run",
   "proposition1": "swe_tf.theory.proposition1:run",
@@ -26,7 +25,6 @@ EXPERIMENTS: Mapping[str, str] = {
   "theorem3_proof": "swe_tf.theory.theorem3:run_proof",
   "depth": "swe_tf.theory.depth:run",
   "control": "swe_tf.theory.control:run",
-  "optimizer": "swe_tf.theory.optimizer_check:run",
 }
 
 
@@ -52,10 +50,15 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-  """What an experiment returns: judged claims, and perhaps a figure."""
+  """What an experiment returns: judged claims, and Figure 2 its drawing."""
 
   claims: Sequence[claims_lib.Claim]
   drawing: figure.Figure | None = None
+
+
+def slope(x, y) -> float:
+  """The exponent a of the power law y ~ x^a, by least squares of logarithms."""
+  return np.polyfit(np.log(x), np.log(y), 1)[0]
 
 
 def run(
@@ -64,7 +67,7 @@ def run(
   output_dir: files.Path,
   log: Callable[[str], None],
 ) -> list[claims_lib.Claim]:
-  """Runs experiments of `EXPERIMENTS`, and writes their figures and claims.
+  """Runs experiments of `EXPERIMENTS`, and writes their claims and the figure.
 
   `output_dir` need not exist; `log` gets one line per experiment.
   """

@@ -34,11 +34,6 @@ class Problem:
     """w_bar*, the projection of w* on equal coordinates: [seeds, 1]."""
     return self.weights.mean(axis=-1, keepdims=True)
 
-  @property
-  def spread(self) -> np.ndarray:
-    """The norm of w~* = w* - w_bar*: [seeds]."""
-    return np.linalg.norm(self.weights - self.common, axis=-1)
-
 
 def _apply(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
   # Not matmul: its threads cost more than they give at this size.

@@ -12,7 +12,6 @@ import numpy as np
 from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
-from swe_tf.theory import plots
 
 DEPTHS = (2, 4, 8, 16)
 SIZE = 4
@@ -23,9 +22,6 @@ REMARK_DEPTH = 8
 
 # The solver works to 1e-9, and margins divide by small exponents.
 _ROUNDING = 1e-6
-# Of the figure.
-_GRID = np.linspace(0, 10, 100)
-_LOSS = "R(t) / R(0)"
 
 
 def _times(horizon: float) -> np.ndarray:
@@ -33,40 +29,30 @@ def _times(horizon: float) -> np.ndarray:
   return np.concatenate([[0], np.geomspace(1e-3, 1, 80) * horizon])
 
 
-def theorem1(rng, aggregate, panel) -> list[claims.Claim]:
+def theorem1(rng, aggregate) -> list[claims.Claim]:
   """Weight sharing from identity, for positive definite targets."""
   draw = functools.partial(deep_linear.positive_definite, rng, 3, SIZE, high=2)
   targets = np.concatenate([draw(low=0.4), draw(low=1.1)])
   smallest = np.linalg.eigvalsh(targets)[:, 0]
   margins, gaps, distances = [], [], []
-  for depth, colour in zip(DEPTHS, plots.SEQUENCE):
+  for depth in DEPTHS:
     start = deep_linear.identity(targets, depth)
     times = _times(10 / (depth * min(1, smallest.min() ** 2)))
     path = deep_linear.flow(start, targets, times, aggregate)
     losses = deep_linear.loss(path, targets)
-    rates = (
-      2 * depth * np.minimum(1, [smallest**p for p in (2, 2 - 2 / depth, 1)])
-    )
+    rates = 2 * depth * np.minimum(1, [smallest**2, smallest])
     margin = functools.partial(deep_linear.decay_margin, losses, times=times)
     margins.append(list(map(margin, rates)))
     stems = np.linalg.eigvalsh(path[..., 0, :, :])[..., 0]
     gaps.append(np.min(stems ** (depth - 1) - np.minimum(1, smallest)))
     plain = deep_linear.flow(start, targets, times)
     distances.append(np.max(np.abs(path - plain)))
-    plots.decay(panel, depth * times, losses[:, 0], colour, f"L = {depth}")
-  plots.decay_bound(panel, 2 * smallest[0] ** 2, _GRID)
-  panel.set_xlim(0, 10)
-  title = f"Theorem 1: sharing, λmin(Φ) = {smallest[0]:.1f}"
-  plots.finish(panel, title, "depth × time, L t", _LOSS)
-  printed, sharper, without_square = np.min(margins, axis=0)
+  printed, without_square = np.min(margins, axis=0)
   return [
     claims.paper(
       "Theorem 1: decay of R / decay of the bound exp(-2L min(1, λmin²) t), "
       "worst time, target and L"
     ).at_least(1 - _ROUNDING, printed),
-    claims.derived(
-      "Theorem 1: the same for the sharper rate 2L min(1, λmin^(2 - 2/L))"
-    ).at_least(1 - _ROUNDING, sharper),
     claims.slip(
       "after Theorem 1: the rate repeated without the square, 2L min(1, λmin), "
       "is too fast: the same measure"
@@ -81,21 +67,16 @@ def theorem1(rng, aggregate, panel) -> list[claims.Claim]:
   ]
 
 
-def fact1(rng, panel) -> list[claims.Claim]:
+def fact1(rng) -> list[claims.Claim]:
   """ZAS, for targets of any kind."""
   targets = rng.standard_normal((6, SIZE, SIZE))
   times = _times(10)
   margins = []
-  for depth, colour in zip(DEPTHS, plots.SEQUENCE):
+  for depth in DEPTHS:
     start = deep_linear.zero_asymmetric(targets, depth)
     path = deep_linear.flow(start, targets, times)
     losses = deep_linear.loss(path, targets)
     margins.append(deep_linear.decay_margin(losses, 2, times))
-    plots.decay(panel, times, losses[:, 0], colour, f"L = {depth}")
-  plots.decay_bound(panel, 2, _GRID)
-  panel.set_xlim(0, 4)
-  title = "Fact 1: ZAS, a target that is not symmetric"
-  plots.finish(panel, title, "time t", _LOSS)
   return [
     claims.paper(
       "Fact 1: ZAS: decay of R / decay of exp(-2t), any target, worst time, "
@@ -104,16 +85,15 @@ def fact1(rng, panel) -> list[claims.Claim]:
   ]
 
 
-def remark(aggregate, panel) -> list[claims.Claim]:
+def remark(aggregate) -> list[claims.Claim]:
   """The slopes at t = 0 for Phi = alpha I."""
   target = REMARK_ALPHA * np.eye(SIZE)
-  times = np.linspace(0, 0.12, 60)
   found = []
   identity = deep_linear.identity(target, REMARK_DEPTH)
   zero = deep_linear.zero_asymmetric(target, REMARK_DEPTH)
-  for name, start, combine, colour, slope in (
-    ("sharing", identity, aggregate, plots.SHARED, -2 * REMARK_DEPTH),
-    ("ZAS", zero, None, plots.UNSHARED, -2),
+  for name, start, combine, slope in (
+    ("sharing", identity, aggregate, -2 * REMARK_DEPTH),
+    ("ZAS", zero, None, -2),
   ):
     velocity = gradient = deep_linear.gradient(start, target)
     if combine is not None:
@@ -124,22 +104,11 @@ def remark(aggregate, panel) -> list[claims.Claim]:
         f"Remark: {name}: R'(0) / R(0) at L = {REMARK_DEPTH}, Φ = 2I"
       ).close(slope, 1e-9, measured)
     )
-    path = deep_linear.flow(start, target, times, combine)
-    plots.decay(panel, times, deep_linear.loss(path, target), colour, name)
-    panel.semilogy(times, np.exp(slope * times), **plots.PREDICTED)
-  plots.explain_predicted(panel, "predicted at t = 0:\nexp(−2Lt), exp(−2t)")
-  panel.set_ylim(1e-2, 1.3)
-  plots.finish(panel, f"Remark: Φ = 2I, L = {REMARK_DEPTH}", "time t", _LOSS)
   return found
 
 
 def run(options: experiment.Options) -> experiment.Outcome:
   """Integrates both methods for all depths and targets."""
-  rng = options.rng(4)
-  drawing, (left, middle, right) = plots.panels(3)
-  found = [
-    *theorem1(rng, options.aggregate, left),
-    *fact1(rng, middle),
-    *remark(options.aggregate, right),
-  ]
-  return experiment.Outcome(found, drawing)
+  rng, aggregate = options.rng(4), options.aggregate
+  found = [*theorem1(rng, aggregate), *fact1(rng), *remark(aggregate)]
+  return experiment.Outcome(found)

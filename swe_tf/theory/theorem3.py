@@ -16,13 +16,10 @@ from swe_tf.theory import algorithm1
 from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
-from swe_tf.theory import plots
 
 DEPTHS = (2, 4, 8)
 SIZE = 4
 LEMMA_STEPS = 400
-# The dotted line of the figure: what a step size beyond the lemma's does.
-BROKEN_SCALE = 2.5
 # At these depths the bound falls to 0.05 in this many steps, so it is a test.
 FACT3_DEPTHS = (2, 8)
 FACT3_STEPS = 70_000
@@ -69,24 +66,19 @@ def share(targets, num_layers: int, step_size, num_steps, aggregate=np.mean):
   return deep_linear.loss(path, targets), path[..., 0, :, :]
 
 
-def theorem3(rng, options, panel) -> list[claims.Claim]:
+def theorem3(rng, options) -> list[claims.Claim]:
   """Theorem 3 at its step size, until the bound is 1e-6."""
   # Its step size is tiny for a wide spectrum; this one takes 6,000 steps.
   targets = deep_linear.positive_definite(rng, 4, SIZE, low=0.7, high=1.3)
   eigenvalues = np.linalg.eigvalsh(targets)
   lowest = np.minimum(eigenvalues[:, 0], 1)
   margins = []
-  for depth, colour in zip(DEPTHS, plots.SEQUENCE):
+  for depth in DEPTHS:
     step_size = options.step_scale * theorem3_step_size(eigenvalues, depth)
     rate = (2 * depth - 2) * lowest**2 * step_size
     num_steps = int(np.ceil(np.log(1e6) / rate.min()))
     losses, _ = share(targets, depth, step_size, num_steps, options.aggregate)
     margins.append(deep_linear.decay_margin(losses, rate))
-    exponents = np.arange(len(losses)) * rate[0]
-    plots.decay(panel, exponents, losses[:, 0], colour, f"L = {depth}")
-  plots.decay_bound(panel, 1, np.array([0, 14]))
-  x = "exponent of the bound, (2L − 2) λmin² η t"
-  plots.finish(panel, "Theorem 3 at its step size", x, "R(t) / R(0)")
   return [
     claims.paper(
       "Theorem 3: decay of R / decay of the bound exp(-(2L-2) min(λmin², 1) "
@@ -95,43 +87,23 @@ def theorem3(rng, options, panel) -> list[claims.Claim]:
   ]
 
 
-def lemma(rng, options, panel) -> list[claims.Claim]:
+def lemma(rng, options) -> list[claims.Claim]:
   """The lemma and the stronger Theorem 3, at the lemma's step size."""
   targets = deep_linear.positive_definite(rng, 8, SIZE, low=0.2, high=3.0)
   spectrum = np.linalg.eigvalsh(targets)
   lowest = np.minimum(spectrum[:, :1], 1)
   highest = np.maximum(spectrum[:, -1:], 1)
-
-  def run_at(depth, step_size):
-    settings = step_size, LEMMA_STEPS, options.aggregate
-    losses, stems = share(targets, depth, *settings)
-    # A run that diverges, on purpose, has no eigenvalues.
-    stems = np.where(np.isfinite(stems), stems, 1e9)
-    return losses, np.linalg.eigvalsh(stems)
-
   margins, excursions = [], []
   for depth in DEPTHS:
     step_size = options.step_scale * lemma_step_size(spectrum, depth)
-    losses, eigenvalues = run_at(depth, step_size)
+    settings = step_size, LEMMA_STEPS, options.aggregate
+    losses, stems = share(targets, depth, *settings)
+    # A run that diverges, on purpose, has no eigenvalues.
+    eigenvalues = np.linalg.eigvalsh(np.where(np.isfinite(stems), stems, 1e9))
     low, high = lowest ** (1 / depth), highest ** (1 / depth)
     excursions += [np.max(low - eigenvalues), np.max(eigenvalues - high)]
     rate = 2 * depth * lowest[:, 0] ** (2 - 2 / depth) * step_size
     margins.append(deep_linear.decay_margin(losses, rate))
-  # The figure shows the deepest of the networks.
-  for index, path in enumerate(eigenvalues[:61, 0].T):
-    label = f"eigenvalue {index + 1} of W₀(t)"
-    panel.plot(path, color=plots.SEQUENCE[index], label=label)
-  beyond = BROKEN_SCALE * lemma_step_size(spectrum, depth)
-  _, broken = run_at(depth, beyond)
-  label = f"eigenvalue 4 at {BROKEN_SCALE} η"
-  panel.plot(broken[:61, 0, -1], label=label, **plots.DOTTED)
-  for bound in (low[0, 0], high[0, 0]):
-    panel.axhline(bound, **plots.PREDICTED)
-  plots.explain_predicted(panel, "bounds")
-  panel.set_ylim(0.65, 1.2)
-  title = f"Lemma at its step size η, L = {depth}"
-  x, y = "gradient steps", "eigenvalue of W₀"
-  plots.finish(panel, title, x, y, loc="lower center", ncols=2)
   return [
     claims.paper(
       "Lemma: largest step outside the bounds on the eigenvalues of W₀(t), at "
@@ -189,15 +161,14 @@ def second_order_ratio(num_layers: int, eigenvalue: float) -> float:
 def run(options: experiment.Options) -> experiment.Outcome:
   """Runs every statement at its own step size, for all depths and targets."""
   rng = options.rng(5)
-  drawing, (left, right) = plots.panels(2)
   # The display in the lemma's proof sums i = 1 to L - 1 where the step before
   # it has L terms: as printed, it allows 1 / ((L - 1) lambda^(2L - 2)).
   layers, eigenvalue = 2, 4.0
   step_size = 1 / ((layers - 1) * eigenvalue ** (2 - 2 / layers))
   _, stems = share(np.full((1, 1), eigenvalue), layers, step_size, 200)
   found = [
-    *lemma(rng, options, right),
-    *theorem3(rng, options, left),
+    *lemma(rng, options),
+    *theorem3(rng, options),
     *fact3(rng, options),
     claims.slip(
       "proof of the Lemma: its display sums L - 1 terms, not L; that step size "
@@ -208,7 +179,7 @@ def run(options: experiment.Options) -> experiment.Outcome:
       "I₂ / printed bound, φ = 8, L = 32"
     ).at_least(1.01, second_order_ratio(32, 8.0)),
   ]
-  return experiment.Outcome(found, drawing)
+  return experiment.Outcome(found)
 
 
 def inner(left: np.ndarray, right: np.ndarray) -> np.ndarray:

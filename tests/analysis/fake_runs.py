@@ -122,4 +122,4 @@ def read(*roots):
 
 def summarize(*roots):
   """Returns the arms by title."""
-  return comparisons.summarize(*read(*roots)).set_index("arm", drop=False)
+  return comparisons.summarize(read(*roots)[0]).set_index("arm", drop=False)

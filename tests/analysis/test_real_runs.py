@@ -1,5 +1,7 @@
 """A report of two real runs, number by number against their event files."""
 
+import io
+
 import pandas as pd
 import tensorflow as tf
 
@@ -34,17 +36,18 @@ def _scalars(folder, tag):
   return curve
 
 
-def _csv(report, name):
-  frame = pd.read_csv(report / f"{name}.csv", dtype=str, keep_default_na=False)
+def _csv(contents, name):
+  text = io.BytesIO(contents[f"{name}.csv"])
+  frame = pd.read_csv(text, dtype=str, keep_default_na=False)
   return frame.to_dict("records")
 
 
 def test_every_number_is_in_the_event_files(tmp_path):
-  runs, report = tmp_path / "runs", tmp_path / "report"
+  runs = tmp_path / "runs"
   records = tiny.write_records(tmp_path)
   for name, mode in (("baseline", "none"), ("swe", "swe")):
     _train(str(runs / name), records, mode)
-  report_lib.write(report, report_lib.to_files(report_lib.make([runs])))
+  contents = report_lib.to_files(report_lib.make([runs]))
   losses, accuracies = {}, {}
   for name in ("baseline", "swe"):
     folder = runs / name / "validation"
@@ -54,7 +57,7 @@ def test_every_number_is_in_the_event_files(tmp_path):
   assert losses["baseline"] != losses["swe"]
   assert _scalars(runs / "swe" / "train", "sharing/untie_step")[20] == _TAU
 
-  rows = {row["method"]: row for row in _csv(report, "methods")}
+  rows = {row["method"]: row for row in _csv(contents, "methods")}
   for name, row in rows.items():
     assert float(row["validation_loss_mean"]) == losses[name][_STEPS]
     assert float(row["mlm_accuracy_mean"]) == 100 * accuracies[name][_STEPS]
@@ -69,14 +72,3 @@ def test_every_number_is_in_the_event_files(tmp_path):
   gain = 100 * accuracies["swe"][_STEPS] - 100 * accuracies["baseline"][_STEPS]
   assert float(rows["swe"]["mlm_gain_mean"]) == gain
   assert rows["swe"]["verdict"] == "cannot tell (one seed)"
-
-  listed = {row["run"].split("/")[-1]: row for row in _csv(report, "runs")}
-  for name in ("baseline", "swe"):
-    assert float(listed[name]["validation_loss"]) == losses[name][_STEPS]
-    assert listed[name]["status"] == "finished"
-    assert listed[name]["step"] == str(_STEPS)
-
-  ratios = {row["method"]: row for row in _csv(report, "cost")}
-  for name in losses:
-    assert ratios[name]["steps"] == str(_STEPS)
-    assert ratios[name]["tokens"] == str(_STEPS * 8 * tiny.LENGTH)

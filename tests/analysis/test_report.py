@@ -108,7 +108,7 @@ def test_the_report_opens_with_the_user_s_own_runs(report):
     assert "Entropy of single tokens: 3.2500 nats" in text
     # A column without a cell is only in the CSV file.
     assert "left out" in text and "GLUE" not in text
-  assert b"equal_loss_mean" in contents["cost.csv"]
+  assert b"seconds_mean" in contents["cost.csv"]
 
 
 def test_the_page_has_the_cells_of_the_table_and_needs_nothing_else(report):

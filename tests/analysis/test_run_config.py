@@ -52,9 +52,17 @@ def fixture_plug_in():
     (dict(sharing=_REPARAMETERIZE), "reparameterize", "1x24", None),
     (dict(growth="net2net"), "net2net", None, None),
     (dict(growth="stacking"), "stacking", None, None),
+    # Of a plug-in.
+    (dict(sharing={"mode": "frozen_mode"}), "frozen", None, None),
+    (dict(sharing=_DRIFTING), "drifting", "1x24", 10),
+    (
+      dict(sharing=_DRIFTING | {"rule": "adaptive"}),
+      *("drifting adaptive", "1x24", None),
+    ),
+    (dict(sharing=swe(rule="MyRule")), "swe MyRule", "1x24", None),
   ],
 )
-def test_the_method_of_a_config(task, method, unit, tau):
+def test_the_method_of_a_config(task, method, unit, tau, plug_in):
   found = runs_lib.describe(config(**task))
   assert found["label"] == method
   assert (found["unit"], found["untie_step"]) == (unit, tau)
@@ -91,21 +99,6 @@ def test_flops_are_those_of_the_cost_model(task, tmp_path):
   made = tiny.config_of(tiny.written(tmp_path), {"task": task})
   phases = runs_lib.describe(made.as_dict())["phases"]
   assert sum(a * b for a, b in phases) == cost.training_flops(made)
-
-
-@pytest.mark.parametrize(
-  "fields, method, unit, tau",
-  [
-    (dict(mode="frozen_mode"), "frozen", None, None),
-    (_DRIFTING, "drifting", "1x24", 10),
-    (_DRIFTING | {"rule": "adaptive"}, "drifting adaptive", "1x24", None),
-    (dict(mode="swe", rule="MyRule"), "swe MyRule", "1x24", None),
-  ],
-)
-def test_the_method_of_a_plug_in(fields, method, unit, tau, plug_in):
-  found = runs_lib.describe(config(sharing=fields))
-  assert (found["label"], found["unit"]) == (method, unit)
-  assert found["untie_step"] == tau
 
 
 def test_what_departs_from_algorithm_1_is_named():

@@ -1,6 +1,5 @@
 """`swe doctor`, its cost and TPU: what they print, and the exit status."""
 
-import importlib.util
 import json
 import pathlib
 import re
@@ -74,7 +73,10 @@ def test_cost_is_printed_and_written(flags, tmp_path, capsys):
   path = tmp_path / "cost.json"
   doctor_cost.run(doctor_cost.Options(**flags, output=str(path)))
   cost = json.loads(path.read_text())
-  assert f"{cost['parameters']:,}" in capsys.readouterr().out
+  output = capsys.readouterr().out
+  assert f"{cost['parameters']:,}" in output
+  hours = cost["flops_of_methods"]["this run"] / (197e12 * 8 * 0.4) / 3600
+  assert f"{hours:.3g}" in output
   assert cost["phases"]["shared"]["steps"] == tiny.TAU
 
 
@@ -93,32 +95,11 @@ def test_a_program_is_compiled_once(flags, monkeypatch, capsys):
   here = {"depths": (1,), "output_dir": str(output_dir)}
   doctor_tpu.run(doctor_tpu.Options(**flags, **here, fit=True))
   output = capsys.readouterr().out
-  assert "micro_batches=1 needs 4 B of 17.2 GB: fits" in output
+  assert "micro_batches=1 needs 4 bytes of 17.18 GB: fits" in output
   assert "the unshared step is the stock step" in output
   kept = [path.read_bytes() for path in output_dir.glob("*.hlo_pb")]
   assert len(asked) == 2 and sorted(asked) == sorted(kept)
   assert files.read_json(output_dir / "tpu.json")["versions"] == "fake 1"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-  importlib.util.find_spec("libtpu") is None, reason="needs the extra tpu-check"
-)
-def test_the_compiler_says_what_fits(flags, tmp_path, capsys):
-  options = {"topology": "v5e:2x2", "depths": (2,), "output_dir": str(tmp_path)}
-  doctor_tpu.run(doctor_tpu.Options(**flags, **options, fit=True))
-  output = capsys.readouterr().out
-  assert "it fits with --params_override=task.micro_batches=1" in output
-  assert "the unshared step is the stock step" in output
-  step = json.loads((tmp_path / "tpu.json").read_text())
-
-  doctor_tpu.run(doctor_tpu.Options(**flags, **options, loop=True))
-  loop = json.loads((tmp_path / "tpu.json").read_text())
-  assert f"a loop of {loop['loop_steps']} steps" in capsys.readouterr().out
-  for kind, report in step["reports"].items():
-    # The loop adds up the loss that the trainer logs.
-    more = loop["reports"][kind]["2"]["all_reduce"] - report["2"]["all_reduce"]
-    assert more == 8
 
 
 def test_a_configuration_of_the_package_works_anywhere(tmp_path, monkeypatch):

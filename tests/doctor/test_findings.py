@@ -100,7 +100,9 @@ def test_the_room_is_that_of_a_real_checkpoint(records, tmp_path, monkeypatch):
 
   usage = shutil.disk_usage(tmp_path)._replace(free=1000)
   monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-  with pytest.raises(errors.UsageError, match="has room for 1 kB; free some"):
+  with pytest.raises(
+    errors.UsageError, match="has room for 1.00 kB; free some"
+  ):
     checks.check_room(config, str(tmp_path / "new"))
 
 
@@ -188,7 +190,7 @@ def test_the_table_says_nothing_where_there_is_no_line():
   rows = {label: rest for label, *rest in zip(*cells)}
   assert rows["fits"] == ["yes", "?", "yes", ""]
   assert rows["peak memory"][1:] == ["?", rows["peak memory"][0], ""]
-  assert rows["temporaries"] == ["0 B", "?", "0 B", ""]
+  assert rows["temporaries"] == ["0 bytes", "?", "0 bytes", ""]
   assert rows["all-reduce"][-1] == "0.2500"
   assert "larger depths" in depths_lib.how_far_from_a_line(found, (3, 4, 5))
   del found["shared"]
@@ -228,7 +230,7 @@ def test_the_fewest_micro_batches_that_fit():
   two, three = [(2, "stock"), (2, "shared")], [(3, kind) for kind in reports]
   assert tried == [(1, "stock"), *two, *three]
   assert "the shared step is too large" in said[1]
-  assert "micro_batches=3 needs 14.3 GB of 17.2 GB: fits" in said[-1]
+  assert "micro_batches=3 needs 14.32 GB of 17.18 GB: fits" in said[-1]
 
   with pytest.raises(errors.Failed, match="not even one sequence"):
     fewest(lambda _, kinds: _reports(2**40, "stock"))

@@ -3,19 +3,16 @@
 import collections
 import math
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.python.distribute import tpu_strategy
 from tensorflow.python.distribute import tpu_values
-import tf_keras
 
 from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor.tpu import one_replica
 from swe_tf.doctor.tpu import programs as programs_lib
 from swe_tf.doctor.tpu import step_kinds
-from swe_tf.training import micro_batches
 from tests import tiny
 
 # What `tpu.replicate` puts around a program (Max is of shapes of inputs, which
@@ -66,55 +63,10 @@ def test_the_operations_are_those_of_tpu_strategy(count, monkeypatch):
   assert traced == expected
 
 
-def test_tpu_strategy_leaves_the_loop_to_the_host(monkeypatch):
-  """The program of a TPU is inside of the loop's body, not around the loop."""
-  config = _config()
-  stock = tpu_strategy.TPUExtended.tpu_run
-  monkeypatch.setattr(one_replica._Extended, "tpu_run", stock)
-  with one_replica.OneReplicaOfTPUStrategy(4).scope():
-    loop = step_kinds.build_loop(step_kinds.SHARED, config, num_steps=3)
-    batches = micro_batches.split(step_kinds.make_inputs(config, 4), 2)
-    graph = loop.run.get_concrete_function(batches).graph.as_graph_def()
-  functions = {f.signature.name: f for f in graph.library.function}
-  (loop_op,) = [
-    n for f in functions.values() for n in f.node_def if n.op == "While"
-  ]
-  assert "_tpu_replicate" not in loop_op.attr
-  body = functions[loop_op.attr["body"].func.name]
-  assert "TPUReplicateMetadata" in {n.op for n in body.node_def}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind, count", [("shared", 2), ("unshared", 1)])
-def test_a_loop_makes_the_updates_of_its_steps(kind, count):
-  config = _config({"task": {"micro_batches": count}})
-  num_steps = 3
-  inputs = step_kinds.make_inputs(config, num_steps * 8)
-  batches = micro_batches.split(inputs, num_steps)
-
-  def variables_of(step):
-    owned = [*step.model.trainable_variables, *step.optimizer.variables]
-    return [v.numpy() for v in owned]
-
-  tf_keras.utils.set_random_seed(1)
-  step = step_kinds.build_step(kind, config)
-  function = tf.function(step.run)
-  for i in range(num_steps):
-    function({name: batches[name][i] for name in batches})
-  with one_replica.OneReplicaOfTPUStrategy(1).scope():
-    tf_keras.utils.set_random_seed(1)
-    loop = step_kinds.build_loop(kind, config, num_steps)
-    loop.run(batches)
-    looped = variables_of(loop)
-  for one, other in zip(looped, variables_of(step), strict=True):
-    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-
-
 _REPLICAS = 4
-_LOOP = 97  # Steps; a number that is nothing else.
 # Keras has a TPU sum up each metric's total and count: that of the loss and the
-# accuracy of a step, and that of the loss which the trainer logs.
-_METRICS, _LOGGED = 4 * 4, 2 * 4
+# accuracy of a step.
+_METRICS = 4 * 4
 
 
 def _deep(*layers):
@@ -122,15 +74,16 @@ def _deep(*layers):
   return tiny.config_of(tiny.overrides("unused"), deep, *layers)
 
 
-def _lower(*args, config=None):
+def _lower(config):
   return {
-    kind: programs_lib.lower(kind, config or _deep(), _REPLICAS, *args)
+    kind: programs_lib.lower(kind, config, _REPLICAS)
     for kind in step_kinds.KINDS
   }
 
 
-programs = pytest.fixture(lambda: _lower(), scope="module", name="programs")
-loops = pytest.fixture(lambda: _lower(_LOOP), scope="module", name="loops")
+@pytest.fixture(scope="module")
+def programs():
+  return _lower(_deep())
 
 
 def _instructions(program):
@@ -157,28 +110,17 @@ def _count(program, opcode):
   return sum(each.opcode == opcode for each in _instructions(program))
 
 
-def test_the_unshared_program_is_the_stock_program(programs, loops):
+def test_the_unshared_program_is_the_stock_program(programs):
   assert programs["unshared"] == programs["stock"]
   assert programs["shared"] != programs["stock"]
-  assert loops["unshared"] == loops["stock"]
 
 
-def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs, loops):
+def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs):
   host = {"infeed", "outfeed", "send", "recv", "custom-call"}
-  for program in [*programs.values(), *loops.values()]:
+  for program in programs.values():
     for instruction in _instructions(program):
       assert not any(instruction.shape.is_dynamic_dimension)
       assert instruction.opcode not in host
-
-
-def test_a_loop_is_one_loop_around_the_step(programs, loops):
-  for kind, loop in loops.items():
-    assert _count(loop, "while") == 1 + _count(programs[kind], "while")
-    constants = (x for x in _instructions(loop) if x.opcode == "constant")
-    assert [_LOOP] in [each.literal.s32s for each in constants]
-    # The same gradients are reduced, once in the body of the loop.
-    reduced = _all_reduce_bytes(loop)
-    assert reduced == _all_reduce_bytes(programs[kind]) + _LOGGED
 
 
 def test_payloads_are_those_of_the_cost_model(programs):
@@ -194,7 +136,7 @@ def test_payloads_are_those_of_the_cost_model(programs):
 
 def test_micro_batches_are_reduced_once_per_step_and_unshared_is_stock():
   config = _deep({"task": {"micro_batches": 2}})
-  cut = _lower(config=config)
+  cut = _lower(config)
   assert cut["unshared"] == cut["stock"]
   for kind, phase in cost_lib.estimate(config).phases.items():
     # Once a step, not once a micro-batch.

@@ -135,33 +135,33 @@ def test_a_signal_saves_and_the_status_says_start_me_again(
   tiny.assert_same_checkpoints(model_dir, straight)
 
 
+def _write_finetuning(name, folder, **layers):
+  """Prepares a task; returns its data, and a config file that trains on it."""
+  data_dir = samples.write_data(name, folder, count=24, max_seq_length=64)
+  encoder = samples.write_encoder(
+    folder / "encoder", data_dir, hidden_size=8, intermediate_size=16
+  )
+  batch = {"global_batch_size": 4}
+  task = {"data_dir": data_dir, "init_checkpoint": encoder}
+  task |= {"train_data": batch, "validation_data": batch}
+  path = folder / "config.yaml"
+  path.write_text(yaml.safe_dump({"task": task, **layers}))
+  return data_dir, path
+
+
 @pytest.mark.slow
 def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
   """Both drivers, data order and dropout included."""
-  data_dir = samples.write_data(
-    "SST-2", tmp_path, count=24, max_seq_length=tiny.LENGTH
+  _, config_file = _write_finetuning(
+    "SST-2",
+    tmp_path,
+    runtime={"distribution_strategy": "off"},
+    trainer={"train_steps": 8, "steps_per_loop": 4},
   )
-  encoder = samples.write_encoder(
-    tmp_path / "encoder", data_dir, hidden_size=8, intermediate_size=16
-  )
-  config = {
-    "task": {"data_dir": data_dir, "init_checkpoint": encoder},
-    "runtime": {"distribution_strategy": "off"},
-    "trainer": {"train_steps": 8, "steps_per_loop": 4},
-  }
-  config_file = tmp_path / "glue.yaml"
-  config_file.write_text(yaml.safe_dump(config))
-  batch = {"task.train_data.global_batch_size": 4}
 
   def run(driver, name, **overrides):
-    return start(
-      driver,
-      tmp_path / name,
-      config_file,
-      experiment="swe/glue",
-      **batch,
-      **overrides,
-    )
+    how = overrides | {"experiment": "swe/glue"}
+    return start(driver, tmp_path / name, config_file, **how)
 
   output = programs.succeed(run(OURS, "straight"))
   for name, driver in (("ours", OURS), ("stock", STOCK)):
@@ -174,27 +174,13 @@ def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["MNLI", "squad_v2.0"])
 def test_stock_driver_fine_tunes_and_evaluates_another_split(name, tmp_path):
-  def write(folder, count):
-    folder.mkdir()
-    return samples.write_data(name, folder, count=count, max_seq_length=64)
-
-  data_dir = write(tmp_path / "some", 24)
-  encoder = samples.write_encoder(
-    tmp_path / "encoder", data_dir, hidden_size=8, intermediate_size=16
-  )
-  config = {
-    "task": {
-      "data_dir": data_dir,
-      "init_checkpoint": encoder,
-      "train_data": {"global_batch_size": 8},
-      "validation_data": {"global_batch_size": 8},
-    },
+  data_dir, config_file = _write_finetuning(
+    name,
+    tmp_path,
     # The stock driver makes a MirroredStrategy of this.
-    "runtime": {"distribution_strategy": "mirrored", "num_gpus": 0},
-    "trainer": {"train_steps": 2},
-  }
-  config_file = tmp_path / "config.yaml"
-  config_file.write_text(yaml.safe_dump(config))
+    runtime={"distribution_strategy": "mirrored", "num_gpus": 0},
+    trainer={"train_steps": 2},
+  )
   is_squad = name.startswith("squad")
 
   def run(mode, **overrides):
@@ -274,15 +260,3 @@ def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
     (row,) = csv.DictReader(file)
   assert (row["method"], row["unit"]) == ("swe", "2x2")
   assert float(row["untie_step"]) == 3
-
-
-def test_gin_files_choose_the_method_under_the_stock_driver(
-  tmp_path, config_file
-):
-  """The others are read by `tests/methods/test_gin_bindings.py`."""
-  driver = [*STOCK, f"--gin_file={_GIN}/net2net.gin"]
-  changes = {"task.sharing.untie_step": "null"}
-  programs.succeed(start(driver, tmp_path / "run", config_file, **changes))
-  task = yaml.safe_load((tmp_path / "run" / "params.yaml").read_text())["task"]
-  assert task["sharing"]["mode"] == "none"
-  assert task["growth"]["method"] == "net2net"

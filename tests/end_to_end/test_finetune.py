@@ -5,19 +5,12 @@ import pytest
 from tests.end_to_end import programs
 from tests.studies.finetune import samples
 
-pytestmark = pytest.mark.slow  # Each trains, for a minute or so.
 
-
-@pytest.fixture(scope="module", name="inputs")
-def fixture_inputs(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("inputs")
-  data_dir = samples.write_data("SST-2", folder, count=32, max_seq_length=64)
-  encoder = folder / "encoder"
-  return data_dir, samples.write_encoder(encoder, data_dir, **samples.SMALL)
-
-
-def test_killed_sweep_ends_in_the_same_table(tmp_path, inputs):
-  data_dir, encoder = inputs
+@pytest.mark.slow  # It trains, for a minute or so.
+def test_killed_sweep_ends_in_the_same_table(tmp_path):
+  data_dir = samples.write_data("SST-2", tmp_path, count=32, max_seq_length=64)
+  encoder = tmp_path / "encoder"
+  samples.write_encoder(encoder, data_dir, **samples.SMALL)
   flags = (
     "--task=SST-2",
     f"--checkpoint={encoder}",

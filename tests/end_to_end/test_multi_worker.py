@@ -39,17 +39,26 @@ def _start(commands):
   return workers
 
 
-def _finish(workers, patience=_PATIENCE):
-  """Waits for all; a worker that hangs ends the test, not the machine."""
-  end = time.time() + patience
+def _kill(workers):
+  for worker in workers:
+    worker.kill()
+    worker.wait()
+
+
+def _finish(workers, patience=_PATIENCE, status=0):
+  """Waits for all; a worker that hangs ends the test, not the machine.
+
+  Returns what each of them printed.
+  """
+  end, outputs = time.time() + patience, []
   try:
     for worker in workers:
       output, _ = worker.communicate(timeout=max(1, end - time.time()))
-      assert worker.returncode == 0, output[-3000:]
+      assert worker.returncode == status, output[-3000:]
+      outputs.append(output)
   finally:
-    for worker in workers:
-      worker.kill()
-      worker.wait()
+    _kill(workers)
+  return outputs
 
 
 def _train(folder, num_workers, rule, patience=_PATIENCE):
@@ -57,14 +66,6 @@ def _train(folder, num_workers, rule, patience=_PATIENCE):
   folder.mkdir(exist_ok=True)
   _finish(_start(_commands(folder, rule, num_workers)), patience)
   return [dict(np.load(folder / f"{i}.npz")) for i in range(num_workers)]
-
-
-def _assert_close(actual, expected):
-  assert actual.keys() == expected.keys()
-  for name, value in expected.items():
-    np.testing.assert_allclose(
-      actual[name], value, rtol=2e-4, atol=2e-6, err_msg=name
-    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,9 @@ def test_workers_train_as_one_process_does(tmp_path, num_workers, rule):
   if rule != "cosine":
     _, growth = multi_worker.GROWTH.get(rule, (0, ()))
     assert workers[0]["changed"] == (len(growth) or tiny.TAU)
-    _assert_close(workers[0], alone)
+    assert workers[0].keys() == alone.keys()
+    for name, value in workers[0].items():
+      np.testing.assert_allclose(value, alone[name], rtol=2e-4, atol=2e-6)
   else:
     # Every worker has gradients of its own, and all see the same cosine.
     assert 0 < workers[0]["changed"] < tiny.STEPS
@@ -107,17 +110,13 @@ def test_a_phase_that_switches_on_one_worker_only_is_noticed(tmp_path):
 def _kill_after_a_checkpoint(commands, model_dir, rng):
   """Starts workers, and kills them when they have saved once more."""
   workers = _start(commands)
-  found = len(list(model_dir.glob("ckpt-*.index")))
-  end = time.time() + _PATIENCE
-  while len(list(model_dir.glob("ckpt-*.index"))) <= found:
-    assert time.time() < end
-    for worker in workers:
-      assert worker.poll() is None, worker.communicate()[0][-3000:]
-    time.sleep(0.05)
-  rng.choice(workers).kill()  # What runs the cluster then stops the others.
-  for worker in workers:
-    worker.kill()
-    worker.wait()
+  saved = lambda: len(list(model_dir.glob("ckpt-*.index")))
+  before = saved()
+  try:
+    programs.wait_until(lambda: saved() > before, *workers)
+    rng.choice(workers).kill()  # What runs the cluster then stops the others.
+  finally:
+    _kill(workers)
 
 
 @pytest.mark.slow
@@ -134,6 +133,15 @@ def test_a_worker_killed_and_the_job_restarted_ends_with_the_same_weights(
   first, _ = _train(folder, 2, rule)
   for name in straight:
     np.testing.assert_array_equal(first[name], straight[name], err_msg=name)
+
+
+def _swe_train(model_dir, config_file, experiment, mode):
+  """Returns the command of each of two workers."""
+  command = [
+    *("swe_tf.train", f"--experiment={experiment}", f"--mode={mode}"),
+    *(f"--model_dir={model_dir}", f"--config_file={config_file}"),
+  ]
+  return [command, command]
 
 
 def _write_config(kind, folder):
@@ -182,14 +190,8 @@ def test_every_experiment_starts_on_two_workers_and_restarts(tmp_path, kind):
   experiment = _write_config(kind, tmp_path)
 
   def commands(name):
-    command = [
-      *("swe_tf.train", f"--experiment={experiment}", "--mode=train_and_eval"),
-      *(
-        f"--model_dir={tmp_path}/{name}",
-        f"--config_file={tmp_path}/config.yaml",
-      ),
-    ]
-    return [command, command]
+    paths = tmp_path / name, tmp_path / "config.yaml"
+    return _swe_train(*paths, experiment, "train_and_eval")
 
   _finish(_start(commands("straight")))
   _kill_after_a_checkpoint(
@@ -210,21 +212,13 @@ def test_a_signal_to_one_worker_makes_all_save_and_exit(tmp_path):
   }
   path, model_dir = tmp_path / "config.yaml", tmp_path / "model"
   path.write_text(yaml.safe_dump(config))
-  command = [
-    *("swe_tf.train", "--experiment=swe/bert_pretraining", "--mode=train"),
-    *(f"--model_dir={model_dir}", f"--config_file={path}"),
-  ]
-  workers = _start([command, command])
+  workers = _start(_swe_train(model_dir, path, "swe/bert_pretraining", "train"))
   try:
     programs.wait_until(lambda: list(model_dir.glob("train/events*")), *workers)
     workers[1].terminate()
-    outputs = [worker.communicate(timeout=_PATIENCE)[0] for worker in workers]
+    outputs = _finish(workers, status=75)
   finally:
-    for worker in workers:
-      worker.kill()
-      worker.wait()
-  for worker, output in zip(workers, outputs):
-    assert worker.returncode == 75, output[-3000:]
+    _kill(workers)
   said = r"all workers saved a checkpoint at step (\d+)"
   (step,) = {re.search(said, output)[1] for output in outputs}
   assert (model_dir / f"ckpt-{step}.index").exists()

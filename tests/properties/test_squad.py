@@ -12,6 +12,7 @@ import pytest
 from swe_tf import errors
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
+from swe_tf.data.text import docstrings
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from tests.studies.finetune import samples
@@ -26,10 +27,13 @@ _TOKENS = (
 _QUERY = 2
 
 
-@pytest.fixture(scope="module", name="tokenizer")
-def _tokenizer(tmp_path_factory):
+@pytest.fixture(scope="module", name="tokenizer", params=["pieces", "letters"])
+def _tokenizer(request, tmp_path_factory):
+  tokens = _TOKENS
+  if request.param == "letters":  # As those of the demo.
+    tokens = docstrings.character_vocab([" ".join((*_WORDS, "what?"))], 60)
   path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
-  path.write_text("".join(f"{token}\n" for token in _TOKENS))
+  path.write_text("".join(f"{token}\n" for token in tokens))
   return tokenizers.CachedTokenizer(path)
 
 

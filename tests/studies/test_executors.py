@@ -94,12 +94,6 @@ def test_a_run_leaves_its_status_and_the_time_of_all_attempts(tmp_path):
   assert progress["process"] == os.getpid()
 
 
-def test_plugins_are_loaded(tmp_path, monkeypatch):
-  monkeypatch.setenv("SWE_PLUGINS", "no_such_module")
-  failures, _ = _execute([make_run(tmp_path, "a")])
-  assert "no_such_module" in failures["a"]
-
-
 def test_a_log_at_a_url_is_uploaded(tmp_path):
   url = f"file://{tmp_path}"
   for attempt in (1, 2):

@@ -116,6 +116,18 @@ class _Pretended:
       yield each.name, ""
 
 
+@pytest.fixture(name="options")
+def _options(config, tmp_path):
+  plan = tmp_path / "plan.yaml"
+  plan.write_text(yaml.safe_dump(config.as_dict()))
+  return command.Options(
+    experiment="swe/bert_pretraining",
+    config_file=(str(plan),),
+    output_dir=str(tmp_path / "out"),
+    steps=100,
+  )
+
+
 _LOGS = ("train", "training_loss"), ("validation", "validation_loss")
 _ADDED = dict.fromkeys(("equal_init", "swe", "one_loop", "layers1"), 0.4)
 _SHALLOW = "A 1-layer model would do"
@@ -133,7 +145,7 @@ _SHALLOW = "A 1-layer model would do"
   ],
 )
 def test_a_pilot_says_whether_to_share(
-  config, tmp_path, monkeypatch, capsys, added, verdict, note
+  options, tmp_path, monkeypatch, capsys, added, verdict, note
 ):
   at_edge = added.get("swe", 0) < 0
 
@@ -146,15 +158,7 @@ def test_a_pilot_says_whether_to_share(
     shift += (_ADDED | added).get(arm, 0.0)
     return 2.0 + shift + abs(learning_rate - best)
 
-  plan = tmp_path / "plan.yaml"
-  plan.write_text(yaml.safe_dump(config.as_dict()))
   monkeypatch.setattr(executors, "Local", lambda jobs: _Pretended(loss))
-  options = command.Options(
-    experiment="swe/bert_pretraining",
-    config_file=(str(plan),),
-    output_dir=str(tmp_path / "out"),
-    steps=100,
-  )
   for _ in range(2):  # The second call has all runs.
     assert command.run(options) == 0
     printed = capsys.readouterr().out
@@ -170,17 +174,11 @@ def test_a_pilot_says_whether_to_share(
     command.run(dataclasses.replace(options, seeds=4))
 
 
-def test_a_pilot_without_a_baseline_has_no_verdict(
-  config, tmp_path, monkeypatch
-):
-  plan = tmp_path / "plan.yaml"
-  plan.write_text(yaml.safe_dump(config.as_dict()))
+def test_a_pilot_without_a_baseline_has_no_verdict(options, monkeypatch):
   nothing = _Pretended(lambda **point: None)
   monkeypatch.setattr(executors, "Local", lambda jobs: nothing)
-  flags = {"config_file": (str(plan),), "output_dir": str(tmp_path / "out")}
-  flags["experiment"] = "swe/bert_pretraining"
   with pytest.raises(errors.Failed, match="no baseline run has finished"):
-    command.run(command.Options(**flags, steps=100))
+    command.run(options)
 
 
 @pytest.mark.slow

@@ -5,8 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from tensorboard.plugins.hparams import plugin_data_pb2
-import tensorflow as tf
 import yaml
 
 from swe_tf import errors
@@ -26,11 +24,12 @@ from tests.end_to_end import programs
 def _study(tmp_path_factory):
   """A study of a tiny baseline and a tiny SWE run."""
   axes = {"method": ["baseline", "swe"], "seed": [1]}
-  return programs.write_study(tmp_path_factory.mktemp("study"), axes)
+  path = programs.write_study(tmp_path_factory.mktemp("study"), axes)
+  return study_file.read_study(str(path))
 
 
 def test_configs_follow_the_axes(study):
-  configs = experiments.make_configs(study_file.read_study(str(study)))
+  configs = experiments.make_configs(study)
   baseline, swe = configs.values()
   assert baseline.task.sharing.mode == "none"
   assert swe.task.sharing.mode == "swe"
@@ -40,43 +39,40 @@ def test_configs_follow_the_axes(study):
 
 
 def test_configs_that_cannot_be_run_are_refused(study):
-  known = study_file.read_study(str(study))
   (run,) = study_file.plan_runs({"method": ["swe"], "units": ["2x12"]})
   with pytest.raises(errors.UsageError, match="are 24 layers, but .* has 2"):
-    experiments.make_config(known, run)
-  other = dataclasses.replace(known, experiment="swe/bert_pretrainin")
+    experiments.make_config(study, run)
+  other = dataclasses.replace(study, experiment="swe/bert_pretrainin")
   with pytest.raises(errors.UsageError, match="did you mean swe/bert_pretrain"):
     experiments.make_config(other, run)
   (run,) = study_file.plan_runs({"seed": [0]})
   with pytest.raises(errors.UsageError, match="run seed0: .*no_such"):
-    experiments.make_config(known, run, "task.no_such=1")
+    experiments.make_config(study, run, "task.no_such=1")
 
 
 def test_entropy_is_that_of_the_masked_tokens(study):
-  known = study_file.read_study(str(study))
-  config = experiments.make_config(known, known.runs[0])
+  config = experiments.make_config(study, study.runs[0])
   measured = experiments.unigram_entropy(config)
   # 3 uniform tokens of 45 in each of 16 sequences: near log(45), not above.
   assert np.log(45) - 0.6 < measured < np.log(45)
 
 
 def test_a_run_of_another_configuration_is_refused(study, tmp_path):
-  known = study_file.read_study(str(study))
-  configs = experiments.make_configs(known)
-  in_memory = sweep.make_runs(known, configs, "ram://study")[0]
+  configs = experiments.make_configs(study)
+  in_memory = sweep.make_runs(study, configs, "ram://study")[0]
   assert str(in_memory.directory.path) == "ram://study/baseline-seed1"
-  run = sweep.make_runs(known, configs, tmp_path)[0]
+  run = sweep.make_runs(study, configs, tmp_path)[0]
   run.begin()
-  sweep.make_runs(known, configs, tmp_path)
-  more = experiments.make_configs(known, "task.train_data.global_batch_size=4")
+  sweep.make_runs(study, configs, tmp_path)
+  more = experiments.make_configs(study, "task.train_data.global_batch_size=4")
   with pytest.raises(
     errors.UsageError, match="global_batch_size 8, but now it is 4"
   ):
-    sweep.make_runs(known, more, tmp_path)
+    sweep.make_runs(study, more, tmp_path)
   earlier = yaml.safe_load(run.directory.config_file.read_text())
   del earlier["task"]["sharing"]["unit_size"]  # A parameter newer than the run.
   run.directory.config_file.write_text(yaml.safe_dump(earlier))
-  sweep.make_runs(known, configs, tmp_path)
+  sweep.make_runs(study, configs, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -92,26 +88,24 @@ def test_data_that_is_missing_is_told_before_the_first_run(
   study, override, says
 ):
   with pytest.raises(errors.UsageError, match=says):
-    experiments.make_configs(study_file.read_study(str(study)), override)
+    experiments.make_configs(study, override)
 
 
 def test_a_metric_that_is_not_measured_is_told_before_the_first_run(study):
-  known = study_file.read_study(str(study))
-  other = dataclasses.replace(known, metrics=("validation_los",))
+  other = dataclasses.replace(study, metrics=("validation_los",))
   with pytest.raises(errors.UsageError, match="did you mean validation_loss?"):
     experiments.make_configs(other)
   best = "trainer.best_checkpoint_export_subdir=b,"
   best += "trainer.best_checkpoint_eval_metric=los"
   with pytest.raises(errors.UsageError, match="eval_metric: validation has no"):
-    experiments.make_configs(known, best)
+    experiments.make_configs(study, best)
 
 
 def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
-  known = study_file.read_study(str(study))
-  known = known.without_runs({"baseline-seed1"})
-  configs = experiments.make_configs(known)
-  (run,) = sweep.make_runs(known, configs, tmp_path)
-  sweep.write_study(known, tmp_path, unigram_entropy=None)
+  study = study.without_runs({"baseline-seed1"})
+  configs = experiments.make_configs(study)
+  (run,) = sweep.make_runs(study, configs, tmp_path)
+  sweep.write_study(study, tmp_path, unigram_entropy=None)
   run.begin()
   job = worker.Job(run.directory.path)
   result = jobs.train(job)
@@ -127,28 +121,9 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
     "axes": {"method": "swe", "seed": 1},
     "metrics": ["validation_loss", "masked_lm_accuracy"],
   }
-  config = experiments.read_config(known.experiment, run.directory.config_file)
+  config = experiments.read_config(study.experiment, run.directory.config_file)
   assert config.task.sharing.untie_step == tiny.TAU
-  # TensorBoard's HParams: an axis and a metric per column, a run per row.
-  shown = _hparams(tmp_path, "study").experiment
-  assert [info.name for info in shown.hparam_infos] == ["method", "seed"]
-  metrics = [(each.name.group, each.name.tag) for each in shown.metric_infos]
-  assert metrics == [("validation", name) for name in about["metrics"]]
-  point = _hparams(run.directory.path, "hparams").session_start_info.hparams
-  assert point["method"].string_value == "swe"
-  assert point["seed"].number_value == 1
   job.read_about = lambda: about | {"metrics": ["perplexity"]}
   with pytest.raises(errors.Failed, match="validation has no 'perplexity"):
     jobs.train(job)
   assert outcome.read_records(tmp_path) == []  # It is not a run of an arm.
-
-
-def _hparams(directory, name):
-  """Returns what TensorBoard's dashboard HParams reads of a directory."""
-  path = directory / f"events.out.tfevents.0.{name}"
-  (found,) = (
-    value.metadata.plugin_data.content
-    for event in tf.compat.v1.train.summary_iterator(str(path))
-    for value in event.summary.value
-  )
-  return plugin_data_pb2.HParamsPluginData.FromString(found)

@@ -15,8 +15,6 @@ from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
 from swe_tf.theory import experiment
 from swe_tf.theory import figure2
-from swe_tf.theory import optimizer_check
-from swe_tf.theory import plots
 from swe_tf.theory import proposition1
 from swe_tf.theory import regression
 from swe_tf.theory import theorem1
@@ -69,17 +67,13 @@ def part(run: Callable[[experiment.Options], Any], *sizes: Patch) -> Run:
   return small
 
 
-def _panel():
-  return plots.panels(1)[1][0]
-
-
 _SHORT_FACT3 = (
   (theorem3, "FACT3_DEPTHS", (2,)),
   (theorem3, "FACT3_STEPS", 2000),
 )
 _FEW_TARGETS = (theorem2, "TARGETS", 2)
 
-FIGURE2 = part(figure2.run, (figure2, "SEEDS", 6), (figure2, "RATIO_SEEDS", 40))
+FIGURE2 = part(figure2.run, (figure2, "SEEDS", 6))
 PROPOSITION1 = part(proposition1.run, (proposition1, "SEEDS", 200))
 DECOMPOSITION = part(
   proposition1.run_decomposition, (proposition1, "TRACKED_SEEDS", 24)
@@ -94,9 +88,9 @@ THEOREM2_SHORT = part(
   (theorem2, "UNTIE_STEP", 200),
 )
 THEOREM2_PROOF = part(theorem2.run_proof, _FEW_TARGETS)
-LEMMA = part(lambda options: theorem3.lemma(options.rng(5), options, _panel()))
+LEMMA = part(lambda options: theorem3.lemma(options.rng(5), options))
 THEOREM3 = part(
-  lambda options: theorem3.theorem3(options.rng(5), options, _panel()),
+  lambda options: theorem3.theorem3(options.rng(5), options),
   (theorem3, "DEPTHS", (4,)),
 )
 FACT3 = part(
@@ -108,20 +102,9 @@ THEOREM3_SLIPS = part(
   (theorem3, "DEPTHS", (2,)),
 )
 THEOREM3_PROOF = part(theorem3.run_proof)
-CONTINUOUS = part(lambda options: depth.continuous(_panel()))
-PRESCRIBED = part(
-  lambda options: depth.prescribed(options.step_scale, _panel())
-)
-FREE = part(lambda options: depth.free(options.step_scale, _panel()))
-CONTROL = part(control.run, _FEW_TARGETS)
-OPTIMIZER = part(
-  optimizer_check.run,
-  (figure2, "NUM_LAYERS", 12),
-  (figure2, "NUM_SAMPLES", 8),
-  (figure2, "NUM_STEPS", 40),
-  (figure2, "UNTIE_STEP", 15),
-  (figure2, "STEP_SIZE", 0.05),
-)
+CONTINUOUS = part(lambda options: depth.continuous())
+PRESCRIBED = part(lambda options: depth.prescribed(options.step_scale))
+CONTROL = part(control.run)
 
 
 def scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
@@ -137,7 +120,6 @@ SLOW = {"aggregate": scaled(np.mean, 0.25)}
 HALF_IDENTITY = wrong_factor(deep_linear, "identity", 0.5)
 
 
-_train = optimizer_check.train
 _shared_solution = regression.shared_solution
 _positive_definite = deep_linear.positive_definite
 _share = theorem3.share
@@ -174,7 +156,7 @@ MUTATIONS = {
   ),
   "figure2_predicted_ratio": _mutation(
     FIGURE2,
-    "Figure 2: closed-form ratio; test error ratio",
+    "Figure 2: test error ratio",
     wrong_factor(figure2, "predicted_ratio", 0.7),
   ),
   "proposition1_few_samples": _mutation(
@@ -189,7 +171,7 @@ MUTATIONS = {
   ),
   "proposition1_one_coordinate": _mutation(
     PROPOSITION1,
-    "Proposition 1: exact law; slope of ‖ŵ − w̄*‖ against L; the constant is",
+    "Proposition 1: slope of ‖ŵ − w̄*‖ against L; the constant is",
     (
       *(proposition1, "distances"),
       lambda p: np.abs(_shared_solution(p) - p.common)[..., 0],
@@ -215,13 +197,10 @@ MUTATIONS = {
   ),
   "decomposition_sum_for_mean": _mutation(
     DECOMPOSITION,
-    "section 3.1: untying lowers the second term; proof of Proposition 1: "
-    "shared training ends",
+    "proof of Proposition 1: shared training ends",
     **SUM,
   ),
-  "theorem1_slow_sharing": _mutation(
-    THEOREM1, "Theorem 1: decay of R; the same for the sharper rate", **SLOW
-  ),
+  "theorem1_slow_sharing": _mutation(THEOREM1, "Theorem 1: decay of R", **SLOW),
   "theorem1_sum_for_mean": _mutation(
     THEOREM1,
     "Remark: sharing: R'(0); Theorem 1: sharing is not what speeds it up; "
@@ -235,9 +214,9 @@ MUTATIONS = {
   ),
   "theorem2_step_size": _mutation(
     THEOREM2,
-    "Fact 2: its condition; Theorem 2: Algorithm 1 does not force symmetry;"
-    " no constant above 1; plain gradient descent; the same up to; the "
-    "symmetric shared phase; untying then reaches",
+    "Theorem 2: Algorithm 1 does not force symmetry; no constant above 1; "
+    "plain gradient descent; the same up to; the symmetric shared phase; "
+    "untying then reaches",
     step_scale=8.0,
   ),
   "theorem2_no_symmetric_part": _mutation(
@@ -250,24 +229,14 @@ MUTATIONS = {
     "proof of Theorem 2: what holds instead; ‖Φ - Φₛ‖ / ‖Φ - Φ₀‖",
     wrong_factor(theorem2, "symmetric_part", 0.5),
   ),
-  "theorem2_large_singular_value": _mutation(
-    THEOREM2_SHORT,
-    "Fact 2: the same at identity",
-    wrong_factor(theorem2, "smallest_singular", 9),
-  ),
   "theorem2_proof_no_symmetry": _mutation(
     THEOREM2_PROOF, "proof of Theorem 2: Fact 2's δ", _NO_SYMMETRY
   ),
   "theorem2_proof_five_steps": _mutation(
     THEOREM2_PROOF,
-    "proof of Theorem 2: (σmin(Φ) - √(2R)) / σmin(Φ₀); the margin can be; "
+    "proof of Theorem 2: (σmin(Φ) - √(2R)) / σmin(Φ₀); "
     "untied gradient descent then reaches; Γ trained ends at",
     (theorem2, "STAGE_STEPS", 5),
-  ),
-  "theorem2_proof_half_gradient": _mutation(
-    THEOREM2_PROOF,
-    "proof of Theorem 2: with W_i = W₀/√L",
-    wrong_factor(theorem2, "gamma_gradient", 0.5),
   ),
   "lemma_step_size": _mutation(
     LEMMA,
@@ -316,8 +285,7 @@ MUTATIONS = {
   ),
   "depth_two_layers_flow": _mutation(
     CONTINUOUS,
-    "Remark: ZAS' rate is not 2 for long; ZAS' time; Theorem 1: exponent in"
-    " L; sharing's time",
+    "Remark: ZAS' rate is not 2 for long; Theorem 1: exponent in L",
     _NO_DEPTH,
   ),
   "depth_swapped_starts": _mutation(
@@ -331,48 +299,12 @@ MUTATIONS = {
   ),
   "depth_too_large_step": _mutation(
     PRESCRIBED,
-    "Fact 3: the same for Φ = 0.001; literal steps",
+    "Fact 3: the same for Φ = 0.001",
     (theorem3, "fact3_step_size", lambda norm, layers: np.power(layers, -0.5)),
-  ),
-  "depth_two_layers_best": _mutation(
-    FREE,
-    "Fact 3: best constant step size; Theorem 3, stronger: steps at; "
-    "Theorem 3: best constant step size",
-    _NO_DEPTH,
   ),
   "control_not_symmetric": _mutation(
     CONTROL,
     "Theorem 3: it compares initialisations; sharing's steps /",
     (deep_linear, "positive_definite", not_symmetric),
   ),
-  "control_slow_sharing": _mutation(
-    CONTROL, "Theorem 2: the same ratio", **SLOW
-  ),
-  "control_no_symmetric_steps": _mutation(
-    CONTROL,
-    "Theorem 2: the symmetric stem of its proof",
-    (control, "SYMMETRIC_STEPS", 0),
-  ),
-  "control_swapped_starts": _mutation(
-    CONTROL, "after Theorem 3: ZAS' steps; the same at L", *_SWAPPED
-  ),
-  "optimizer_sum_for_mean": _mutation(
-    OPTIMIZER,
-    "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l;"
-    " the optimizer that trains BERT = Algorithm 1 in numpy, d",
-    **SUM,
-  ),
-  **{
-    f"optimizer_untied_after_{step}_for_15": _mutation(
-      OPTIMIZER,
-      "Algorithm 1: the optimizer that trains BERT = Algorithm 1 in numpy, l",
-      (
-        *(optimizer_check, "train"),
-        lambda layers, loss, schedule, step=step: _train(
-          layers, loss, dataclasses.replace(schedule, untie_step=step)
-        ),
-      ),
-    )
-    for step in (14, 16)
-  },
 }

@@ -48,18 +48,6 @@ class IteratesTest(parameterized.TestCase):
     literal = _literal(np.zeros(5), gradient, 0.1, 9, untie_step)
     np.testing.assert_allclose(path[-1], literal, rtol=1e-12)
 
-  def test_problems_of_a_batch_are_independent(self):
-    starts = np.random.default_rng(0).standard_normal((3, 1)) + np.zeros(4)
-    step_sizes = np.array([[0.1], [0.2], [0.3]])
-
-    def trained(start, step_size):
-      schedule = algorithm1.Schedule(step_size, num_steps=7, untie_step=2)
-      *_, weights = algorithm1.iterates(start, _quadratic(4), schedule)
-      return weights
-
-    alone = [trained(*problem) for problem in zip(starts, step_sizes)]
-    np.testing.assert_allclose(trained(starts, step_sizes), alone, rtol=1e-12)
-
 
 def _numeric(loss, at):
   """The gradient of a loss by differences."""

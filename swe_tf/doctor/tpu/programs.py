@@ -29,8 +29,6 @@ from swe_tf.doctor.tpu import step_kinds
 from swe_tf.doctor.tpu import topologies
 from swe_tf.training import micro_batches
 
-# A loop holds two: the batch in use and the next.
-_BATCHES = 2
 Say = Callable[[str], Any]
 # The compiler's reports, by kind of step and depth.
 Reports = dict[str, dict[int, dict[str, Any]]]
@@ -60,15 +58,9 @@ def check_batch(
   micro_batches.check(config.task, topology.replicas)
 
 
-def lower(
-  kind: str,
-  config: cfg.ExperimentConfig,
-  num_replicas: int,
-  loop_steps: int | None = None,
-) -> bytes:
-  """Lowers the program of one replica, which has its part of the batch.
+def lower(kind: str, config: cfg.ExperimentConfig, num_replicas: int) -> bytes:
+  """Lowers a step of one replica, which has its part of the batch.
 
-  Without `loop_steps` it is one step, otherwise the trainer's loop around it.
   The serialized `HloModuleProto` has no names and source lines, so that equal
   programs are equal bytes.
   """
@@ -78,17 +70,13 @@ def lower(
   batch = config.task.train_data.global_batch_size // num_replicas
   strategy = one_replica.OneReplicaOfTPUStrategy(num_replicas)
   with strategy.scope():
-    if loop_steps is None:
-      step = step_kinds.build_step(kind, config)
-      inputs = step_kinds.make_inputs(config, batch)
+    step = step_kinds.build_step(kind, config)
+    inputs = step_kinds.make_inputs(config, batch)
 
-      @tf.function(jit_compile=True, autograph=False)
-      def program(inputs):
-        return strategy.run(step.run, args=(inputs,))
-    else:
-      program = step_kinds.build_loop(kind, config, loop_steps).run
-      inputs = step_kinds.make_inputs(config, _BATCHES * batch)
-      inputs = micro_batches.split(inputs, _BATCHES)
+    @tf.function(jit_compile=True, autograph=False)
+    def program(inputs):
+      return strategy.run(step.run, args=(inputs,))
+
     lowered = program.experimental_get_compiler_ir(inputs)(
       stage="hlo_serialized", platform_name="CPU"
     )
@@ -112,7 +100,6 @@ def compile_steps(
   directory: files.Path,
   jobs: int,
   say: Say,
-  loop_steps: int | None = None,
   kinds: Sequence[str] = step_kinds.KINDS,
 ) -> Reports:
   """Lowers and compiles the kinds of steps at every depth, `jobs` at a time.
@@ -124,7 +111,7 @@ def compile_steps(
   for depth in depths:
     for kind in kinds:
       config_there = depths_lib.at_depth(config, depth)
-      module = lower(kind, config_there, topology.replicas, loop_steps)
+      module = lower(kind, config_there, topology.replicas)
       # Equal programs have equal names, and are compiled once.
       name = hashlib.sha256(module).hexdigest()[:16]
       paths[kind, depth] = directory / f"{name}.hlo_pb"

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tf_keras
 
-from official.core import base_trainer
 from official.core import config_definitions as cfg
 from official.core import train_utils
 from official.nlp.tasks import masked_lm as stock_masked_lm
@@ -24,7 +23,6 @@ from swe_tf.tasks import masked_lm
 STOCK, SHARED, UNSHARED = KINDS = ("stock", "shared", "unshared")
 
 Inputs = Mapping[str, tf.Tensor]
-_NO_DATASET = object()  # For None the trainer would build one.
 
 
 class Step(NamedTuple):
@@ -75,8 +73,21 @@ def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
   of `task.sharing.mode=none`. `shared` (with tied weights) and `unshared` are
   the phases of SWE with the units of `config.task.sharing`.
   """
-  task, *built = _build(kind, config)
-  model, optimizer, _ = built
+  task = _WithoutData(config.task)
+  model = task.build_model()
+  optimizer, plan = train_utils.create_optimizer(task, config), None
+  if kind != STOCK:
+    plan = plans.plan_of(model, config.task.sharing)
+    optimizer = optimizer_lib.SharedWeightsOptimizer(
+      optimizer,
+      plan,
+      untie_step=0 if kind == UNSHARED else None,
+      cosine_interval=config.trainer.summary_interval,
+    )
+    if kind == SHARED:
+      plan.tie_weights()
+  elif config.task.micro_batches == 1:
+    task = stock_masked_lm.MaskedLMTask(config.task)
   metrics = task.build_metrics(training=True)
 
   def run(inputs: Inputs):
@@ -84,57 +95,4 @@ def build_step(kind: str, config: cfg.ExperimentConfig) -> Step:
       inputs, model=model, optimizer=optimizer, metrics=metrics
     )["loss"]
 
-  return Step(run, *built)
-
-
-def build_loop(kind: str, config: cfg.ExperimentConfig, num_steps: int) -> Step:
-  """Builds Model Garden's own loop around the step of one kind.
-
-  It is the function that the trainer of a run calls, with the metrics and the
-  step counter. `run` is compiled, is called in the cross-replica context, and
-  takes several batches, [batches, ...], which the steps use in turn: the data
-  iterator belongs to the host.
-  """
-  task, *built = _build(kind, config)
-  model, optimizer, _ = built
-  trainer = base_trainer.Trainer(
-    config, task, model, optimizer, evaluate=False, train_dataset=_NO_DATASET
-  )
-  loop = trainer.create_train_loop_fn()
-
-  class Iterator:
-    """Stands in for the data iterator: cycles through batches by the step."""
-
-    def __init__(self, batches: Inputs):
-      self._batches = batches
-
-    def __next__(self) -> Inputs:
-      step = tf.cast(trainer.global_step, tf.int32)
-      return {k: v[step % v.shape[0]] for k, v in self._batches.items()}
-
-  @tf.function(jit_compile=True, autograph=False)
-  def run(batches: Inputs) -> None:
-    loop(Iterator(batches), tf.constant(num_steps))
-
-  return Step(run, *built)
-
-
-def _build(kind: str, config: cfg.ExperimentConfig):
-  """Returns the task, the model, the optimizer and the plan, if any."""
-  task = _WithoutData(config.task)
-  model = task.build_model()
-  optimizer = train_utils.create_optimizer(task, config)
-  if kind == STOCK:
-    if config.task.micro_batches == 1:
-      task = stock_masked_lm.MaskedLMTask(config.task)
-    return task, model, optimizer, None
-  plan = plans.plan_of(model, config.task.sharing)
-  optimizer = optimizer_lib.SharedWeightsOptimizer(
-    optimizer,
-    plan,
-    untie_step=0 if kind == UNSHARED else None,
-    cosine_interval=config.trainer.summary_interval,
-  )
-  if kind == SHARED:
-    plan.tie_weights()
-  return task, model, optimizer, plan
+  return Step(run, model, optimizer, plan)

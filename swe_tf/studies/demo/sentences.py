@@ -1,4 +1,4 @@
-"""What the demo looks at in a model: masked sentences, cosines of layers.
+"""What the demo looks at in a model: masked sentences.
 
 A loss of 2.2 nats says little to most people; "t[h]e def[a]ult" does. Imports
 no TensorFlow.
@@ -12,7 +12,6 @@ import numpy as np
 
 from swe_tf import files
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import registry as encoders
 
 # The masked characters are in brackets. Short enough for 32 tokens.
 SENTENCES = (
@@ -97,20 +96,3 @@ def fill(
     [vocabulary.tokens[index] for index in row[: len(sentence.masked)]]
     for row, sentence in zip(logits.argmax(-1), sentences)
   ]
-
-
-def layer_cosines(model) -> list[list[float]]:
-  """Returns the cosine between the kernels of every two blocks of a model.
-
-  Only kernels count: the layer norms of all blocks stay near 1, and so alike.
-  """
-  layers = np.array(
-    [
-      np.concatenate(
-        [np.ravel(w) for w in block.trainable_weights if len(w.shape) > 1]
-      )
-      for block in encoders.blocks_of(model)
-    ]
-  )
-  layers /= np.linalg.norm(layers, axis=1, keepdims=True)
-  return (layers @ layers.T).round(4).tolist()

@@ -20,6 +20,7 @@ from official.core import exp_factory
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.analysis import comparisons
 from swe_tf.analysis import figures
 from swe_tf.analysis import pages
 from swe_tf.analysis import scalars
@@ -113,32 +114,22 @@ def run(output_dir: str, params_override: str | None = None) -> None:
 
 
 class DemoArm:
-  """A finished run: its `result.json`, its curves, its data, its cost.
+  """A finished run: its `result.json`, its curves, its size, its cost.
 
   `phases` has, in order, the steps of each phase and the FLOPs of a step in it.
   """
 
-  def __init__(self, result: Any, curves: Any, data: Any, phases: Any):
+  def __init__(self, result: Any, curves: Any, task: Any, phases: Any):
     self.result, self.curves, self.phases = result, curves, phases
-    self.flops = self.flops_until(result["steps"])
+    self.steps = result["steps"]
+    self.flops = comparisons.flops_until(self, 1.0)
+    self.layers = encoders.require_encoder(task.as_dict()).num_layers
+    data = task.train_data
     self.seq_length = data.seq_length
     self.tokens_per_step = data.global_batch_size * data.seq_length
     self.loss = result["metrics"]["validation_loss"]
     tau = curves.get("train/sharing/untie_step")
     self.untie_step = int(tau[-1][1]) if tau else None  # It never shares.
-    rows = np.array(result["layer_cosines"])
-    self.layers = len(rows)
-    pairs = rows[np.tril_indices(len(rows), -1)]
-    # Adding zero makes no negative zero, which confuses readers.
-    mean = float(pairs.mean()) if len(pairs) else float("nan")
-    self.mean_layer_cosine = round(mean, 2) + 0.0
-
-  def flops_until(self, step: int) -> float:
-    flops, left = 0.0, step
-    for steps, flops_per_step in self.phases:
-      flops += min(steps, left) * flops_per_step
-      left -= min(steps, left)
-    return flops
 
 
 def read_arm(run: executors.SweepRun) -> DemoArm:
@@ -149,13 +140,13 @@ def read_arm(run: executors.SweepRun) -> DemoArm:
   with contextlib.suppress(errors.UsageError):  # A rule without a known tau.
     found = cost_lib.estimate(run.config).phases.values()
     phases = [(phase.steps, phase.flops_per_step) for phase in found]
-  return DemoArm(result, curves, run.config.task.train_data, phases)
+  return DemoArm(result, curves, run.config.task, phases)
 
 
 def verdict(arms: Mapping[str, DemoArm]) -> str:
   """Returns the outcome in one sentence."""
   model, baseline = arms[MODEL], arms.get(BASELINE)
-  steps = f"{model.result['steps']:,} steps"
+  steps = f"{model.steps:,} steps"
   if baseline is None:
     return (
       f"Nothing was shared, so there is nothing to compare: after {steps} the "
@@ -190,17 +181,11 @@ def make_page(
   named = {
     titles.get(name, f"{arm.layers} layers"): arm for name, arm in arms.items()
   }
-  filled = {}
-  if model.untie_step:
-    title = f"shared, at untying (step {model.untie_step:,})"
-    filled[title] = model.result.get("filled_at_untying")
-  for name, arm in named.items():
-    filled[f"{name}, at the end"] = arm.result["filled"]
   texts = sentences.all_sentences(model.seq_length)
   shown = {
-    name: [text.marked(each) for text, each in zip(texts, answers)]
-    for name, answers in filled.items()
-    if answers  # Only characters are filled in.
+    name: [text.marked(each) for text, each in zip(texts, arm.result["filled"])]
+    for name, arm in named.items()
+    if arm.result["filled"]  # Only characters are filled in.
   }
   losses, flops, *layers = _figures(named, model, entropy)
   return pages.render(
@@ -209,7 +194,6 @@ def make_page(
     verdict=verdict(arms),
     arms=named,
     model=model,
-    baseline=arms.get(BASELINE),
     params_override=params_override,
     curves=[losses, flops],
     layers=layers,
@@ -225,7 +209,7 @@ def _figures(
   arms: Mapping[str, DemoArm], model: DemoArm, entropy: float
 ) -> list[figures.Figure]:
   """Draws the losses and the layers, each narrow enough for a phone."""
-  found, tau, size = [], model.untie_step, (5.6, 3.7)
+  found, tau = [], model.untie_step
 
   def draw(
     y: str,
@@ -234,7 +218,7 @@ def _figures(
     x: str = "training step",
     top: float | None = None,
   ):
-    drawing, (panel,) = figures.panels(1, size)
+    drawing, (panel,) = figures.panels(1, (5.6, 3.7))
     for curve, look in lines:
       panel.plot(*zip(*curve), **look)
     if tau and x == "training step":
@@ -246,7 +230,7 @@ def _figures(
     figures.finish(panel, x, y)
     found.append(figures.save(drawing, f"{y} by {x}", caption))
 
-  ends = [(0, entropy), (model.result["steps"], entropy)]
+  ends = [(0, entropy), (model.steps, entropy)]
   dotted = {"color": "gray", "linestyle": ":"}
   lines: list[Any] = [
     (ends, dotted | {"label": "entropy of single characters"})
@@ -256,12 +240,13 @@ def _figures(
   by_flops: list[Any] = []
   for (name, arm), colour in zip(arms.items(), colours):
     thick = {"color": colour, "linewidth": 2, "label": name}
-    lines.append((arm.curves["validation/validation_loss"], thick))
+    curve = arm.curves["validation/validation_loss"]
+    lines.append((curve, thick))
     thin = {"color": colour, "linewidth": 0.8, "alpha": 0.35}
     lines.append((arm.curves["train/training_loss"], thin))
-    losses = arm.curves["validation/validation_loss"]
-    spent = [(arm.flops_until(step), loss) for step, loss in losses]
-    by_flops.append((spent, thick))
+    steps, losses = zip(*curve)
+    spent = comparisons.flops_until(arm, np.array(steps) / arm.steps)
+    by_flops.append((zip(spent, losses), thick))
   draw(
     "loss (nats per token)",
     lines,
@@ -293,18 +278,4 @@ def _figures(
       "How far the layers are from their mean, relative to its norm: 0 while "
       "they are shared.",
     )
-  for name, arm in arms.items():
-    if arm.layers < model.layers:
-      continue  # Three layers show nothing.
-    drawing, (panel,) = figures.panels(1, size)
-    rows = arm.result["layer_cosines"]
-    edges = (0.5, len(rows) + 0.5, len(rows) + 0.5, 0.5)
-    image = panel.imshow(rows, vmin=0, vmax=1, cmap="cividis", extent=edges)
-    drawing.colorbar(image, ax=panel)
-    panel.set(xlabel="layer", ylabel="layer", title=name)
-    caption = (
-      f"{name}: the cosine between the kernels of each two layers at the end; "
-      f"their mean is {arm.mean_layer_cosine:.2f}."
-    )
-    found.append(figures.save(drawing, name, caption))
   return found

@@ -4,14 +4,12 @@ import html
 import json
 import random
 import re
-import types
 
 import numpy as np
 import pytest
 
 from swe_tf import errors
 from swe_tf.data.text import docstrings
-from swe_tf.modeling import registry
 from swe_tf.studies import experiments
 from swe_tf.studies import jobs
 from swe_tf.studies import sweep
@@ -67,14 +65,6 @@ class _Interrupted(worker.Job):
 def test_sharing_is_untied_and_an_interrupted_run_goes_on(
   corpus, tmp_path, monkeypatch
 ):
-  fill, apart = sentences.fill, []
-
-  def watched_fill(model, *arguments):
-    weights = [block.get_weights() for block in registry.blocks_of(model)]
-    apart.append(max(abs(a - b).max() for a, b in zip(*weights)))
-    return fill(model, *arguments)
-
-  monkeypatch.setattr(sentences, "fill", watched_fill)
   study = session.make_study(corpus, _TINY)
   configs = experiments.make_configs(study)
   run = sweep.make_runs(study, configs, tmp_path)[0]
@@ -82,18 +72,12 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
   monkeypatch.setattr(_Interrupted, "told", told := [])
   with pytest.raises(KeyboardInterrupt):
     jobs.demo(_Interrupted(run.directory.path))
-  path = run.directory.path / "filled_at_untying.json"
-  at_untying = json.loads(path.read_text())
   result = jobs.demo(_Interrupted(run.directory.path))
   # Orbit saves after the actions: step 4 was not saved.
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
   assert result["steps"] == _STEPS and result == run.directory.read_result()
   assert session.read_arm(run).untie_step == _TAU
-  # Filled in after the last shared update, before the first unshared one.
-  assert at_untying["step"] == _TAU
-  assert apart[0] == 0.0 and apart[-1] > 0.0 and len(apart) == 2
-  assert result["filled_at_untying"] == at_untying["filled"]
   assert [len(row) for row in result["filled"]] == [5] * 5
 
 
@@ -154,7 +138,7 @@ def test_the_command_trains_both_and_tells_their_times(
     for name in ("model", "baseline")
   }
   text = (tmp_path / "index.html").read_text()
-  assert f"at untying (step {_TAU})" in text and "3 layers, at the end" in text
+  assert f"In the first {_TAU} steps" in text and "<th>3 layers</th>" in text
   losses = (each["metrics"]["validation_loss"] for each in results.values())
   assert all(f"{loss:.3f}" in text for loss in losses)
   session.run(str(tmp_path), _TINY)
@@ -175,18 +159,18 @@ def _arm(loss, untie_step=None, flops=1e12, layers=2):
     "steps": 700,
     "metrics": {"validation_loss": loss, "masked_lm_accuracy": 0.4},
     "filled": _ANSWERS,
-    "layer_cosines": (np.eye(layers) / 2 + 0.5).tolist(),
     "seconds": 100.0,
     "cpu_seconds": 90.0,
   }
   curves = {"train/training_loss": curve, "validation/validation_loss": curve}
   if untie_step:
-    result["filled_at_untying"] = [["<", *row[1:]] for row in _ANSWERS]
+    result["filled"] = [["<", *row[1:]] for row in _ANSWERS]
     curves["train/sharing/untie_step"] = [(untie_step, untie_step)]
     curves["train/sharing/gradient_cosine"] = [(10, 0.9), (20, 0.8)]
     curves["train/sharing/distance_from_mean"] = [(80, 0.1), (90, 0.2)]
-  data = types.SimpleNamespace(seq_length=32, global_batch_size=64)
-  return session.DemoArm(result, curves, data, [(700, flops / 700)])
+  study = session.make_study(None, f"{_ENCODER}.num_layers={layers}")
+  task = experiments.make_config(study, study.runs[0]).task
+  return session.DemoArm(result, curves, task, [(700, flops / 700)])
 
 
 def _arms(model, baseline, **fields):
@@ -215,11 +199,11 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else():
   for part in ("The layers", "What to run next", "5.00e+11", "1.00e+12"):
     assert part in page
   references = re.findall('(?:src|href)="([^"]*)"', page)
-  assert len(references) == 6
+  assert len(references) == 4
   assert all(each.startswith("data:image/svg") for each in references)
-  # Of four columns, one has a wrong character in each sentence.
+  # Of three columns, one has a wrong character in each sentence.
   assert page.count('class="wrong"') == 5
-  assert page.count('class="right"') == 4 * 25 - 5
+  assert page.count('class="right"') == 3 * 25 - 5
   assert "20 of 25" in page and "25 of 25" in page
   assert "swe export --checkpoint=runs/demo/model" in page
 
@@ -235,21 +219,6 @@ def test_what_comes_from_outside_is_escaped():
 def test_a_model_that_shares_nothing_has_nothing_to_compare_with():
   text = _page({"model": _arm(2.0)})
   assert "nothing to compare" in text and "untied" not in text
-
-
-def test_cosines_are_those_of_all_kernels_of_a_layer(monkeypatch):
-  rng = np.random.default_rng(0)
-  layers = [
-    [rng.normal(size=shape) for shape in ((2, 3), (3,), (3, 2, 2))]
-    for _ in range(3)
-  ]
-  blocks = [types.SimpleNamespace(trainable_weights=each) for each in layers]
-  monkeypatch.setattr(registry, "blocks_of", lambda model: blocks)
-  kernels = np.array([[*a.ravel(), *b.ravel()] for a, _, b in layers])
-  norms = np.linalg.norm(kernels, axis=1)
-  expected = kernels @ kernels.T / np.outer(norms, norms)
-  found = sentences.layer_cosines(None)
-  np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("seq_length", [32, 12])
