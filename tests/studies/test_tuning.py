@@ -205,6 +205,8 @@ def test_runs_that_differ_never_have_the_same_directory():
       _names({"path": {name: {}}})
   study = study_file.Study("swe/x", (), {}, ("loss",), ())
   arms = {"arms": {"a/b": {}, "a b": {}}, "seeds": [0]}
+  with pytest.raises(errors.UsageError, match="run a where case does not"):
+    study_file.plan_runs({"own": {"A": {}, "a": {}}})
   with pytest.raises(errors.UsageError, match="both be the run a_b-lr"):
     study_file.tuned(study, arms | {"learning_rates": [1, 2, 3]})
 
