@@ -132,6 +132,10 @@ def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
     assert stat.S_IMODE((tmp_path / name).stat().st_mode) == expected
 
 
+_NINES = (f"b{i}: &b{i} [{', '.join([f'*b{i - 1}'] * 9)}]" for i in range(1, 9))
+_BOMB = "\n".join(["b0: &b0 x", *_NINES]).encode()
+
+
 @pytest.mark.parametrize(
   "read, content, message",
   [
@@ -142,6 +146,8 @@ def test_outputs_are_as_public_as_the_umask_says(tmp_path, umask, mode):
     (yaml_files.read, b"a: \x07", r"file:1: not YAML \("),
     (yaml_files.read, b"a: 1\nb: 2\na: 3", "file:3: .*'a' is there twice"),
     (yaml_files.read, b"a: &a [*a]", "alias stands for what it is part of"),
+    (yaml_files.read, b"a: " + b"[" * 200, "nested more than 100 levels"),
+    (yaml_files.read, _BOMB, "aliases make more than 100,000 values"),
     (yaml_files.read, b"a: !!bool x", r"file: not YAML \("),
     (files.read_json, b'{"a": 1, "a": 2}', "the key 'a' occurs twice"),
   ],

@@ -12,6 +12,7 @@ BERT-large as the paper trains it (section 5.1) on Wikipedia and BookCorpus for
 import dataclasses
 
 from absl import logging
+import gin
 
 from official.core import config_definitions as cfg
 from official.core import exp_factory
@@ -19,7 +20,9 @@ from official.modeling import optimization
 from official.nlp.configs import bert
 from official.nlp.data import pretrain_dataloader
 from swe_tf import fields
+from swe_tf.configs import cluster
 from swe_tf.configs import limits
+from swe_tf.data import checks
 from swe_tf.data.text import pretrain_text
 from swe_tf.methods import catalog
 from swe_tf.methods import gin_bindings
@@ -49,6 +52,19 @@ class CheckedExperimentConfig(cfg.ExperimentConfig):
         override_params = override_params.as_dict()
       override_params = fields.conform(self, override_params)
     super().override(override_params, is_strict)
+
+  def validate(self):
+    """See base class; under the stock driver, checks what is around it too.
+
+    That driver goes on to write to `model_dir` and to connect the workers, and
+    only then are the task and the trainer made. `swe train` checks all of this
+    by itself; other commands need neither the workers nor the data.
+    """
+    super().validate()
+    if gin.config_is_locked():  # By the stock driver; our commands do not.
+      limits.check_replicas(self, cluster.num_workers(self.runtime))
+      if type(self.task) is masked_lm.SharedMaskedLMConfig:  # Not a plug-in's.
+        checks.check_exists(self.task.train_data, self.task.validation_data)
 
 
 @dataclasses.dataclass

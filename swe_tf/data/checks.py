@@ -72,6 +72,17 @@ def check_input(
   return warnings
 
 
+def check_exists(*configs: cfg.DataConfig) -> None:
+  """Raises unless some data is given and its files exist. Runs no op."""
+  if not any(each.input_path or each.tfds_name for each in configs):
+    raise errors.UsageError(
+      "task.train_data.input_path is not set; name the files."
+    )
+  for params in configs:
+    if params.input_path and params.input_path != "dummy":
+      _match(params, "train_data" if params.is_training else "validation_data")
+
+
 def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
   """Checks the start of each file.
 

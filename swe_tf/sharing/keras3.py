@@ -236,8 +236,27 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
     # Past __setattr__: TensorFlow would track the model as a part of this.
     self.__dict__["_trainable_variables"] = variables
     self.built = True
-    if self.phase == SHARED and not self.batches:
-      self._tie_weights()
+    if self.phase == SHARED:
+      self._require_alike()
+      if not self.batches:
+        self._tie_weights()
+
+  def _require_alike(self) -> None:
+    """Raises if the variables of a tie would not get the same update."""
+    inner = self.inner_optimizer
+    rates = (inner.weight_decay, getattr(inner, "adam_weight_decay", None))
+    rules = [getattr(inner, "_should_use_adamw", None)]  # Of Muon.
+    if any(rate is not None for rate in rates):
+      rules.append(inner._use_weight_decay)  # pylint: disable=protected-access
+    for tie in self.plan.ties:
+      for rule in filter(None, rules):
+        if len({rule(variable) for variable in tie}) > 1:
+          raise errors.UsageError(
+            f"{type(inner).__name__} decays or adapts some weights of the tie "
+            f"of {tie[0].path} and not others, so they could not stay equal. "
+            "Exclude variables by names that occur in every layer, such as "
+            "'bias'."
+          )
 
   def _tie_weights(self) -> None:
     if keras.config.backend() == "tensorflow":

@@ -193,11 +193,13 @@ def _join(runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
         f"{dict(run.point)!s:.60} would be the run {run.name[:60]!r}, which is "
         "no name for a directory; rename the values."
       )
-    known = joined.setdefault(run.name, run)
+    # Some file systems do not tell upper from lower case.
+    known = joined.setdefault(run.name.casefold(), run)
     if known != run:
+      case = " where case does not count" * (known.name != run.name)
       raise errors.UsageError(
         f"{dict(known.point)} and {dict(run.point)} would both be the run "
-        f"{run.name}; rename one of the values."
+        f"{run.name}{case}; rename one of the values."
       )
   return tuple(joined.values())
 

@@ -234,6 +234,27 @@ def test_bad_config_is_one_line_and_leaves_no_trace(
   assert not os.path.exists(model_dir)
 
 
+@pytest.mark.parametrize(
+  "cluster, overrides, message",
+  [
+    ("[]", {}, 'TF_CONFIG ([]) has no table "cluster"'),
+    ("", {"task.train_data.input_path": "no/*.x"}, "no/*.x does not match any"),
+  ],
+)
+def test_stock_driver_ends_with_our_line_and_leaves_no_trace(
+  tmp_path, config_file, monkeypatch, cluster, overrides, message
+):
+  monkeypatch.setenv("TF_CONFIG", cluster)
+  model_dir = tmp_path / "model"
+  code, output = programs.finish(
+    start(STOCK, model_dir, config_file, **overrides)
+  )
+  last = output.splitlines()[-1]
+  assert code == 1 and last.startswith("swe_tf.errors.UsageError: "), last
+  assert message in last
+  assert not os.path.exists(model_dir)
+
+
 def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
   tmp_path, config_file
 ):

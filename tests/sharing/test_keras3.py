@@ -457,6 +457,25 @@ def test_bad_input():
     _fit(never, swe_tf.UntieCallback())
 
 
+def test_an_optimizer_that_splits_a_tie_is_refused():
+  model, blocks = _stack()
+  plan = swe_tf.SharingPlan.from_layers(blocks)
+  kernel = blocks[1].trainable_variables[0]
+
+  def build(inner, untie_step=TAU):
+    if not isinstance(inner, keras.optimizers.Muon):
+      inner.exclude_from_weight_decay(var_list=[kernel])
+    optimizer = swe_tf.SharedWeightsOptimizer(inner, plan, untie_step)
+    optimizer.build(model.trainable_variables)
+
+  muon = keras.optimizers.Muon(0.1, exclude_layers=[kernel.path])
+  for inner in (keras.optimizers.AdamW(0.1), muon):
+    with pytest.raises(errors.UsageError, match="could not stay equal"):
+      build(inner)
+  build(_sgd(0.1))  # It decays nothing.
+  build(keras.optimizers.AdamW(0.1), untie_step=0)
+
+
 @_ON_TF
 def test_the_two_keras_do_not_mix():
   import tf_keras

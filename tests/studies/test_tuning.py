@@ -205,6 +205,8 @@ def test_runs_that_differ_never_have_the_same_directory():
       _names({"path": {name: {}}})
   study = study_file.Study("swe/x", (), {}, ("loss",), ())
   arms = {"arms": {"a/b": {}, "a b": {}}, "seeds": [0]}
+  with pytest.raises(errors.UsageError, match="run a where case does not"):
+    study_file.plan_runs({"own": {"A": {}, "a": {}}})
   with pytest.raises(errors.UsageError, match="both be the run a_b-lr"):
     study_file.tuned(study, arms | {"learning_rates": [1, 2, 3]})
 
@@ -215,6 +217,9 @@ def test_runs_that_differ_never_have_the_same_directory():
     ({"method": ["sew"]}, "'sew' is not one of .*baseline, .*swe"),
     ({"tau": ["150%"]}, "1.5 is not a number between 0 and 1"),
     ({"tau": [True]}, "True is not a number"),
+    ({"tau": ["1.2.3%"]}, "'1.2.3%' is not a number"),
+    ({"method": [["swe"]]}, "is not one of"),
+    ({"seed": [*range(1000)], "steps": [*range(1, 1001)]}, "1,000,000 comb"),
     ({"units": ["2*12"]}, "'2\\*12' is neither"),
     ({"seed": []}, "axes.seed must be a list"),
     ({"seed": 3}, "axes.seed must be a list"),
