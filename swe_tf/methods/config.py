@@ -64,8 +64,7 @@ class SharingConfig(base_config.Config):
     own_init: Whether each layer keeps its own initial weights; while shared,
       all make the same step. Algorithm 1 starts them equal.
     untied_as: What the layers are right after untying: `copies` of their stem,
-      as in Algorithm 1; or copies with `noise`; with half of their entries
-      redrawn (`redraw`); or new layers that start as the `identity`.
+      as in Algorithm 1, or new layers that start as the `identity`.
     recipe: The name of a set of the fields above (`RECIPES`) that was tried
       and measured; the fields themselves must then be left alone.
     bindings: Gin's bindings of the method that no field above expresses; filled
@@ -110,9 +109,7 @@ class GrowthConfig(base_config.Config):
 # What `fields.check` holds an experiment against. `check_interval`, `rho` and
 # `patience` matter to some rules only, which check them.
 LIMITS = {
-  "task.sharing.untied_as": fields.Limit(
-    choices=("copies", "noise", "redraw", "identity")
-  ),
+  "task.sharing.untied_as": fields.Limit(choices=("copies", "identity")),
   "task.growth.noise": fields.Limit(least=0),
 }
 

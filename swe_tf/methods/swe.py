@@ -45,18 +45,18 @@ class SharingPhases(phases.Phases):
     rule: schedule.UntieRule,
     loops: untie_step_lib.LoopSchedule,
     views: Mapping[int, tf_keras.Model],
-    untied_as: tuple[str, int] = ("copies", 0),
+    identity_seed: int | None = None,
   ):
     """Initializes the phases.
 
     `views` are the models that apply the unit less often, by number of loops;
-    `untied_as` is what the layers are right after untying, and its seed.
+    with an `identity_seed` the layers are untied as `become_identity` says.
     """
     self.optimizer = optimizer
     self.rule = rule
     self._loops = loops
     self._views = views
-    self._untied_as = untied_as
+    self._identity_seed = identity_seed
     self._name_before: str | None = None
 
   @property
@@ -93,7 +93,8 @@ class SharingPhases(phases.Phases):
       self.optimizer.split(groups)
       done = f"split {before} into {self.optimizer.plan} after step {step}"
       if not self.is_shared:
-        break_symmetry(self.optimizer.plan, *self._untied_as)
+        if self._identity_seed is not None:
+          become_identity(self.optimizer.plan, self._identity_seed)
         done = f"untied {before} after step {step}"
     was, self._name_before = self._name_before, self.name
     if done or was in (None, self.name):
@@ -129,40 +130,27 @@ class SharingPhases(phases.Phases):
     return {"sharing/loops": float(self.optimizer.loops)}
 
 
-def break_symmetry(plan: plan_lib.SharingPlan, way: str, seed: int) -> None:
-  """Makes the units of a plan that was just untied different. Runs eagerly.
+def become_identity(plan: plan_lib.SharingPlan, seed: int) -> None:
+  """Makes new layers of all units but the first. Runs eagerly.
 
   Copies of one layer with equal slots part only as fast as their gradients
-  differ. The ways out change all units but the first, by numbers that are a
-  function of the seed, the tie and the unit:
-
-  - `noise`: normal noise on the kernels, half as large as their own deviation.
-  - `redraw`: a random half of the entries of each kernel is drawn anew, with
-    the deviation that the kernel has.
-  - `identity`: new layers of their own random kernels, whose output projections
-    are 0, so that under Pre-LN they start as the identity. Without the random
-    kernels all new layers would have the same gradients and stay equal.
+  differ. The new layers have random kernels of their own, by seed, tie and
+  unit, and output projections of 0, so that under Pre-LN they start as the
+  identity. Without the random kernels all of them would have the same
+  gradients and stay equal.
 
   Slots stay copies: their scale is right, and moments of directions that no
   longer exist fade within tens of steps.
   """
-  if way == "copies":
-    return
   for index, tie in enumerate(plan.whole_ties):
     for unit, variable in enumerate(tie[1:], start=1):
-      random = np.random.default_rng([seed, index, unit])
-      value = variable.numpy()
-      if way == "identity" and "output/" in variable.name:
-        new = np.zeros_like(value)
-      elif "kernel" not in variable.name:
-        continue
-      else:
+      if "output/" in variable.name:
+        variable.assign(tf.zeros_like(variable))
+      elif "kernel" in variable.name:
+        random = np.random.default_rng([seed, index, unit])
+        value = variable.numpy()
         new = random.standard_normal(value.shape) * value.std()
-        if way == "noise":
-          new = value + 0.5 * new
-        elif way == "redraw":
-          new = np.where(random.random(value.shape) >= 0.5, value, new)
-      variable.assign(tf.cast(new, variable.dtype))
+        variable.assign(tf.cast(new, variable.dtype))
 
 
 def build(ingredients: phases.Ingredients) -> phases.Training:
@@ -193,9 +181,10 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
       for _, count in loops.stages
       if count < plan.num_units
     }
-  untied_as = sharing.untied_as, getattr(config.task, "seed", 0)
+  is_identity = sharing.untied_as == "identity"
+  seed = getattr(config.task, "seed", 0) if is_identity else None
   return phases.Training(
-    optimizer, SharingPhases(optimizer, rule, loops, views, untied_as)
+    optimizer, SharingPhases(optimizer, rule, loops, views, seed)
   )
 
 

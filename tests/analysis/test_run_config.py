@@ -108,7 +108,10 @@ def test_what_departs_from_algorithm_1_is_named():
   assert same["label"] == "swe" and same["variant"] == plain["variant"]
   for knob, label in (
     ({"own_init": True}, "swe own_init=True"),
-    (dict(loops=_THRICE, untied_as="noise"), "swe 3 loops untied_as=noise"),
+    (
+      dict(loops=_THRICE, untied_as="identity"),
+      "swe 3 loops untied_as=identity",
+    ),
   ):
     found = runs_lib.describe(config(sharing=swe(**(off | knob))))
     assert found["label"] == label and found["variant"] != plain["variant"]
