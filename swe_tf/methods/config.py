@@ -153,8 +153,8 @@ def apply_recipe(sharing: SharingConfig, num_layers: int | None) -> None:
     )
   if num_layers is None:
     raise errors.UsageError(
-      f"task.sharing.recipe={recipe}: the number of layers is not known; "
-      "register its family in swe_tf.modeling.registry."
+      f"task.sharing.recipe={recipe}: the number of layers is not known; set "
+      "unit_size, untie_fraction and loops by hand."
     )
   made = SharingConfig()
   made.override(RECIPES[recipe](num_layers))

@@ -1,23 +1,21 @@
 """One interface to all encoders: blocks, size, positions, vocabulary.
 
-Other modules get these here instead of looking into a config themselves. A
-family is a kind of encoder that keeps them in its own places. Register a family
-of your own, and its experiments can share weights.
-
-Reads configs as nested tables, so that a report can read a `params.yaml`.
-Imports no TensorFlow until an encoder is built.
+Other modules get these here instead of looking into a config themselves. Reads
+configs as nested tables, so that a report can read a `params.yaml`. Imports no
+TensorFlow until an encoder is built.
 """
 
-import abc
 from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 from swe_tf import errors
 from swe_tf.modeling import sizes
 
 Params = Mapping[str, Any]
 
+# The kinds of BERT: Model Garden's own two, and `swe_tf.modeling.encoder`.
+_BERT = ("bert", "bert_v2", "any")
 # The parameters of a BERT that determine the shapes of its weights.
 SIZES = (
   *(field.name for field in dataclasses.fields(sizes.Size)),
@@ -28,37 +26,28 @@ SIZES = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Encoder(abc.ABC):
-  """The encoder of a task. A subclass of it is a family.
+class Encoder:
+  """The encoder at `task.model.encoder`.
 
   Attributes:
     task: The config of the task, as nested tables.
-    params: The encoder's own part of it.
-    is_bert: Whether shallow and narrow models can be built from its parts.
+    kind: `task.model.encoder.type`.
+    params: The encoder's own part of the config.
   """
 
   task: Params
+  kind: str
   params: Params
-  is_bert: ClassVar[bool] = False
-
-  @staticmethod
-  @abc.abstractmethod
-  def find(task: Params) -> Params | None:
-    """Returns the encoder's parameters in `task`; None for another family."""
-
-  @staticmethod
-  @abc.abstractmethod
-  def blocks(model) -> Sequence[Any]:
-    """Returns the repeated blocks of a built model, first to last."""
 
   @property
-  @abc.abstractmethod
-  def size(self) -> sizes.Size:
-    """The size of the encoder."""
+  def is_bert(self) -> bool:
+    """Whether shallow and narrow models can be built from its parts."""
+    return self.kind in _BERT
 
-  @abc.abstractmethod
-  def overrides(self, **fields) -> Params:
-    """Returns the overrides of `task` that set `fields` of the encoder."""
+  @property
+  def size(self) -> sizes.Size:
+    fields = dataclasses.fields(sizes.Size)
+    return sizes.Size(**{f.name: self.params[f.name] for f in fields})
 
   @property
   def num_layers(self) -> int | None:
@@ -68,89 +57,30 @@ class Encoder(abc.ABC):
   @property
   def vocab_size(self) -> int | None:
     """The number of tokens, for an encoder that has a vocabulary."""
-    return self.params.get("vocab_size")
+    # The defaults of BERT are Model Garden's.
+    return self.params.get("vocab_size", 30522 if self.is_bert else None)
 
   @property
   def positions(self) -> int | None:
     """The longest sequence, for an encoder that has a limit."""
-    return self.params.get("max_position_embeddings")
+    default = 512 if self.is_bert else None
+    return self.params.get("max_position_embeddings", default)
+
+  def overrides(self, **fields) -> Params:
+    """Returns the overrides of `task` that set `fields` of the encoder."""
+    return {"model": {"encoder": {"type": self.kind, self.kind: fields}}}
 
   @property
   def config(self) -> Any:
     """The encoder's config as Model Garden's tasks take it."""
-    kind = getattr(self, "kind", type(self).__name__)
-    raise errors.UsageError(
-      f"the encoder is {kind!r}, but only BERT ({', '.join(Bert.KINDS)}) can "
-      "be built from a saved config."
-    )
-
-  def build(self) -> Any:
-    """Returns the encoder with its variables."""
-    from official.nlp.configs import encoders
-
-    network = encoders.build_encoder(self.config)
-    network(network.inputs)
-    return network
-
-
-def _encoder_table(task: Params) -> Params:
-  model = task.get("model")
-  table = model.get("encoder") if isinstance(model, Mapping) else None
-  return table if isinstance(table, Mapping) else {}
-
-
-class ModelGarden(Encoder):
-  """Any encoder at `task.model.encoder`."""
-
-  @staticmethod
-  def find(task: Params) -> Params | None:
-    table = _encoder_table(task)
-    kind = table.get("type")
-    return None if kind is None else table.get(kind) or {}
-
-  @staticmethod
-  def blocks(model) -> Sequence[Any]:
-    encoder = getattr(model, "encoder_network", model)
-    return list(getattr(encoder, "transformer_layers", ()))
-
-  @property
-  def kind(self) -> str:
-    """`task.model.encoder.type`."""
-    return _encoder_table(self.task)["type"]
-
-  @property
-  def size(self) -> sizes.Size:
-    fields = dataclasses.fields(sizes.Size)
-    return sizes.Size(**{f.name: self.params[f.name] for f in fields})
-
-  def overrides(self, **fields) -> Params:
-    return {"model": {"encoder": {"type": self.kind, self.kind: fields}}}
-
-
-class Bert(ModelGarden):
-  """BERT: Model Garden's own, and that of `swe_tf.modeling.encoder`."""
-
-  KINDS = ("bert", "bert_v2", "any")
-  is_bert = True
-
-  @staticmethod
-  def find(task: Params) -> Params | None:
-    is_bert = _encoder_table(task).get("type") in Bert.KINDS
-    return ModelGarden.find(task) if is_bert else None
-
-  @property
-  def vocab_size(self) -> int:
-    return self.params.get("vocab_size", 30522)  # Model Garden's default.
-
-  @property
-  def positions(self) -> int:
-    return self.params.get("max_position_embeddings", 512)
-
-  @property
-  def config(self) -> Any:
     from official.nlp.configs import encoders
     from swe_tf.modeling import encoder as encoder_lib
 
+    if not self.is_bert:
+      raise errors.UsageError(
+        f"the encoder is {self.kind!r}, but only BERT ({', '.join(_BERT)}) can "
+        "be built from a saved config."
+      )
     params = dict(self.params)
     if self.kind == "any":
       own = encoder_lib.EncoderConfig(**params)
@@ -158,22 +88,15 @@ class Bert(ModelGarden):
     return encoders.EncoderConfig({"type": self.kind, self.kind: params})
 
   def build(self) -> Any:
+    """Returns the encoder with its variables."""
+    from official.nlp.configs import encoders
+
     if self.kind == "bert":
       # The second version reads checkpoints of the first.
       return bert(self.params, "bert_v2").build()
-    return super().build()
-
-
-_FAMILIES: list[type[Encoder]] = [Bert, ModelGarden]
-
-
-def register(family: type[Encoder]) -> None:
-  """Registers a family; it takes precedence over earlier ones."""
-  _FAMILIES.insert(0, family)
-
-
-def unregister(family: type[Encoder]) -> None:
-  _FAMILIES.remove(family)
+    network = encoders.build_encoder(self.config)
+    network(network.inputs)
+    return network
 
 
 def bert(params: Params, kind: str = "any") -> Encoder:
@@ -182,20 +105,20 @@ def bert(params: Params, kind: str = "any") -> Encoder:
   The kind `any` is Pre-LN with the final layer norm, `bert` is Model Garden's.
   """
   encoder = {"type": kind, kind: dict(params)}
-  return Bert({"model": {"encoder": encoder}}, params)
+  return Encoder({"model": {"encoder": encoder}}, kind, params)
 
 
 def encoder_of(task: Params) -> Encoder | None:
-  """Returns the encoder of a task; None if no family knows it.
+  """Returns the encoder of a task; None if it has none at `model.encoder`.
 
   The task is a config as nested tables: `config.task.as_dict()`, or `task` in a
   `params.yaml`.
   """
-  for family in _FAMILIES:
-    params = family.find(task)
-    if params is not None:
-      return family(task, params)
-  return None
+  model = task.get("model")
+  table = model.get("encoder") if isinstance(model, Mapping) else None
+  if not isinstance(table, Mapping) or table.get("type") is None:
+    return None
+  return Encoder(task, table["type"], table.get(table["type"]) or {})
 
 
 def require_encoder(task: Params) -> Encoder:
@@ -203,12 +126,12 @@ def require_encoder(task: Params) -> Encoder:
   encoder = encoder_of(task)
   if encoder is None:
     raise errors.UsageError(
-      "no family in swe_tf.modeling.registry matches the task's encoder; "
-      "register yours there, in a plug-in."
+      "the task has no model.encoder with a type, so its size is not known."
     )
   return encoder
 
 
 def blocks_of(model) -> Sequence[Any]:
-  """Returns the repeated blocks of a model; empty if no family finds any."""
-  return next(filter(None, (f.blocks(model) for f in _FAMILIES)), [])
+  """Returns the repeated blocks of a model, first to last; maybe none."""
+  encoder = getattr(model, "encoder_network", model)
+  return list(getattr(encoder, "transformer_layers", ()))
