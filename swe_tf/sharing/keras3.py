@@ -14,7 +14,6 @@ unshared is the inner optimizer's, op for op.
 """
 
 import dataclasses
-import operator
 from typing import Any
 import warnings
 
@@ -23,6 +22,7 @@ import keras
 from swe_tf import errors
 from swe_tf.sharing import keras_family
 from swe_tf.sharing import plan as plan_lib
+from swe_tf.sharing import untie_step as untie_step_lib
 
 SHARED, UNSHARED = "shared", "unshared"
 _NOT_YET = -1
@@ -79,18 +79,7 @@ def _check(inner, plan, untie_step) -> int | None:
       f"The backend of Keras ({keras.config.backend()}) must be "
       f"{' or '.join(_BACKENDS)}: set KERAS_BACKEND before Keras is imported."
     )
-  if untie_step is None:
-    return None
-  try:
-    step = operator.index(untie_step)
-  except TypeError:
-    step = _NOT_YET
-  if step < 0 or isinstance(untie_step, bool):
-    raise errors.UsageError(
-      f"untie_step ({untie_step!r}) must be a whole number of updates, 0 or "
-      "more, or None."
-    )
-  return step
+  return untie_step_lib.check_untie_step(untie_step)
 
 
 def _on_host(variable) -> int | None:
@@ -167,11 +156,8 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
   @property
   def untied_at(self) -> int | None:
     """The number of updates made when the weights were untied, or None."""
-    by_hand, step, tau = (
-      _on_host(self._untied_at),
-      self._step(),
-      self.untie_step,
-    )
+    by_hand, step = _on_host(self._untied_at), self._step()
+    tau = self.untie_step
     if by_hand is not None and step is not None:
       is_over = tau is not None and step >= tau
       self._last_untied_at = (

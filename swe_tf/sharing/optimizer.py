@@ -14,7 +14,6 @@ must recompile after `untie()`. When to untie is up to `schedule.py`.
 """
 
 import dataclasses
-import numbers
 from typing import Any
 
 import tensorflow as tf
@@ -100,15 +99,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         f"plan must be a SharingPlan, got {type(plan).__name__}: make it with "
         "SharingPlan.from_layers(layers)."
       )
-    if untie_step is not None and (
-      isinstance(untie_step, bool)
-      or not isinstance(untie_step, numbers.Integral)
-      or untie_step < 0
-    ):
-      raise errors.UsageError(
-        f"untie_step ({untie_step}) must be a whole number, and must not be "
-        "< 0, or None."
-      )
+    untie_step = untie_step_lib.check_untie_step(untie_step)
     super().__init__(inner_optimizer, name=name)
     if own_init and getattr(inner_optimizer, "use_ema", False):
       raise errors.UsageError(

@@ -7,6 +7,7 @@ phase, its text says "untied after 100 steps"; we follow the text.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import numbers
 from typing import Any
 
 from swe_tf import errors
@@ -23,18 +24,8 @@ def resolve_untie_step(
 ) -> int:
   """Returns tau from a step, or from a fraction of the training steps.
 
-  Args:
-    train_steps: The number of updates of the whole run.
-    untie_step: Tau itself. Takes precedence over the fraction.
-    untie_fraction: Tau as a fraction of `train_steps`, rounded to a step.
-
-  Returns:
-    Tau, between 0 (never shared) and `train_steps` (always shared).
-
-  Raises:
-    ValueError: If tau would fall outside of 0..train_steps.
-
-  Example:
+  It is between 0 (never shared) and `train_steps` (always shared). A step takes
+  precedence over a fraction, which is rounded to a step.
 
   >>> resolve_untie_step(500_000)
   50000
@@ -59,6 +50,19 @@ def resolve_untie_step(
       "and 1.0 (always share)."
     )
   return round(untie_fraction * train_steps)
+
+
+def check_untie_step(untie_step: Any) -> int | None:
+  """Returns the tau of an optimizer; raises unless it is possible, or None."""
+  if untie_step is None:
+    return None
+  is_whole = isinstance(untie_step, numbers.Integral)
+  if not is_whole or isinstance(untie_step, bool) or untie_step < 0:
+    raise errors.UsageError(
+      f"untie_step ({untie_step!r}) must be a whole number of updates, 0 or "
+      "more, or None."
+    )
+  return int(untie_step)
 
 
 def check_correlation(interval: int, rho: float, patience: int) -> None:

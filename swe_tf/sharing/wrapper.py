@@ -23,16 +23,9 @@ from swe_tf.sharing import gradients
 from swe_tf.sharing import slots
 
 # The base class keeps these, but only the inner optimizer acts on them.
-_SETTINGS = frozenset(
-  [
-    "weight_decay",
-    "clipnorm",
-    "global_clipnorm",
-    "clipvalue",
-    "use_ema",
-    "ema_momentum",
-    "ema_overwrite_frequency",
-  ]
+_SETTINGS = (
+  *("weight_decay", "clipnorm", "global_clipnorm", "clipvalue"),
+  *("use_ema", "ema_momentum", "ema_overwrite_frequency"),
 )
 _LossScale = tf_keras.mixed_precision.LossScaleOptimizer
 

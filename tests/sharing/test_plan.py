@@ -59,14 +59,10 @@ class PlanTest(tf.test.TestCase):
       make([_dense(), keras.layers.Dense(3)])
 
 
-class ScheduleTest(parameterized.TestCase):
-  @parameterized.parameters(
-    (dict(untie_fraction=1.5), r"untie_fraction \(1.5\)"),
-    (dict(untie_fraction=None), "Neither"),
-  )
-  def test_outside_of_the_run(self, kwargs, message):
-    with self.assertRaisesRegex(errors.UsageError, message):
-      untie_step_lib.resolve_untie_step(500, **kwargs)
+class ScheduleTest(tf.test.TestCase):
+  def test_neither_a_step_nor_a_fraction(self):
+    with self.assertRaisesRegex(errors.UsageError, "Neither"):
+      untie_step_lib.resolve_untie_step(500, untie_fraction=None)
 
 
 class CallbackTest(tf.test.TestCase):
@@ -113,7 +109,7 @@ def _ask(rule, step, *adjacent, groups=_WHOLE):
   return rule.regroup(step, cosines, groups)
 
 
-class UntieByCorrelationTest(tf.test.TestCase):
+class UntieByCorrelationTest(tf.test.TestCase, parameterized.TestCase):
   def test_looks_every_interval(self):
     rule = schedule.UntieByCorrelation(interval=10)
     self.assertEqual(rule.cosine_interval, 10)
@@ -124,14 +120,16 @@ class UntieByCorrelationTest(tf.test.TestCase):
       self.assertEqual(_ask(rule, step, _LOW, _LOW, _LOW), _WHOLE)
     self.assertEmpty(rule.decisions)
 
-  def test_half_is_not_most(self):
-    rule = schedule.UntieByCorrelation(interval=10, patience=1)
-    cosines = schedule.GradientCosines(0.5, (_LOW, _LOW, _HIGH, _HIGH))
-    self.assertEqual(rule.regroup(10, cosines, (0,) * 5), (0,) * 5)
-
-  def test_rho_itself_is_not_low(self):
+  @parameterized.named_parameters(
+    ("half_is_not_most", (_LOW, _LOW, _HIGH, _HIGH)),
+    ("rho_itself_is_not_low", (0.5, 0.5, 0.5)),
+    ("one_unit_has_no_neighbour", ()),
+  )
+  def test_stays_tied(self, adjacent):
     rule = schedule.UntieByCorrelation(interval=10, rho=0.5, patience=1)
-    self.assertEqual(_ask(rule, 10, 0.5, 0.5, 0.5), _WHOLE)
+    whole = (0,) * (len(adjacent) + 1)
+    cosines = schedule.GradientCosines(0.5, adjacent)
+    self.assertEqual(rule.regroup(10, cosines, whole), whole)
 
   def test_what_was_not_measured_counts_for_nothing(self):
     rule = schedule.UntieByCorrelation(interval=10, patience=2)
@@ -139,11 +137,6 @@ class UntieByCorrelationTest(tf.test.TestCase):
     self.assertEqual(_ask(rule, 20, *[float("nan")] * 3), _WHOLE)
     self.assertLen(rule.decisions, 1)
     self.assertEqual(_ask(rule, 30, _LOW, _LOW, _LOW), schedule.UNTIED)
-
-  def test_one_unit_has_no_neighbour(self):
-    rule = schedule.UntieByCorrelation(interval=10, patience=1)
-    nothing = schedule.GradientCosines(float("nan"), ())
-    self.assertEqual(rule.regroup(10, nothing, (0,)), (0,))
 
 
 class StagesTest(parameterized.TestCase):
