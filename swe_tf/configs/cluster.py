@@ -52,19 +52,17 @@ def _why_wrong(text: str) -> str:
     return f"is not JSON{hint}"
   if content == {}:
     return ""  # TensorFlow's default: no cluster.
-  jobs = content.get("cluster") if isinstance(content, dict) else None
-  if not isinstance(jobs, dict) or not jobs:
-    return 'has no table "cluster"'
+  content = content if isinstance(content, dict) else {}
+  jobs, task = content.get("cluster"), content.get("task")
+  if not isinstance(jobs, dict) or not jobs or not isinstance(task, dict):
+    return 'has no table "cluster", or no "task", which worker this is'
   for job, hosts in jobs.items():
-    if job not in _JOBS:
-      return f"has a job {job!r}, but only chief and worker can train"
-    if not isinstance(hosts, list) or not all(
-      isinstance(host, str) and ":" in host for host in hosts
-    ):
-      return f'must list the hosts of {job!r}, such as ["host0:2222"]'
-  task = content.get("task")
-  if not isinstance(task, dict):
-    return 'has no table "task", which says which worker this is'
+    is_list = isinstance(hosts, list) and all(":" in str(h) for h in hosts)
+    if job not in _JOBS or not is_list:
+      return (
+        f"has {job!r} in its cluster, where only chief and worker can be, with "
+        'a list of hosts such as ["host0:2222"]'
+      )
   hosts, index = jobs.get(str(task.get("type"))), task.get("index")
   if not hosts:
     return f"has a task of type {task.get('type')!r}, which the cluster has not"

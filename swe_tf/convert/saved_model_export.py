@@ -8,6 +8,7 @@ where `model` is more than the encoder.
 import pathlib
 
 import tensorflow as tf
+import tensorflow_text as tf_text
 import tf_keras
 
 from swe_tf.data.text import tokenizers
@@ -30,24 +31,22 @@ def write_saved_model(
   vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
   tokenizer = tokenizers.make(vocabulary, vocabulary.is_lower_case)
   length = loaded.network.get_config()["max_sequence_length"]
-  first, last = (vocabulary.id_of(token) for token in ("[CLS]", "[SEP]"))
+  special = [vocabulary.id_of(token) for token in ("[CLS]", "[SEP]")]
 
   @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
   def serve(text):
     # Longer texts are cut: there are no more positions.
     ids = tokenizer.tokenize(text)[:, : length - 2]
-    column = tf.ones([tf.size(text), 1], ids.dtype)
-    ids = tf.concat([first * column, ids, last * column], axis=1)
+    ids, type_ids = tf_text.combine_segments([ids], *special)
     # Padded to the longest text.
-    word_ids = ids.to_tensor(vocabulary.id_of("[PAD]"))
     inputs = {
-      "input_word_ids": word_ids,
+      "input_word_ids": ids.to_tensor(vocabulary.id_of("[PAD]")),
       "input_mask": tf.ones_like(ids).to_tensor(),
-      "input_type_ids": tf.zeros_like(word_ids),
+      "input_type_ids": type_ids.to_tensor(),
     }
     outputs = model(inputs)
     return {
-      "input_word_ids": word_ids,
+      "input_word_ids": inputs["input_word_ids"],
       "input_mask": inputs["input_mask"],
       "sequence_output": outputs["sequence_output"],
       "pooled_output": outputs["pooled_output"],

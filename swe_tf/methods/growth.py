@@ -133,32 +133,29 @@ def register(
     mode, ema = resolved.sharing.mode, config.trainer.optimizer_config.ema
     given = list(resolved.growth.fractions or fractions)
     encoder = registry.encoder_of(config.task.as_dict())
-    for is_wrong, why in (
-      (
-        mode != catalog.NONE,
+    why, is_ascending = "", sorted([0, *given, 1]) == [0, *given, 1]
+    if mode != catalog.NONE:
+      why = (
         f"but task.sharing.mode is {mode!r}: a model that grows shares no "
-        "weights; set one of them to 'none'.",
-      ),
-      (
-        len(given) != len(fractions)
-        or sorted([0, *given, 1]) != [0, *given, 1],
+        "weights; set one of them to 'none'."
+      )
+    elif len(given) != len(fractions) or not is_ascending:
+      why = (
         f"but task.growth.fractions ({given}) must be {len(fractions)} "
-        "number(s) between 0.0 and 1.0, in ascending order.",
-      ),
-      (
-        ema is not None,
+        "number(s) between 0.0 and 1.0, in ascending order."
+      )
+    elif ema is not None:
+      why = (
         "but trainer.optimizer_config.ema is set: models of different sizes "
-        "cannot be averaged; unset one of them.",
-      ),
-      (
-        encoder is None or not encoder.is_bert,
+        "cannot be averaged; unset one of them."
+      )
+    elif encoder is None or not encoder.is_bert:
+      why = (
         "which is for BERT, but the encoder is another one; set "
-        "task.model.encoder.type to 'any' or 'bert'.",
-      ),
-    ):
-      if is_wrong:
-        raise errors.UsageError(f"task.growth.method={name}, {why}")
-    assert encoder is not None
+        "task.model.encoder.type to 'any' or 'bert'."
+      )
+    if why or encoder is None:
+      raise errors.UsageError(f"task.growth.method={name}, {why}")
     for field in halves:
       value, divisor = encoder.params.get(field) or 0, 2 ** len(fractions)
       if value % divisor:

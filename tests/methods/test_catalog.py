@@ -8,7 +8,6 @@ import pytest
 from swe_tf import errors
 from swe_tf.methods import catalog
 from swe_tf.modeling import sizes
-from tests import tiny
 
 _SIZE = sizes.SIZES["large"]
 _STEPS = 1003
@@ -92,22 +91,6 @@ def test_rules_are_made_from_the_config():
   assert _rule(rule="adaptive", check_interval=7, rho=0.2).cosine_interval == 7
   with pytest.raises(errors.UsageError, match="not a multiple of"):
     _rule(rule="staged", unit_size=3, stages=stages)
-
-
-@pytest.mark.parametrize(
-  "sharing, message",
-  [
-    (dict(mode="half"), r"mode \('half'\) must be one of equal_init, none"),
-    (dict(rule="never"), r"rule \('never'\) must be one of fixed"),
-    (dict(stages=[{}]), "stages is set"),
-    (dict(rule="adaptive", rho=1.5), r"rho \(1.5\)"),
-    (dict(rule="adaptive", patience=0), r"patience \(0\)"),
-    (dict(rule="adaptive", check_interval=0), r"interval \(0\)"),
-  ],
-)
-def test_a_wrong_rule_is_refused(sharing, message):
-  with pytest.raises(errors.UsageError, match=message):
-    tiny.config_of(tiny.overrides("unused"), {"task": {"sharing": sharing}})
 
 
 def test_the_page_shows_the_plugin_that_is_tested():

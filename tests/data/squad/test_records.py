@@ -233,18 +233,9 @@ def test_splits_share_a_directory(tmp_path, prepare):
     ({"answers": [{"text": "sea."}]}, "has no valid answer_start"),
     ({"answers": [{"text": "The", "answer_start": 0}] * 2}, "the split eval"),
     ({"is_impossible": None}, "is_impossible is None; .*version 1.1"),
-    ({"question": None}, 'no "question"'),
     ({"question": 5}, 'no "question" of text'),
-    (
-      {"answers": [{"text": "sea.", "answer_start": "4"}]},
-      "no valid answer_st",
-    ),
-    (
-      {"answers": [{"text": "sea.", "answer_start": 4.0}]},
-      "no valid answer_st",
-    ),
+    ({"answers": [{"text": "sea.", "answer_start": 4.0}]}, "no valid answer_s"),
     ({"answers": [{"text": "", "answer_start": 5}]}, "an answer is empty"),
-    ({"is_impossible": "no"}, "is_impossible is no; .*version 1.1"),
   ],
 )
 def test_faults_have_file_and_line(tmp_path, tokenizer, change, message):
