@@ -110,8 +110,7 @@ def read_block(
 ) -> bytes:
   """Returns one of `text_files.read_blocks` without reading the others.
 
-  Plain files are read from where the block begins, .gz and records from their
-  beginning.
+  Plain files are read from where the block begins, .gz from its beginning.
   """
   total = sum(text.size for text in texts)
   first, end = (-(-total * i // count) for i in (index, index + 1))

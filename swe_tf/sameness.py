@@ -21,7 +21,6 @@ ACCEPTED_NAME = "accepted_changes.json"
 _HARMLESS = (
   "runtime.",
   "task.micro_batches",  # The same update, in less memory.
-  "task.skip_bad_shards",
   "trainer.allow_tpu_summary",
   "trainer.best_checkpoint_",
   "trainer.checkpoint_interval",

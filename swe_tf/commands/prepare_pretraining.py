@@ -3,11 +3,10 @@ r"""Converts text files to TFRecords of masked sequences, or of bare tokens.
     swe prepare pretraining --input='wiki/*.txt.gz,books/*.txt' \
       --vocab=vocab.txt --output_dir=DIR --masking=whole_word
 
-With `--tfds=wikipedia/20230601.en` instead of `--input`, TFDS downloads the
-text. Model Garden's stock loader reads the shards. With `--fresh_masks` they
-hold two bytes per token and no masks: `swe/bert_pretraining_text` draws them
-while training, new ones in every pass. Shards depend only on the text and the
-flags, not on --jobs. Re-run it after Ctrl-C to make the missing shards.
+Model Garden's stock loader reads the shards. With `--fresh_masks` they hold two
+bytes per token and no masks: `swe/bert_pretraining_text` draws them while
+training, new ones in every pass. Shards depend only on the text and the flags,
+not on --jobs. Re-run it after Ctrl-C to make the missing shards.
 """
 
 import dataclasses
@@ -19,20 +18,13 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import options as opt
 from swe_tf.data.prepare import job
-from swe_tf.data.text import text_files
 
 _MASKING = ("random", "whole_word")
 
 
 @dataclasses.dataclass(frozen=True)
 class Options(job.Options):
-  input: str = opt.flag(
-    "Text files, or TFRecords with a feature `text`: paths or globs.", ""
-  )
-  tfds: str | None = opt.flag(
-    "Instead of --input: a TensorFlow dataset with a feature `text`.", None
-  )
-  split: str = opt.flag("With --tfds: its split.", "train")
+  input: str = opt.flag("Text files: paths or globs.")
   vocab: str | None = opt.flag("WordPiece vocabulary file.", None)
   output_dir: str = opt.flag("Directory for shards, vocab.txt, manifest.json.")
   masking: str = opt.flag(
@@ -49,7 +41,6 @@ class Options(job.Options):
   )
   seed: int = opt.flag("Seed for the masks and the order.", 0, least=0)
   lower_case: bool = opt.lower_case()
-  next_sentence: bool = opt.flag("Make sentence pairs, as BERT does.", False)
   dupe_factor: int = opt.flag(
     "How many times each sequence is written, with new masks.", 1, least=1
   )
@@ -66,18 +57,15 @@ class Options(job.Options):
     least=100,
   )
   jobs: int | None = opt.flag(
-    "Processes; by default one per core if there is enough text.", None, least=1
+    "Shards that are made at a time; by default one per core.", None, least=1
   )
 
   def __post_init__(self):
-    if bool(self.input) == bool(self.tfds):
-      raise errors.UsageError("give either --input or --tfds; see --help.")
     if not self.vocab and not self.learn_vocab:
       raise errors.UsageError("--vocab is missing; give it or --learn_vocab.")
-    if self.fresh_masks and (self.next_sentence or self.dupe_factor > 1):
+    if self.fresh_masks and self.dupe_factor > 1:
       raise errors.UsageError(
-        "--fresh_masks is for sequences that are written once and have no "
-        "pairs; leave out --dupe_factor and --next_sentence."
+        "--fresh_masks writes each sequence once; leave out --dupe_factor."
       )
 
 
@@ -86,9 +74,6 @@ def run(options: Options) -> None:
   # Tokenizing runs on the CPU, and the result must not depend on a GPU.
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
   console = rich_console.Console(stderr=True, highlight=False)
-  if options.tfds:
-    paths = text_files.files_of_tfds(options.tfds, options.split)
-    options = dataclasses.replace(options, input=",".join(paths), tfds=None)
   try:
     made = job.prepare(options, console)
   except KeyboardInterrupt:
@@ -105,7 +90,7 @@ def run(options: Options) -> None:
     fields |= {"masking": options.masking, "masking_rate": options.masking_rate}
   else:
     experiment = "swe/bert_pretraining"
-    fields["use_next_sentence_label"] = str(options.next_sentence).lower()
+    fields["use_next_sentence_label"] = "false"
   print(
     f"{corpus['size']:,} examples, {corpus['tokens']:,} tokens, "
     f"{corpus['predictions']:,} predictions in a pass. Train {experiment} with"

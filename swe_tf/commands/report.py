@@ -16,7 +16,6 @@ from swe_tf import files
 from swe_tf.analysis import report as report_lib
 from swe_tf.commands import options as opt
 
-
 # Of the files of a report.
 _SUFFIXES = (".html", ".md", ".csv", ".png", ".svg")
 

@@ -51,13 +51,7 @@ LIMITS = {
   # Those of `official.common.distribute_utils`, but for `parameter_server`:
   # its workers do not wait for each other, so no step is that of the method.
   "runtime.distribution_strategy": fields.Limit(
-    choices=(
-      "off",
-      "one_device",
-      "mirrored",
-      "multi_worker_mirrored",
-      "tpu",
-    ),
+    choices=("off", "one_device", "mirrored", "multi_worker_mirrored", "tpu"),
     required=True,
   ),
   "runtime.num_gpus": _AT_LEAST_0,

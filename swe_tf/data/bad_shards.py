@@ -4,7 +4,7 @@ After an error of the input pipeline, which does not name the file, all files
 are read one by one. As long as there is no error, nothing is checked.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 import os
@@ -21,9 +21,6 @@ from swe_tf.data import checks
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
 
-# In the directory of a run: the bad files that it does without, and why.
-RECORD_NAME = "bad_shards.json"
-
 # What a missing or broken file raises, but not what running out of memory does.
 _KINDS = (
   tf.errors.DataLossError,
@@ -37,25 +34,19 @@ _KINDS = (
 
 
 class BadShards(errors.Failed):
-  """Some files of a data set cannot be read; `reasons` says why, by path."""
-
-  def __init__(self, place: str, reasons: Mapping[str, str], advice: str):
-    self.reasons = dict(reasons)
-    shown = "; ".join(f"{path} ({why})" for path, why in reasons.items())
-    super().__init__(f"{place} cannot be read: {shown}. {advice}")
+  """Some files of a data set cannot be read."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Shards:
   """The files of a data config, listed while all of them existed."""
 
-  place: str  # The field of the config, for the error.
+  name: str  # The field of the task, for the error.
   params: cfg.DataConfig
   paths: Sequence[str]
-  advice: str
 
   @classmethod
-  def of(cls, place: str, params: cfg.DataConfig, advice: str) -> "Shards":
+  def of(cls, name: str, params: cfg.DataConfig) -> "Shards":
     """Lists the files; none if the config does not name any."""
     paths: list[str] = []
     # TensorFlow Datasets manages its own files, and a mapping is a mixture.
@@ -66,7 +57,7 @@ class Shards:
     prepared = getattr(params, "input_preprocessed_data_path", "")
     if prepared and not params.is_training:  # SQuAD, beside its questions.
       paths = [*paths, os.path.join(prepared, "eval.tf_record")]
-    return cls(place, params, paths, advice)
+    return cls(name, params, paths)
 
   @contextlib.contextmanager
   def named(self) -> Iterator[None]:
@@ -76,10 +67,14 @@ class Shards:
     except _KINDS as error:
       # TensorFlow's message may name a file, or not: each one is read.
       reasons = {path: self.why_bad(path) for path in self.paths}
-      found = {path: why for path, why in reasons.items() if why}
+      found = [f"{path} ({why})" for path, why in reasons.items() if why]
       if not found:
         raise
-      raise BadShards(self.place, found, self.advice) from error
+      raise BadShards(
+        f"task.{self.name} cannot be read: {'; '.join(found)}. Restore the "
+        "file and run the same command again to resume; to go on without it, "
+        "leave it out of the data and set accept_changes."
+      ) from error
 
   def why_bad(self, path: str) -> str | None:
     """Returns why a file cannot be read to its end, or None if it can."""
@@ -94,32 +89,16 @@ class Shards:
       if is_text and not text_files.are_records([path]):
         text_files.check(path)
         return None
-      if path.endswith(".gz"):
-        records = tf.data.TFRecordDataset(path, "GZIP")
-      else:
-        kind = getattr(params, "file_type", "tfrecord")
-        records = dataset_fn.pick_dataset_fn(kind)(path)
+      kind = getattr(params, "file_type", "tfrecord")
+      records = dataset_fn.pick_dataset_fn(kind)(path)
       count = 0
       try:
         for _ in records:
           count += 1
       except tf.errors.OpError as error:
         return f"{errors.first_line(error)}, after {count} good records"
-      if is_text and not pretrain_text.folder_of_tokens(params):
-        text_files.check_records(path, params.text_feature)
-      elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
+      if isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
         checks.check_record(params, path, None)
     except errors.UsageError as error:
       return str(error).rstrip(".")
     return None
-
-
-def read_record(model_dir: str) -> dict[str, str]:
-  """Returns the bad files that a run does without, and why."""
-  path = os.path.join(model_dir, RECORD_NAME)
-  return files.read_json(path) if files.as_path(path).exists() else {}
-
-
-def write_record(model_dir: str, reasons: Mapping[str, str]) -> None:
-  """Records the bad files, for when the run is resumed."""
-  files.write_json(os.path.join(model_dir, RECORD_NAME), dict(reasons))

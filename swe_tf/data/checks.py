@@ -41,12 +41,11 @@ def check_input(
   trained_on: set[str] = set()
   for params in configs:
     is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
-    source = params.input_path or (is_text and params.tfds_name)
-    if not source or source == "dummy":
+    if not params.input_path or params.input_path == "dummy":
       continue
     name = "train_data" if params.is_training else "validation_data"
     if is_text:
-      paths = _match(pretrain_text.with_files(params), name)
+      paths = _match(params, name)
       found, said = _check_text(params, paths, vocab_size)
       known |= found
       warnings += [f"task.{name}: {warning}" for warning in said]
@@ -96,13 +95,10 @@ def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
     known = _check_shards(params, paths, vocab_size)
     return known | {vocabulary.sha256: params.vocab_file_path}, []
   for path in paths:
-    if text_files.are_records([path]):
-      text_files.check_records(path, params.text_feature)
-    else:
-      text_files.check(path, text_files.PEEK_BYTES)
+    text_files.check(path, text_files.PEEK_BYTES)
   source = params.input_path
   name = source if isinstance(source, str) else ",".join(source)
-  warnings = coverage.check_files(loader.tokenizer, paths, params.text_feature)
+  warnings = coverage.check_files(loader.tokenizer, paths)
   _check_batch(params, loader.sequences(paths))
   return {vocabulary.sha256: name}, warnings
 
@@ -181,10 +177,9 @@ def _check_shards(params, paths, vocab_size) -> dict[str, str]:
           f"{name} is {getattr(params, name)}, but {shard} was made with "
           f"{made}; set {name} to {made}, or prepare the text again."
         )
-    if params.use_next_sentence_label and not found["next_sentence"]:
+    if params.use_next_sentence_label:
       raise errors.UsageError(
-        f"{shard} has no sentence pairs; set use_next_sentence_label to false, "
-        "or prepare the text again with next_sentence."
+        f"{shard} has no sentence pairs; set use_next_sentence_label to false."
       )
     _check_size(shard, found["vocab_size"], vocab_size)
     manifest.check_unchanged(facts, shard)

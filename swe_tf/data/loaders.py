@@ -1,7 +1,5 @@
 """Builds the dataset of a data config, from any training step on."""
 
-from collections.abc import Collection
-
 from absl import logging
 import tensorflow as tf
 
@@ -21,11 +19,9 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     self,
     input_context: tf.distribute.InputContext | None = None,
     start_step: int = 0,
-    bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
     reader = resumable.ResumableInputReader(
       self._params,
-      bad_files=bad_files,
       dataset_fn=dataset_fn.pick_dataset_fn(self._params.file_type),
       count_fn=manifest.counter(),
       decoder_fn=self._decode,
@@ -34,28 +30,22 @@ class ResumablePretrainDataLoader(pretrain_dataloader.BertPretrainDataLoader):
     return reader.read(input_context, start_step=start_step)
 
 
-_RESUMABLE = ResumablePretrainDataLoader, pretrain_text.PretrainTextDataLoader
-
-
 def build_dataset(
   params: cfg.DataConfig,
   input_context: tf.distribute.InputContext | None = None,
   start_step: int = 0,
-  bad_files: Collection[str] = (),
 ) -> tf.data.Dataset:
   """Returns the per-replica batches that a run sees from `start_step` on.
 
   Data that is neither raw text nor Model Garden's masked records is loaded by
-  its registered loader and starts from the beginning. `bad_files` are read as
-  far as possible.
+  its registered loader and starts from the beginning.
   """
   # Its registered loader is Model Garden's, which cannot start in the middle.
   if type(params) is pretrain_dataloader.BertPretrainDataConfig:  # pylint: disable=unidiomatic-typecheck
-    loader = ResumablePretrainDataLoader(params)
-  else:
-    loader = data_loader_factory.get_data_loader(params)
-  if isinstance(loader, _RESUMABLE):
-    return loader.load(input_context, start_step, bad_files)
+    return ResumablePretrainDataLoader(params).load(input_context, start_step)
+  loader = data_loader_factory.get_data_loader(params)
+  if isinstance(loader, pretrain_text.PretrainTextDataLoader):
+    return loader.load(input_context, start_step)
   if start_step:
     name = type(loader).__name__
     logging.warning("%s starts at its beginning, not at %d.", name, start_step)

@@ -5,7 +5,6 @@ fits its checkpoint before it is loaded, a seed, dropout that can be resumed,
 and SQuAD scores by the official definitions. Weights are never shared here.
 """
 
-from collections.abc import Collection
 import dataclasses
 import functools
 
@@ -83,13 +82,7 @@ class SquadConfig(FineTuningConfig, question_answering.QuestionAnsweringConfig):
 class FineTuningTask(mixins.MicroBatchedTask):
   """What both tasks have in common; mix it in before Model Garden's task."""
 
-  def build_inputs(
-    self,
-    params,
-    input_context=None,
-    start_step: int = 0,
-    bad_files: Collection[str] = (),
-  ):
+  def build_inputs(self, params, input_context=None, start_step: int = 0):
     """Returns the batches; for training, from global step `start_step` on."""
     if not params.is_training or params.input_path == "dummy":
       return super().build_inputs(params, input_context)
@@ -101,7 +94,6 @@ class FineTuningTask(mixins.MicroBatchedTask):
     reader = resumable.ResumableInputReader(
       params,
       dataset_fn=lambda path: tf.data.TFRecordDataset(path).take(limit),
-      bad_files=bad_files,
       decoder_fn=loader._decode,  # pylint: disable=protected-access
       parser_fn=loader._parse,  # pylint: disable=protected-access
     )
@@ -161,9 +153,7 @@ def read_questions(
 class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
   """Model Garden's question answering, scored by `swe_tf.scoring`."""
 
-  def build_inputs(
-    self, params, input_context=None, start_step=0, bad_files=()
-  ):
+  def build_inputs(self, params, input_context=None, start_step: int = 0):
     """See base class; every worker evaluates all windows.
 
     A worker sees no logits of another, and a score needs them all.
@@ -171,7 +161,7 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
     if input_context and not params.is_training:
       replicas = input_context.num_replicas_in_sync
       input_context = tf.distribute.InputContext(num_replicas_in_sync=replicas)
-    return super().build_inputs(params, input_context, start_step, bad_files)
+    return super().build_inputs(params, input_context, start_step)
 
   def _preprocess_eval_data(self, params):
     """Returns what the base class would, from data that is already prepared."""

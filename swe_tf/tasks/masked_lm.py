@@ -3,7 +3,6 @@
 A thin layer over Model Garden's task: the same model, loss and metrics.
 """
 
-from collections.abc import Collection
 import dataclasses
 import functools
 import types
@@ -81,13 +80,7 @@ class SharedMaskedLMTask(
         )
     return warnings
 
-  def build_inputs(
-    self,
-    params,
-    input_context=None,
-    start_step: int = 0,
-    bad_files: Collection[str] = (),
-  ):
+  def build_inputs(self, params, input_context=None, start_step: int = 0):
     """Returns the batches from global step `start_step` on."""
     if params.input_path == "dummy":
       return super().build_inputs(params, input_context)
@@ -98,9 +91,7 @@ class SharedMaskedLMTask(
       )
     if params.is_training and params.seed is None:
       params = params.replace(seed=self.task_config.seed)
-    return loaders.build_dataset(
-      params, input_context, start_step=start_step, bad_files=bad_files
-    )
+    return loaders.build_dataset(params, input_context, start_step)
 
   def train_step(self, inputs, model, optimizer, metrics=None):
     """Model Garden's step; under float16, with the loss really scaled."""

@@ -36,13 +36,10 @@ class TaskConfig(cfg.TaskConfig):
       the data and its masks, unless `train_data.seed` is set.
     micro_batches: The number of parts into which each replica's batch is cut,
       to make the same update in less memory.
-    skip_bad_shards: Whether training continues without files that vanish or
-      break; by default it stops and names them.
   """
 
   seed: int = 0
   micro_batches: int = 1
-  skip_bad_shards: bool = False
 
 
 class SeededTask(base_task.Task):
@@ -73,7 +70,7 @@ class SeededTask(base_task.Task):
 
 
 class SharingTask(SeededTask):
-  """A task whose config chooses a method: a `phases.TaskWithMethod`."""
+  """A task whose config chooses a method, which the trainer applies."""
 
   _has_method = False
 

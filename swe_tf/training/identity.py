@@ -38,18 +38,11 @@ Change = tuple[str, Any, Any]  # A field, its value then, and now.
 class Identity(tf.train.experimental.PythonState):
   """What defines a run, for its checkpoints."""
 
-  def __init__(
-    self,
-    config: Any,
-    **others: Any,
-  ):
-    """Initializes the identity.
+  def __init__(self, config: Any, **others: Any):
+    """Initializes the identity of an experiment that was validated.
 
-    Args:
-      config: The experiment, validated.
-      **others: What defines the run besides: `data`, see `fingerprints`, and
-        what only a run that is about to train knows. What is not given is not
-        compared.
+    `others` define the run besides: `data`, see `fingerprints`, and what only a
+    run that is about to train knows. What is not given is not compared.
     """
     # As it will be read from JSON.
     content = {"config": config.as_dict()} | others

@@ -52,7 +52,6 @@ class InputPosition:
   def __init__(self, trainer: base_trainer.Trainer, is_set: bool):
     self._trainer = trainer
     self.is_set = is_set  # Whether the input is where it should be.
-    self.bad_files: tuple[str, ...] = ()  # To do without.
     # Batches taken from the input but not used, for the checkpoint.
     self.skipped_batches = tf.Variable(
       0,
@@ -78,10 +77,8 @@ class InputPosition:
     self.is_set = True
     trainer, start = self._trainer, self.batches_taken
     build_inputs = trainer.task.build_inputs
-    bad = {"bad_files": self.bad_files} if self.bad_files else {}
-    takes = inspect.signature(build_inputs).parameters
-    if (start or bad) and "start_step" in takes:
+    if start and "start_step" in inspect.signature(build_inputs).parameters:
       logging.info("Resuming the training input at step %d.", start)
       trainer.train_dataset = trainer.distribute_dataset(
-        build_inputs, trainer.config.task.train_data, start_step=start, **bad
+        build_inputs, trainer.config.task.train_data, start_step=start
       )

@@ -45,11 +45,8 @@ class _Runner(train_lib.OrbitExperimentRunner):
 
   def _build_controller(self, trainer, *args, train_actions=(), **kwargs):
     train_actions = list(train_actions)
-    if trainer and self._exits and self.strategy.cluster_resolver:
-      resolver, manager = (
-        self.strategy.cluster_resolver,
-        self.checkpoint_manager,
-      )
+    resolver, manager = self.strategy.cluster_resolver, self.checkpoint_manager
+    if trainer and self._exits and resolver:
       save = interruption.SaveAndExit(resolver, manager, trainer.global_step)
       train_actions.append(save)
     return super()._build_controller(
@@ -69,14 +66,9 @@ def make_runner(
 ) -> train_lib.OrbitExperimentRunner:
   """Returns the runner, restored from `model_dir` or initialised.
 
-  Args:
-    config: The experiment, validated.
-    model_dir: The directory of the run.
-    mode: One of Model Garden's modes but `continuous_train_and_eval`.
-    strategy: The strategy; that of `config.runtime` by default.
-    actions: Makes the orbit actions that are called after each training loop.
-    enable_async_checkpointing: Whether to write checkpoints in the background.
-    **trainer_arguments: For the trainer.
+  The experiment is validated, its mode any of Model Garden's but
+  `continuous_train_and_eval`, and the strategy that of `config.runtime` by
+  default. Asynchronous checkpoints are written in the background.
   """
   runtime = config.runtime
   performance.set_mixed_precision_policy(
@@ -130,19 +122,12 @@ def run(
 ) -> None:
   """Runs or resumes an experiment, as the `main` of Model Garden's driver.
 
-  After SIGTERM or Ctrl-C it saves a checkpoint and exits with
-  `interruption.STATUS`. Works only in the main thread.
-
-  Args:
-    config: The experiment, validated.
-    model_dir: Gets checkpoints, summaries, `params.yaml` and gin's operative
-      config.
-    mode: One of Model Garden's modes.
-    on_start: Called once if the run trains, when it is built and restored.
-    actions: See `make_runner`, as for `enable_async_checkpointing`.
-    enable_async_checkpointing: Whether to write in the background.
-    pretrain_steps: For `continuous_train_and_eval`, which follows another run.
-    **trainer_arguments: For the trainer.
+  `model_dir` gets checkpoints, summaries, `params.yaml` and gin's operative
+  config. If the run trains, `on_start` is called once it is built and restored.
+  `pretrain_steps` is for `continuous_train_and_eval`, which follows another
+  run; see `make_runner` for the rest. After SIGTERM or Ctrl-C it saves a
+  checkpoint and exits with `interruption.STATUS`. Works only in the main
+  thread.
   """
   with interruption.watch(), checkpoint.explain_full_disk(model_dir):
     if mode == "continuous_train_and_eval":

@@ -24,7 +24,6 @@ from swe_tf.sharing import optimizer as optimizer_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import wrapper
 from swe_tf.training import checkpoint as checkpoint_lib
-from swe_tf.training import dashboards
 from swe_tf.training import identity
 from swe_tf.training import interruption
 from swe_tf.training import layer_curves
@@ -46,7 +45,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
   This takes a `TaskWithMethod`, such as the pre-training tasks of
   `swe_tf.tasks`. Any other task is trained by `method`, if there is one, and
   otherwise as in stock Model Garden. In any case a run resumes as if it had
-  never been interrupted, and recovers from NaN and from bad files.
+  never been interrupted, recovers from NaN, and names bad files.
   """
 
   _checkpoint: tf.train.Checkpoint  # The base class makes both.
@@ -113,7 +112,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     phases: phases_lib.Phases = phases_lib.OnePhase(None)
     # The base class reads `model`: its checkpoint is to have the task's own.
     self._phases = phases
-    self._curves: layer_curves.LayerCurves | None = None
+    self._unit_size: int | None = None  # Without a method, no curves.
     if method is not None:
       parts: dict[str, Any] = dict(task=task, model=model, optimizer=optimizer)
       training = method(
@@ -122,7 +121,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       phases = training.phases
       optimizer = wrapper.stack_optimizers(training.optimizer, config)
       sharing = getattr(task.task_config, "sharing", None)
-      self._curves = layer_curves.LayerCurves(getattr(sharing, "unit_size", 1))
+      self._unit_size = getattr(sharing, "unit_size", 1)
     roles: dict[str, Any] = dict(train=train, evaluate=evaluate)
     kwargs |= dict(train_dataset=train_dataset, **roles)
     super().__init__(config, task, model, optimizer, **kwargs)
@@ -131,7 +130,16 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated_model = lambda: None
     self._input = resume.InputPosition(self, is_set=train_dataset is not None)
-    self._recovery = recovery_lib.Recovery(config, model_dir, **roles)
+    self._recovery = recovery_lib.Recovery(config.trainer, model_dir)
+    # Listed while all files exist.
+    self._shards = {
+      name: bad_shards.Shards.of(name, getattr(config.task, name))
+      for name, is_read in (
+        ("train_data", train),
+        ("validation_data", evaluate),
+      )
+      if is_read
+    }
     # A model that grows is trained before the task's own.
     models = [m for m in (model, phases.model) if m is not None]
     seed = getattr(task.task_config, "seed", 0)
@@ -140,7 +148,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     if train:  # An evaluation may have other data.
       run = identity.Identity(
         config,
-        data=identity.fingerprints(self._recovery.shards),
+        data=identity.fingerprints(self._shards),
         workers=identity.workers(strategy),
         # AdamW clips on each of them.
         replicas=strategy.num_replicas_in_sync,
@@ -180,8 +188,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
 
   def initialize(self):
     """Begins a run for which the checkpoint manager found no checkpoint."""
-    model_dir, extended = self.task.logging_dir, self.strategy.extended
-    if model_dir and not extended.should_checkpoint:
+    model_dir = self.task.logging_dir
+    if model_dir and not self.strategy.extended.should_checkpoint:
       # Model Garden gives the manager of a worker that is not the chief an
       # empty directory: after a restart only the chief would resume. The chief
       # may still be about to mend the list of checkpoints.
@@ -191,33 +199,24 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         return
     super().initialize()
     self._phases.begin()
-    if self._curves and model_dir and extended.should_save_summary:
-      dashboards.write_layout(model_dir)
 
   def train(self, num_steps: tf.Tensor):
-    """See base class; undoes and repeats what goes wrong, where possible."""
+    """See base class; undoes and repeats a loop whose loss is bad."""
     until = end = self._step + int(num_steps)
     while True:
-      try:
-        with self._recovery.train_shards.named():
-          self._input.bad_files = self._recovery.bad_files
-          self._input.seek()  # This may have to count records in the files.
-          logs = self._run_until(until)
-      except bad_shards.BadShards as error:
-        # The update that was under way may be half done.
-        self._roll_back(self._recovery.leave_out(error))
-        self._input.is_set = False
-      else:
-        problem = self._recovery.problem(
-          self._step, float(logs["training_loss"]), self.model
-        )
-        if problem:
-          batches = self._input.batches_taken
-          self._roll_back(problem)
-          # The input itself is already there: this is for the checkpoint.
-          self._input.keep(batches)
-        elif self._step == end:
-          break
+      with self._shards["train_data"].named():
+        self._input.seek()  # This may have to count records in the files.
+        logs = self._run_until(until)
+      problem = self._recovery.problem(
+        self._step, float(logs["training_loss"]), self.model
+      )
+      if problem:
+        batches = self._input.batches_taken
+        self._roll_back(problem)
+        # The input itself is already there: this is for the checkpoint.
+        self._input.keep(batches)
+      elif self._step == end:
+        break
       # After an error the loss is checked as often as before.
       until = min(end, self._step + self.config.trainer.steps_per_loop)
     interruption.exit_if_requested(self)
@@ -290,15 +289,16 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     """See base class; adds the curves that show the method at work."""
     logs = super().train_loop_end()
     logs.update(self._phases.logs())
-    if self._curves and tf.summary.should_record_summaries():
-      self._curves.write(registry.blocks_of(self.model), self._step)
+    if self._unit_size and tf.summary.should_record_summaries():
+      layers = registry.blocks_of(self.model)
+      layer_curves.write(layers, self._unit_size, self._step)
     return logs
 
   def evaluate(self, num_steps: tf.Tensor):
     """See base class; compiles again if the model has changed."""
     self._forget_other_models()
     self._evaluated_model = weakref.ref(self.model)
-    with self._recovery.eval_shards.named():
+    with self._shards["validation_data"].named():
       return super().evaluate(num_steps)
 
   def eval_end(self, aggregated_logs=None):

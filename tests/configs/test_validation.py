@@ -53,6 +53,9 @@ BAD = {
   "task.sharing.untie_fraction=1.5": "untie_fraction (1.5) must be between",
   "task.sharing.rule=fixd": "did you mean fixed?",
   "task.sharing.rule=adaptive,task.sharing.rho=1.5": "rho (1.5) must be a cos",
+  "task.sharing.rule=adaptive,task.sharing.patience=0": "patience (0)",
+  "task.sharing.rule=adaptive,task.sharing.check_interval=0": "interval (0)",
+  "task.sharing.stages=[{}]": "task.sharing.stages is set, but",
   "task.sharing.rule=staged,task.sharing.stages=[{unit_size: 2}]": (
     "A stage begins at step 0"
   ),

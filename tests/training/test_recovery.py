@@ -1,6 +1,5 @@
 """A loop that goes wrong: undone, named, and never saved."""
 
-import json
 import math
 import os
 import pathlib
@@ -192,31 +191,11 @@ def test_a_broken_shard_is_named(records, tmp_path):
   assert path in str(e.value) and "records-0" not in str(e.value)
   assert "corrupted record at" in str(e.value)
   assert f"after {sound} good records" in str(e.value)
-  assert "task.skip_bad_shards=true" in str(e.value)
+  assert "leave it out of the data and set accept_changes" in str(e.value)
 
 
-def test_a_broken_shard_is_cut_if_asked(records, tmp_path, capsys):
-  """The run is that on a file which ends before the fault."""
-  path = records.replace("*", "1")
-  (tmp_path / "cut").mkdir()
-  cut = tiny.write_records(tmp_path / "cut")
-  layers = _layers(records, skip_bad_shards=True)
-  layers["task"]["train_data"]["shuffle_buffer_size"] = 8
-  model_dir = tmp_path / "run"
-  _rewrite(cut.replace("*", "1"), lambda *_: None, _break(path))
-  # Checkpoints before the fault, so that there is something to go back to.
-  layers["trainer"] |= tiny.every(1)
-  trainer = tiny.train(tiny.config_of(layers), model_dir)
-  assert f"training without the rest of {path}" in capsys.readouterr().out
-  assert list(json.loads((model_dir / "bad_shards.json").read_text())) == [path]
-  layers["task"]["train_data"]["input_path"] = cut
-  wanted = tiny.train(tiny.config_of(layers), tmp_path / "wanted")
-  tiny.assert_same_state(wanted, trainer)
-
-
-@pytest.mark.parametrize("skip", [False, True])
-def test_a_vanished_shard(records, tmp_path, skip, capsys):
-  layers = _layers(records, skip_bad_shards=skip)
+def test_a_vanished_shard(records, tmp_path):
+  layers = _layers(records)
   layers["trainer"] |= {"train_steps": 24}
   config = tiny.config_of(layers)
   runner = tiny.make_runner(config, str(tmp_path / "run"))
@@ -224,10 +203,6 @@ def test_a_vanished_shard(records, tmp_path, skip, capsys):
   with runner.strategy.scope():
     runner.controller.train(_EVERY)
     os.remove(path)
-    if skip:
-      runner.controller.train(24)
-      assert f"{path} cannot be read: back to" in capsys.readouterr().out
-      return
     with pytest.raises(bad_shards.BadShards, match="no longer exists") as e:
       runner.controller.train(24)
   assert path in str(e.value) and "records-0" not in str(e.value)

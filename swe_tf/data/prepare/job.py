@@ -7,10 +7,7 @@ shards of the same job are kept, and another job's are refused.
 from collections.abc import Callable, Iterator
 from concurrent import futures
 import dataclasses
-import multiprocessing
 import os
-import signal
-import threading
 import time
 from typing import Any
 
@@ -26,12 +23,7 @@ from swe_tf.data.text import token_records
 from swe_tf.data.text import vocab as vocab_lib
 
 _BYTES_PER_SHARD = 16 << 20
-# A process takes seconds to start; meanwhile, another does as much as this.
-_BYTES_PER_JOB = 32 << 20
 _VOCAB_SAMPLE_BYTES = 16 << 20
-
-# The `ShardWriter` of a process of the pool.
-_writer: Any = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,7 +50,7 @@ def prepare(
 
   `write_shards` takes the options, the vocabulary, the texts and the numbers of
   shards; it writes these, and yields each number with what `ShardWriter.write`
-  returns. By default, processes on this machine do.
+  returns. By default, threads of this process do.
   """
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)  # Reading the text takes longer.
@@ -195,29 +187,23 @@ def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
 
 
 def _write_here(options, vocabulary, texts, todo):
-  size = sum(text.size for text in texts)
-  jobs = options.jobs or min(os.cpu_count() or 1, 1 + size // _BYTES_PER_JOB)
+  from swe_tf.data.prepare import shards  # TensorFlow takes seconds.
+
+  writer = shards.ShardWriter(options, vocabulary, options.output_dir)
   # Text is read in order, also that of shards which exist: to seek would not
   # work in a compressed file.
   blocks = enumerate(text_files.read_blocks(texts, options.num_shards))
   missing = (block for block in blocks if block[0] in todo)
-  arguments = (options, vocabulary, options.output_dir)
-  if min(jobs, len(todo)) <= 1:
-    from swe_tf.data.prepare import shards  # TensorFlow takes seconds.
-
-    writer = shards.ShardWriter(*arguments)
-    for index, text in missing:
-      yield index, writer.write(index, text)
-    return
-  jobs = min(jobs, len(todo))
-  # TensorFlow's threads do not survive a fork.
-  context = multiprocessing.get_context("spawn")
-  pool = futures.ProcessPoolExecutor(jobs, context, _start, arguments)
+  jobs = options.jobs or os.cpu_count() or 1
+  # Threads will do: nearly all of the work is in TensorFlow's ops.
+  pool = futures.ThreadPoolExecutor(jobs)
   try:
     running: set[futures.Future[Any]] = set()
-    for block in missing:
-      running.add(pool.submit(_write, *block))
-      # Blocks are large: read ahead just enough to keep all processes busy.
+    for index, text in missing:
+      running.add(
+        pool.submit(lambda i, t: (i, writer.write(i, t)), index, text)
+      )
+      # Blocks are large: read ahead just enough to keep all threads busy.
       while len(running) >= 2 * jobs:
         finished, running = futures.wait(
           running, return_when=futures.FIRST_COMPLETED
@@ -227,29 +213,3 @@ def _write_here(options, vocabulary, texts, todo):
       yield future.result()
   finally:
     pool.shutdown(cancel_futures=True)
-
-
-def _start(*arguments):
-  """Sets up a process of the pool."""
-  import tensorflow as tf
-
-  from swe_tf.data.prepare import shards
-
-  def end_with_parent():
-    # If the parent is killed, the processes of a pool would wait forever.
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-  signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
-  threading.Thread(target=end_with_parent, daemon=True).start()
-  # The processes already share the cores.
-  tf.config.threading.set_intra_op_parallelism_threads(1)
-  tf.config.threading.set_inter_op_parallelism_threads(1)
-  global _writer
-  _writer = shards.ShardWriter(*arguments)
-
-
-def _write(index, text):
-  return index, _writer.write(index, text)

@@ -36,11 +36,10 @@ class Settings:
   masking: str = "random"  # Or `whole_word`.
   masking_rate: float = 0.15
   lower_case: bool = True
-  next_sentence: bool = False  # Whether the sequences are sentence pairs.
   dupe_factor: int = 1  # How often each is written, with new masks.
   fresh_masks: bool = False  # Whether masks are drawn while training instead.
   num_shards: int | None = None  # One per 16 MB of text.
-  seed: int = 0  # Of the masks, the pairs and the order in a shard.
+  seed: int = 0  # Of the masks and the order in a shard.
 
   def shard_name(self, index: int) -> str:
     return f"pretrain-{index:05d}-of-{self.num_shards:05d}.tfrecord"
@@ -131,10 +130,7 @@ def missing_shards(
 
 
 def check_unchanged(facts: Mapping[str, Any], *paths: files.PathLike) -> None:
-  """Raises unless files are as `swe prepare` wrote them, and noted in `facts`.
-
-  Earlier versions noted no fingerprint.
-  """
+  """Raises unless files are as `swe prepare` wrote them, and `facts` say."""
   noted = facts.get("fingerprint")
   if noted and noted != fingerprint.fingerprint(paths):
     raise errors.UsageError(

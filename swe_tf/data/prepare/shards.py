@@ -4,7 +4,7 @@ A shard is a pure function of its text, its number and the settings, whatever
 process makes it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import os
 from typing import Any
 
@@ -47,15 +47,9 @@ class ShardWriter:
     lines = tf.TensorSpec([None], tf.string)
     number = tf.TensorSpec([], tf.int64)
     sequences = tf.TensorSpec([None, settings.seq_length], tf.int32)
-    labels = tf.TensorSpec([None, 1], tf.int32)
     self._pack = tf.function(packer.pack, input_signature=[lines])
-    self._pack_documents = tf.function(
-      lambda lines: packer.pack_documents(lines, settings.seq_length - 3),
-      input_signature=[lines],
-    )
     self._to_records = tf.function(
-      self._mask_and_serialize,
-      input_signature=[number, number, sequences, sequences, labels],
+      self._mask_and_serialize, input_signature=[number, number, sequences]
     )
 
   def write(self, index: int, text: bytes) -> dict[str, Any]:
@@ -70,23 +64,10 @@ class ShardWriter:
       tf.constant(lines[start : start + packing.LINES_PER_CHUNK])
       for start in range(0, len(lines), packing.LINES_PER_CHUNK)
     )
-    if self._settings.next_sentence:
-      sequences, documents = [], []
-      for number, chunk in enumerate(chunks):
-        found, places = self._pack_documents(chunk)
-        sequences.extend(found.to_list())
-        # A chunk has at most as many documents as lines: none counts twice.
-        documents.extend(places.numpy() + number * packing.LINES_PER_CHUNK)
-      columns = make_pairs(
-        sequences, documents, self._settings.seq_length, self._vocabulary, rng
-      )
-    else:
-      ids = np.concatenate([self._pack(chunk) for chunk in chunks])
-      columns = ids, np.zeros_like(ids), np.zeros([len(ids), 1], np.int32)
+    ids = np.concatenate([self._pack(chunk) for chunk in chunks])
+    copies = np.tile(np.arange(len(ids)), self._settings.dupe_factor)
     # Neighbours in the text must not be neighbours in a batch.
-    copies = np.tile(np.arange(len(columns[0])), self._settings.dupe_factor)
-    order = rng.permutation(copies)
-    ids, types, labels = (column[order] for column in columns)
+    ids = ids[rng.permutation(copies)]
     batch_size = -(-_TOKENS_PER_BATCH // self._settings.seq_length)
     counts = {"examples": len(ids), "tokens": 0, "predictions": 0}
     path = os.path.join(self._output_dir, self._settings.shard_name(index))
@@ -95,13 +76,11 @@ class ShardWriter:
       tf.io.TFRecordWriter(scratch) as writer,
     ):
       for start in range(0, len(ids), batch_size):
-        batch = slice(start, start + batch_size)
+        batch = ids[start : start + batch_size]
         if self._settings.fresh_masks:
-          records, tokens, predictions = self._to_tokens(ids[batch])
+          records, tokens, predictions = self._to_tokens(batch)
         else:
-          records, tokens, predictions = self._to_records(
-            index, start, ids[batch], types[batch], labels[batch]
-          )
+          records, tokens, predictions = self._to_records(index, start, batch)
           records = records.numpy()
         for record in records:
           writer.write(record)
@@ -119,66 +98,21 @@ class ShardWriter:
     tokens = sum(map(len, records)) // token_records.BYTES_PER_TOKEN
     return records, tokens, round(self._settings.masking_rate * maskable)
 
-  def _mask_and_serialize(self, shard, first, ids, types, labels):
+  def _mask_and_serialize(self, shard, first, ids):
     """Returns a batch's records and its numbers of tokens and predictions."""
     count, length = tf.shape(ids)[0], self._settings.seq_length
     draws = masking.draw(self._settings.seed, shard, first, count, length)
     features = self._masker.mask(ids, draws)
     # The names that Model Garden's loader expects by default.
     features["input_ids"] = features.pop("input_word_ids")
-    # Without pairs these are 0, and a single row is serialized for all.
-    rows = slice(None if self._settings.next_sentence else 1)
-    features["segment_ids"] = types[rows]
-    features["next_sentence_labels"] = labels[rows]
+    # There are no sentence pairs: one row is serialized for all.
+    features["segment_ids"] = tf.zeros([1, length], tf.int32)
+    features["next_sentence_labels"] = tf.zeros([1, 1], tf.int32)
     return (
       _serialize(features, count),
       tf.reduce_sum(features["input_mask"]),
       tf.reduce_sum(features["masked_lm_weights"]),
     )
-
-
-def make_pairs(
-  sequences: Sequence[Sequence[list[int]]],
-  documents: Sequence[int],
-  seq_length: int,
-  vocabulary: vocab_lib.Vocabulary,
-  rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Makes a pair for BERT's next sentence prediction from every sequence.
-
-  In half of the pairs, the second part is the text that follows the first; in
-  the other half, it is text from another document, and the label is 1. The
-  paper trains without pairs; they are for comparisons with the original BERT.
-  Returns the ids, the types and the labels.
-  """
-  cls, sep, pad = map(vocabulary.id_of, ("[CLS]", "[SEP]", "[PAD]"))
-  halves = []
-  for sentences in sequences:
-    # Split between two sentences; the second part may be empty.
-    middle = int(rng.integers(1, len(sentences))) if len(sentences) > 1 else 1
-    halves.append((sum(sentences[:middle], []), sum(sentences[middle:], [])))
-  partners = rng.permutation(len(sequences))
-  coins = rng.random(len(sequences)) < 0.5
-  ids = np.full([len(sequences), seq_length], pad, np.int32)
-  types = np.zeros_like(ids)
-  labels = np.zeros([len(sequences), 1], np.int32)
-  room = seq_length - 3
-  for i, (first, second) in enumerate(halves):
-    # A single sentence has no next one, so its second part is random.
-    # A partner from the same document might really be the next text.
-    if (coins[i] or not second) and documents[i] != documents[partners[i]]:
-      other = halves[partners[i]]
-      second = other[1] or other[0]
-      labels[i] = 1
-    if len(first) + len(second) > room:
-      # The longer part is cut, or both.
-      if len(first) > room // 2:
-        first = first[: max(room // 2, room - len(second))]
-      second = second[: room - len(first)]
-    pair = [cls, *first, sep, *second, sep]
-    ids[i, : len(pair)] = pair
-    types[i, len(first) + 2 : len(pair)] = 1
-  return ids, types, labels
 
 
 def _serialize(

@@ -69,16 +69,13 @@ def check_texts(
 
 
 def check_files(
-  tokenizer: tokenizers.Tokenizer,
-  paths: Sequence[str],
-  feature: str | None = "text",
+  tokenizer: tokenizers.Tokenizer, paths: Sequence[str]
 ) -> list[str]:
   """Checks a tokenizer on the first lines of some of the files; see `check`."""
   unknown, total = tokenizer.vocabulary.id_of("[UNK]"), 0
   count = 0
   for path in paths[:: -(-len(paths) // _FILES)]:
-    is_records = text_files.are_records([path])
-    lines = text_files.read_lines(path, feature if is_records else None)
+    lines = text_files.read_lines(path)
     for chunk in lines.take(_LINES).batch(_LINES):
       cut = tf.strings.substr(chunk, 0, _BYTES_PER_LINE)
       ids = tokenizer.tokenize(cut).flat_values.numpy()

@@ -102,22 +102,6 @@ class Packer:
       flat = tf.tensor_scatter_nd_update(flat, index[:, tf.newaxis], token)
     return tf.reshape(flat, [count, self.seq_length])
 
-  def pack_documents(
-    self, lines: tf.Tensor, room: int
-  ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    """Packs each document separately, without special tokens.
-
-    Returns:
-      The ids `[sequences, (sentences), (ids)]`, at most `room` in a sequence,
-      and for every sequence the number of its document.
-    """
-    units, starts_document = self._units(lines, room)
-    document = tf.cumsum(tf.cast(starts_document, tf.int32))
-    is_start = _cut(units.row_lengths(), starts_document, room, document)
-    starts = tf.cast(tf.where(is_start)[:, 0], tf.int32)
-    sequences = tf.RaggedTensor.from_row_starts(units, starts, validate=False)
-    return sequences, tf.gather(document, starts)
-
   def _units(self, lines, room):
     """Returns the units that packing keeps whole: at most `room` ids each.
 
@@ -165,7 +149,7 @@ class Packer:
     return add(add(starts, starts_word), lambda index: index > 0)
 
 
-def _cut(lengths, starts_document, room, document=None):
+def _cut(lengths, starts_document, room):
   """Fills sequences with units, one after the other.
 
   Args:
@@ -173,23 +157,16 @@ def _cut(lengths, starts_document, room, document=None):
     starts_document: `bool[units]`: whether a [SEP] precedes the unit, unless it
       is the first of its sequence.
     room: The most ids in a sequence.
-    document: `int32[units]`: the number of the unit's document, if sequences
-      end with documents and no [SEP] is needed.
 
   Returns:
     `bool[units]`: whether the unit is the first of a sequence.
   """
   separator = tf.cast(starts_document, tf.int32)
-  if document is not None:
-    separator = tf.zeros_like(separator)
   count = tf.size(lengths)
   before = tf.concat([[0], tf.cumsum(lengths + separator)], 0)
   # For each unit, the first that does not fit in a sequence that starts there.
   ends = before[:-1] + separator + room
   beyond = tf.searchsorted(before, ends, side="right") - 1
-  if document is not None:
-    document_ends = tf.searchsorted(document, document, side="right")
-    beyond = tf.minimum(beyond, document_ends)
 
   # Sequences start at unit 0, beyond[0], beyond[beyond[0]], ...: after n rounds
   # the first 2**n of them are marked, and `jump` leads 2**n sequences ahead.

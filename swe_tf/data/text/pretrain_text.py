@@ -5,7 +5,7 @@ Or from the shards of `swe prepare pretraining --fresh_masks`, which are packed
 already: for texts of many passes, or for hosts that have no time to tokenize.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 import dataclasses
 import functools
 import os
@@ -36,9 +36,8 @@ class PretrainTextDataConfig(cfg.DataConfig):
   """Data config for language modelling on raw text; see docs/data.md.
 
   The files (UTF-8, plain or .gz) hold documents separated by blank lines, or
-  are in WikiText's format. They can also be TFRecords, with one document per
-  record in `text_feature`, or those of `tfds_name` and `tfds_split`; or shards
-  of tokens, whose vocabulary lies beside them.
+  are in WikiText's format. They can also be shards of tokens, whose vocabulary
+  lies beside them.
   """
 
   input_path: str = ""
@@ -47,7 +46,6 @@ class PretrainTextDataConfig(cfg.DataConfig):
   seq_length: int = 512
   max_predictions_per_seq: int = 0  # seq_length * masking_rate, rounded up.
   use_next_sentence_label: bool = False
-  text_feature: str = "text"
   vocab_file_path: str = ""
   tokenizer: str = "wordpiece"  # Or `character`.
   lower_case: bool = True  # And strip accents; characters always are.
@@ -56,32 +54,18 @@ class PretrainTextDataConfig(cfg.DataConfig):
   shuffle_buffer_size: int = 10000
 
 
-def with_files(params: PretrainTextDataConfig) -> PretrainTextDataConfig:
-  """Returns the config with the files of `tfds_name` in place of the name."""
-  if not params.tfds_name:
-    return params
-  paths = text_files.files_of_tfds(
-    params.tfds_name, params.tfds_split, params.tfds_data_dir
-  )
-  return params.replace(tfds_name="", tfds_split="", input_path=paths)
-
-
 def folder_of_tokens(params: PretrainTextDataConfig) -> str | None:
   """Returns where the shards of tokens are, if `input_path` names such."""
   if not params.input_path or not text_files.are_records(params.input_path):
     return None
   folders = {os.path.dirname(p) for p in text_files.match(params.input_path)}
-  found = {
-    folder
-    for folder in folders
-    if (manifest.load(folder) or {}).get("fresh_masks")
-  }
-  if found and folders - found:
-    raise errors.UsageError(
-      f"input_path has shards of tokens ({min(found)}) and other records "
-      f"({min(folders - found)}); give one kind only."
-    )
-  return min(found, default=None)
+  for folder in sorted(folders):
+    if not (manifest.load(folder) or {}).get("fresh_masks"):
+      raise errors.UsageError(
+        f"the records in {folder} are not shards of tokens; give text, or "
+        "shards that `swe prepare pretraining` wrote with fresh_masks."
+      )
+  return min(folders)
 
 
 @data_loader_factory.register_data_loader_cls(PretrainTextDataConfig)
@@ -91,12 +75,10 @@ class PretrainTextDataLoader(data_loader.DataLoader):
   def __init__(self, params: PretrainTextDataConfig):
     if params.use_next_sentence_label:
       raise errors.UsageError(
-        "`use_next_sentence_label` must be False for raw text: sentence "
-        "pairs are made by `swe prepare pretraining` with next_sentence."
+        "`use_next_sentence_label` must be False for raw text, which has no "
+        "sentence pairs."
       )
-    self._params = params = with_files(params)
-    is_records = text_files.are_records(params.input_path)
-    self._feature = params.text_feature if is_records else None
+    self._params = params
     self.folder = folder_of_tokens(params)
     beside = os.path.join(self.folder or "", "vocab.txt")
     path = params.vocab_file_path or (beside if self.folder else "")
@@ -132,7 +114,6 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     self,
     input_context: tf.distribute.InputContext | None = None,
     start_step: int = 0,
-    bad_files: Collection[str] = (),
   ) -> tf.data.Dataset:
     """Returns one input pipeline's batches from `start_step` on."""
     pipeline = input_context.input_pipeline_id if input_context else 0
@@ -141,7 +122,6 @@ class PretrainTextDataLoader(data_loader.DataLoader):
       dataset_fn=self._sequences,
       count_fn=manifest.counter() if self.folder else None,
       with_places=True,
-      bad_files=bad_files,
       postprocess_fn=functools.partial(self._mask, pipeline),
     )
     return reader.read(input_context, start_step=start_step)
@@ -158,7 +138,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     """
     if self.folder:
       return tf.data.TFRecordDataset(path)
-    lines = text_files.read_lines(path, self._feature)
+    lines = text_files.read_lines(path)
     # Packed by chunks: tokenizing line by line takes many times as long.
     chunks = lines.batch(packing.LINES_PER_CHUNK)
     parallel = dict(num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

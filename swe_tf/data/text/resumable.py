@@ -16,7 +16,7 @@ beginning, as in Model Garden; with the service, each worker goes through all
 examples in an order of its own.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 import functools
 
 from absl import logging
@@ -46,7 +46,6 @@ class ResumableInputReader(input_reader.InputReader):
     dataset_fn=tf.data.TFRecordDataset,
     count_fn: Callable[[str], int | None] | None = None,
     with_places: bool = False,
-    bad_files: Collection[str] = (),
     **kwargs,
   ):
     """Initializes the reader.
@@ -60,19 +59,10 @@ class ResumableInputReader(input_reader.InputReader):
       with_places: Whether elements are `(place, example)`, where the place
         counts the examples of this input pipeline from the beginning of the
         run. It is the key for drawing random numbers.
-      bad_files: Files that cannot be read to their end. They are cut before
-        the first unreadable example.
       **kwargs: The other arguments of `InputReader`.
     """
-    if bad_files:
-      dataset_fn = _cut(dataset_fn, bad_files)
     self._matched_files: list[str] = []  # The base class finds them.
     super().__init__(params, dataset_fn=dataset_fn, **kwargs)
-    self._bad_files = frozenset(bad_files)
-    # The order of the others must not change when one of them vanishes.
-    absent = self._bad_files.difference(self._matched_files)
-    if absent:
-      self._matched_files = sorted([*self._matched_files, *absent])
     self._resumable = not (
       params.enable_tf_data_service or params.cache or params.tfds_name
     )
@@ -201,10 +191,7 @@ class ResumableInputReader(input_reader.InputReader):
   def _count(self, path: str) -> int:
     """Returns the number of examples in a file, reading it at most once."""
     if path not in self._counts:
-      # A bad file has fewer examples than its manifest says.
-      count = None
-      if self._count_fn and path not in self._bad_files:
-        count = self._count_fn(path)
+      count = self._count_fn(path) if self._count_fn else None
       if count is None:
         logging.info("Counting the examples of %s.", path)
         count = int(self._count_by_reading(tf.constant(path)))
@@ -219,27 +206,3 @@ class ResumableInputReader(input_reader.InputReader):
         np.int64(0), lambda count, _: count + 1
       )
     )
-
-
-def _cut(dataset_fn, bad_files: Collection[str]):
-  """Wraps `dataset_fn` so that bad files end before they fail."""
-  paths = sorted(bad_files)
-  sizes = [_readable_examples(dataset_fn, path) for path in paths]
-
-  def read(path):
-    # At most one is equal; -1 takes everything.
-    is_this = tf.cast(tf.equal(path, paths), tf.int64)
-    size = tf.reduce_sum(is_this * (tf.constant(sizes, tf.int64) + 1)) - 1
-    return dataset_fn(path).take(size)
-
-  return read
-
-
-def _readable_examples(dataset_fn, path: str) -> int:
-  count = 0
-  try:
-    for _ in dataset_fn(tf.constant(path)):
-      count += 1
-  except tf.errors.OpError as error:
-    logging.warning("%s ends after %d examples: %s", path, count, error)
-  return count

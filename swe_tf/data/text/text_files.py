@@ -1,8 +1,6 @@
 """Finds and checks text files, and splits them into blocks of lines.
 
-Reads UTF-8, plain or .gz, and TFRecords with one document per record, as in
-Model Garden's text data and TFDS. Documents become lines with a blank one after
-each, so what follows is the same for both, bit for bit.
+Reads UTF-8, plain or .gz.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +9,6 @@ import glob
 import gzip
 import itertools
 import os
-import tempfile
 from typing import IO, NamedTuple, cast
 import zlib
 
@@ -44,37 +41,17 @@ def are_records(paths: str | Sequence[str]) -> bool:
   return kinds == {True}
 
 
-def read_lines(path, feature: str | None = "text"):
-  """Returns a dataset of lines; `feature` is None for a file of plain text."""
+def read_lines(path):
+  """Returns a dataset of the lines of a file."""
   import tensorflow as tf
 
   is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-  compression = tf.where(is_gzip, "GZIP", "")
-  if feature is None:
-    return tf.data.TextLineDataset(path, compression)
-
-  def lines(record):
-    spec = {feature: tf.io.FixedLenFeature([], tf.string)}
-    text = tf.io.parse_single_example(record, spec)[feature]
-    return tf.data.Dataset.from_tensor_slices(
-      tf.concat([tf.strings.split(text, "\n"), [""]], 0)
-    )
-
-  return tf.data.TFRecordDataset(path, compression).flat_map(lines)
+  return tf.data.TextLineDataset(path, tf.where(is_gzip, "GZIP", ""))
 
 
 @contextlib.contextmanager
 def open_text(path: str) -> Iterator[IO[bytes]]:
-  """Opens a file as bytes; .gz is decompressed, records become lines."""
-  if are_records([path]):
-    check_records(path)  # The reader itself would raise in the middle.
-    with tempfile.TemporaryFile() as lines:
-      lines.writelines(
-        line + b"\n" for line in read_lines(path).as_numpy_iterator()
-      )
-      lines.seek(0)
-      yield lines
-    return
+  """Opens a file as bytes; .gz is decompressed."""
   try:
     with files.open_binary(path) as raw:
       is_gzip = path.endswith(".gz")
@@ -112,26 +89,6 @@ def match(patterns: str | Sequence[str]) -> list[str]:
   return sorted(paths)
 
 
-def files_of_tfds(name: str, split: str, data_dir: str = "") -> list[str]:
-  """Returns the records of a TFDS text set, downloaded if need be."""
-  import tensorflow_datasets as tfds
-
-  try:
-    builder = tfds.builder(name, **({"data_dir": data_dir} if data_dir else {}))
-    builder.download_and_prepare()
-  except Exception as error:  # A network can raise anything.
-    raise errors.UsageError(
-      f"tfds_name={name}: {errors.first_line(error)}; give files instead if "
-      "this machine is offline."
-    ) from error
-  if split not in builder.info.splits:
-    raise errors.UsageError(
-      f"tfds_split ({split!r}) of {name} must be one of "
-      f"{', '.join(builder.info.splits)}."
-    )
-  return [str(path) for path in builder.info.splits[split].filepaths]
-
-
 def check(path: str, max_bytes: float = float("inf")) -> TextFile:
   """Checks a file, or about its first `max_bytes`: UTF-8 text, not blank."""
   size = lines = crc32 = 0
@@ -145,7 +102,7 @@ def check(path: str, max_bytes: float = float("inf")) -> TextFile:
       if b"\0" in chunk:
         raise errors.UsageError(
           f"{path} is a binary file (byte 0 at {size + chunk.index(0)}); give "
-          "text, or TFRecords with tfrecord in their names."
+          "text."
         )
       try:
         chunk.decode("utf-8")
@@ -162,27 +119,6 @@ def check(path: str, max_bytes: float = float("inf")) -> TextFile:
   if blank:
     raise errors.UsageError(f"{path} holds no text; leave it out.")
   return TextFile(path, size, lines + 1, crc32)
-
-
-def check_records(path: str, feature: str = "text") -> None:
-  """Raises unless the first record of a file has text in the feature."""
-  import tensorflow as tf
-
-  kind = "GZIP" if path.endswith(".gz") else ""
-  try:
-    record = next(iter(tf.data.TFRecordDataset(path, kind))).numpy()
-    found = tf.train.Example.FromString(record).features.feature
-  except Exception as error:  # A broken file can raise anything.
-    raise errors.UsageError(
-      f"cannot read a record of {path}; check that it is a complete TFRecord "
-      "file."
-    ) from error
-  if not found[feature].bytes_list.value:
-    raise errors.UsageError(
-      f"{path} has no text in a feature {feature!r}, only in "
-      f"{', '.join(sorted(n for n in found if n != feature)) or 'none'}; set "
-      "text_feature."
-    )
 
 
 def read_blocks(texts: Sequence[TextFile], count: int) -> Iterator[bytes]:

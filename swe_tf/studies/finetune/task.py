@@ -82,12 +82,11 @@ class FineTuning:
     path = self._output_dir / "study.json"
     if not path.exists():
       return ""
-    earlier = files.read_object(path, settings=dict, checkpoint=str)
+    earlier = files.read_object(path, settings=dict, checkpoint=str, data=dict)
     now = dataclasses.asdict(self.plan.settings)
     worker.refuse_other(path, earlier["settings"], now)
     for place, digest in self._fingerprints.items():
-      # Earlier versions wrote none.
-      if earlier.get("data", {}).get(place, digest) != digest:
+      if earlier["data"].get(place, digest) != digest:
         raise errors.UsageError(
           f"{place} was prepared anew since the runs in {path.parent} began; "
           "choose another output_dir."

@@ -144,6 +144,10 @@ def test_what_does_not_fit_is_refused(shards, tmp_path):
     (_config(shards, seq_length=32), "seq_length is 32.*made with 64"),
     (
       _config(shards, input_path=f"{fresh},{folder}/masked/*.tfrecord"),
+      "masked are not shards of tokens",
+    ),
+    (
+      _config(shards, input_path=f"{fresh},{folder}/vocab.txt"),
       "one kind only",
     ),
     (_config(shards, vocab_file_path=f"{other}"), "different vocabulary"),

@@ -188,26 +188,15 @@ def test_lost_shards_are_made_again_and_cut_ones_refused(tmp_path, options):
     second.unlink()
     assert _prepare(options) == whole
     assert _bytes(output) == expected
-  # A manifest of an earlier version has no fingerprints.
-  for shard in whole["splits"]["train"]["shards"].values():
-    del shard["fingerprint"]
-  files.write_json(output / manifest.FILE_NAME, whole)
-  checks.check_input(params)
-  assert _prepare(options) == whole
 
 
-def test_sentence_pairs(tmp_path, options):
-  made = _prepare(options, next_sentence=True, dupe_factor=2)
-  examples = _read(tmp_path / "out", use_next_sentence_label=True)
-  labels = examples["next_sentence_labels"][:, 0]
-  assert len(labels) == made["splits"]["train"]["size"]
-  assert 0.3 < labels.mean() < 0.8
-  is_separator = examples["input_word_ids"] == corpus.tokens().index("[SEP]")
-  assert (is_separator.sum(axis=1) == 2).all()
-  # The second part begins after the first [SEP] and ends with the second.
-  seen = np.cumsum(is_separator, axis=1) - is_separator
-  types = np.where(examples["input_mask"], seen, 0)
-  np.testing.assert_array_equal(examples["input_type_ids"], types)
+def test_copies_have_masks_of_their_own(tmp_path, options):
+  once = _prepare(options)["splits"]["train"]
+  twice = _prepare(options, output_dir=str(tmp_path / "2"), dupe_factor=2)
+  assert twice["splits"]["train"]["size"] == 2 * once["size"]
+  examples = _read(tmp_path / "2")
+  rows = {row.tobytes() for row in examples["input_word_ids"]}
+  assert len(rows) > 1.5 * once["size"]
 
 
 def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
@@ -237,7 +226,6 @@ def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
   "changes, message",
   [
     (dict(vocab="nowhere.txt"), "the vocabulary: cannot read"),
-    (dict(vocab="{folder}/no_mask.txt"), r"has no \[MASK\]"),
     (dict(vocab="{folder}/special.txt"), "has 5 special tokens and no other"),
     (dict(vocab="{folder}/cased.txt"), r"% .* \[UNK\].*set lower_case to fal"),
     (
@@ -271,7 +259,6 @@ def test_bad_input_writes_nothing(tmp_path, options, changes, message):
     "binary.txt": b"\x7fELF\x00\x01text",
     "latin1.txt": b"fine\ncaf\xe9 au lait",
     "broken.txt.gz": b"no gzip",
-    "no_mask.txt": b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n",
     "taken/pretrain-00001-of-00003.tfrecord": b"precious",
   }.items():
     (tmp_path / name).write_bytes(content)
