@@ -369,7 +369,6 @@ def change_the_run(run: Run) -> Answer:
   changed = run.rng.choice(
     (
       "task.sharing.mode=none",
-      "task.sharing.own_init=true",
       "task.seed=3",
       "task.train_data.global_batch_size=16",
       "task.validation_data.global_batch_size=16",

@@ -29,10 +29,7 @@ NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
 FIXED, STAGED = "fixed", "staged"
 # Fields of `task.sharing` that, when changed, depart from Algorithm 1 as
 # printed; with their defaults.
-KNOBS = {
-  "own_init": False,
-  "untied_as": "copies",
-}
+KNOBS = {"untied_as": "copies"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -61,8 +61,6 @@ class SharingConfig(base_config.Config):
     patience: How many times in a row they must disagree.
     loops: How often the unit is applied while shared; empty for all units, as
       in Algorithm 1. Fewer make a shared step cheaper.
-    own_init: Whether each layer keeps its own initial weights; while shared,
-      all make the same step. Algorithm 1 starts them equal.
     untied_as: What the layers are right after untying: `copies` of their stem,
       as in Algorithm 1, or new layers that start as the `identity`.
     recipe: The name of a set of the fields above (`RECIPES`) that was tried
@@ -81,7 +79,6 @@ class SharingConfig(base_config.Config):
   rho: float = 0.5
   patience: int = 3
   loops: list[LoopsConfig] = dataclasses.field(default_factory=list)
-  own_init: bool = False
   untied_as: str = "copies"
   recipe: str = ""
   bindings: list[str] = dataclasses.field(default_factory=list)

@@ -6,9 +6,8 @@ slots are copied, and from then on each layer trains on its own.
 
 Use: `task.sharing.mode=swe`, `untie_fraction` (or `untie_step`) and
 `unit_size`; `rule` for a rule other than a fixed step. With `loops` the unit is
-applied fewer times while it is shared; the whole stack is untied from it. The
-other departures from Algorithm 1 are off unless they are set: `own_init`,
-`untied_as`.
+applied fewer times while it is shared; the whole stack is untied from it, and
+`untied_as` says as what.
 
 The cards: docs/cards/swe.md; always_tied.md for the ALBERT-like special case
 that stays shared to the end.
@@ -167,7 +166,6 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
     cosine_interval=rule.cosine_interval or trainer.summary_interval,
     cosines_decide=rule.reads_cosines,
     loops=loops,
-    own_init=sharing.own_init,
   )
   views = {}
   if sharing.loops:

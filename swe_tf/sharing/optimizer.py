@@ -69,7 +69,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     cosine_interval: int | None = None,
     cosines_decide: bool = False,
     loops: untie_step_lib.LoopSchedule | None = None,
-    own_init: bool = False,
     name: str = "SharedWeightsOptimizer",
   ):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
@@ -89,9 +88,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         micro-batch and averaged.
       loops: How many units are applied, and so have gradients, while shared;
         None for all. All units are updated in any case.
-      own_init: Whether each layer keeps its own initial weights. The variables
-        of a tie are then not equal while shared: all make the step of their
-        stem. Algorithm 1 starts them equal (line 2).
       name: The name of the optimizer.
     """
     if not isinstance(plan, plan_lib.SharingPlan | plan_lib.PlanConfig):
@@ -101,11 +97,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       )
     untie_step = untie_step_lib.check_untie_step(untie_step)
     super().__init__(inner_optimizer, name=name)
-    if own_init and getattr(inner_optimizer, "use_ema", False):
-      raise errors.UsageError(
-        "own_init=True and an inner optimizer with use_ema=True: the averages "
-        "of branches are not kept while shared. Use one of the two."
-      )
     self._whole_plan = self._plan = self._no_dependency(plan)
     self._trained = self._no_dependency([])
     self.untie_step = untie_step
@@ -117,7 +108,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     if isinstance(plan, plan_lib.SharingPlan):
       self._groups.assign(plan.groups)
     self._loops = loops or untie_step_lib.LoopSchedule(plan.num_units)
-    self._own_init = own_init
     self._saw_every_tie = False
     self._copy_when_built = self._no_dependency([])
     self._cosines_decide = cosines_decide
@@ -176,8 +166,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     return self._cosines.read()
 
   def begin(self) -> None:
-    """Starts branches as copies of their stems, unless they have their own."""
-    if self.phase == SHARED and not self._own_init:
+    """Starts branches as copies of their stems (Algorithm 1, line 2)."""
+    if self.phase == SHARED:
       self.plan.tie_weights()
 
   def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
@@ -208,17 +198,10 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         self._multiplicity,
       )
 
-    ties = [tie for tie in self.plan.ties if len(tie) > 1]
-    before = [tie[0].read_value() for tie in ties] if self._own_init else []
     result = super().make_update(grads_and_vars, name, aggregate=False)
-
-    # Both are updated where the stem is.
-    if self._own_init:
-      moved = [(tie[0], value, tie[1:]) for tie, value in zip(ties, before)]
-      wrapper.update_on_replicas(_move_with_stem, moved)
-    else:
-      copied = [(stem, branches) for stem, *branches in ties]
-      wrapper.update_on_replicas(_assign_stem, copied)
+    # Updated where the stem is.
+    copied = [(stem, rest) for stem, *rest in self.plan.ties if rest]
+    wrapper.update_on_replicas(_assign_stem, copied)
     return result
 
   def _require_ties(self, variables) -> None:
@@ -387,7 +370,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       "inner_optimizer": tf_keras.optimizers.serialize(inner),
       "plan": dataclasses.asdict(plan),
       "untie_step": self.untie_step,
-      "own_init": self._own_init,
       # The SavedModel format has no state of optimizers: without this, a loaded
       # model would be tied again.
       "untied": self.phase == UNSHARED,
@@ -430,9 +412,3 @@ def _assign_stem(stem: tf.Variable, branches: list[tf.Variable]) -> None:
   value = stem.read_value()
   for branch in branches:
     branch.assign(value)
-
-
-def _move_with_stem(stem: tf.Variable, before, branches) -> None:
-  step = stem.read_value() - before
-  for branch in branches:
-    branch.assign_add(step)

@@ -79,7 +79,7 @@ class SharingTask(SeededTask):
     super().initialize(model)
     sharing, path = self.task_config.sharing, self.task_config.init_checkpoint
     is_tied = sharing.mode in (catalog.SWE, "equal_init")
-    if not path or not is_tied or sharing.own_init or sharing.untie_step == 0:
+    if not path or not is_tied or sharing.untie_step == 0:
       return
     for stem, *branches in plans.plan_of(model, sharing).ties:
       value = stem.numpy()

@@ -64,7 +64,6 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     untie_rule: schedule.UntieRule | None = None,
     method: Callable[[phases_lib.Ingredients], phases_lib.Training]
     | None = None,
-    on_new_phase: Callable[["SharedWeightsTrainer", int], Any] | None = None,
     accept_changes: bool = False,
     **kwargs,
   ):
@@ -83,9 +82,6 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
       method: How to train a task that is not a `TaskWithMethod`. Bind it in
         gin: `SharedWeightsTrainer.method = @share_blocks`.
-      on_new_phase: Called with the trainer and the number of updates made,
-        between the last update of a phase and the first of the next one. It may
-        read the weights, but must not change them.
       accept_changes: Whether to continue from checkpoints of a run that had
         another config or other data; see `identity`.
       **kwargs: Passed on.
@@ -126,7 +122,6 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     kwargs |= dict(train_dataset=train_dataset, **roles)
     super().__init__(config, task, model, optimizer, **kwargs)
     self._phases = phases
-    self._on_new_phase = on_new_phase or (lambda trainer, step: None)
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated_model = lambda: None
     self._input = resume.InputPosition(self, is_set=train_dataset is not None)
@@ -261,7 +256,6 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self._recompile()
       self.checkpoint.track_new_variables()
       _print(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
-      self._on_new_phase(self, step)
 
   def _recompile(self) -> None:
     self._loop_fn = None

@@ -58,24 +58,6 @@ class OracleTest(tf.test.TestCase, parameterized.TestCase):
     self.assertLessEqual(_compare(make, 1, num_replicas, **how)[0], 1e-6)
 
   @parameterized.product(
-    optimizer=("sgd", "momentum", "adam_global_clipnorm"),
-    num_replicas=(1, 2),
-    compiled=(True, False),
-  )
-  def test_own_initial_weights_equal_algorithm_1_from_unequal_ones(
-    self, optimizer, num_replicas, compiled
-  ):
-    # Without weight decay the literal update of a tie does not depend on the
-    # weights, so Algorithm 1 run literally is the oracle here too.
-    make = toy.OPTIMIZERS[optimizer]
-    ours, identical = toy.train_shared_then_unshared(
-      make, 1, num_replicas, compiled, own_init=True
-    )
-    self.assertFalse(all(identical))
-    oracle = toy.run_algorithm_1(make, 1, num_replicas, equal_init=False)
-    self.assertLessEqual(toy.max_relative_difference(ours, oracle), 1e-5)
-
-  @parameterized.product(
     optimizer=("momentum", "adamw_clip", "lamb_global_clipnorm"),
     splits=(
       {1: (0, 1, 0, 1)},  # Every second unit: 1x4, then 2x2.
@@ -268,8 +250,6 @@ class PhaseTest(tf.test.TestCase):
     for no_plan in (None, [plan]):
       with self.assertRaisesRegex(TypeError, "plan must be a SharingPlan"):
         wrap(optimizers.SGD(), no_plan)
-    with self.assertRaisesRegex(errors.UsageError, "own_init=True.*use_ema"):
-      wrap(optimizers.SGD(use_ema=True), plan, own_init=True)
 
   def test_weight_decay_that_splits_a_tie_is_refused(self):
     wrap, message = swe_tf.SharedWeightsOptimizer, "could not stay equal"

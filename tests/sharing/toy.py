@@ -157,7 +157,6 @@ def run_algorithm_1(
   unit_size,
   num_replicas,
   splits=None,
-  equal_init=True,
   sparse=False,
 ) -> State:
   """Runs the oracle; `splits` are the groups from a step on, by that step."""
@@ -166,8 +165,7 @@ def run_algorithm_1(
   with strategy.scope():
     model = make_stack()
     plan = swe_tf.SharingPlan.from_layers(model.blocks, unit_size)
-    if equal_init:
-      plan.tie_weights()
+    plan.tie_weights()
     optimizer = make_optimizer()
 
   def shared_step(x, y):
@@ -200,7 +198,6 @@ def train_shared_then_unshared(
   untie_after=TAU,
   splits=None,
   sparse=False,
-  own_init=False,
 ):
   """Trains across tau; returns the state and what was seen while shared."""
   strategy = strategy_of(num_replicas)
@@ -208,9 +205,7 @@ def train_shared_then_unshared(
     model = make_stack()
     plan = swe_tf.SharingPlan.from_layers(model.blocks, unit_size)
     inner = make_optimizer()
-    sharing = swe_tf.SharedWeightsOptimizer(
-      inner, plan, untie_step=untie_after, own_init=own_init
-    )
+    sharing = swe_tf.SharedWeightsOptimizer(inner, plan, untie_after)
     sharing.begin()
     optimizer = wrap(sharing) if wrap else sharing
 
