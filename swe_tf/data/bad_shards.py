@@ -4,7 +4,7 @@ After an error of the input pipeline, which does not name the file, all files
 are read one by one. As long as there is no error, nothing is checked.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import os
@@ -24,6 +24,7 @@ from swe_tf.data.text import text_files
 # In the directory of a run: the bad files that it does without, and why.
 RECORD_NAME = "bad_shards.json"
 
+_GONE = "it no longer exists"
 # What a missing or broken file raises, but not what running out of memory does.
 _KINDS = (
   tf.errors.DataLossError,
@@ -81,10 +82,22 @@ class Shards:
         raise
       raise BadShards(self.place, found, self.advice) from error
 
+  def require_all(self, known_bad: Collection[str] = ()) -> None:
+    """Raises `BadShards` if a file has vanished since they were listed.
+
+    An input that is built then does not match it any more, and would read the
+    others without a word.
+    """
+    now = Shards.of(self.place, self.params, self.advice).paths
+    gone = sorted(set(self.paths) - set(now) - set(known_bad))
+    if gone:
+      reasons = dict.fromkeys(gone, _GONE)
+      raise BadShards(self.place, reasons, self.advice)
+
   def why_bad(self, path: str) -> str | None:
     """Returns why a file cannot be read to its end, or None if it can."""
     if not tf.io.gfile.exists(path):
-      return "it no longer exists"
+      return _GONE
     params = self.params
     is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
     try:

@@ -201,7 +201,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       try:
         with self._recovery.train_shards.named():
           self._input.bad_files = self._recovery.bad_files
-          self._input.seek()  # This may have to count records in the files.
+          if self._input.seek():  # It may have to count records in the files.
+            self._recovery.train_shards.require_all(self._recovery.bad_files)
           logs = self._run_until(until)
       except bad_shards.BadShards as error:
         # The update that was under way may be half done.

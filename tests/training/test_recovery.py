@@ -231,3 +231,23 @@ def test_a_vanished_shard(records, tmp_path, skip, capsys):
     with pytest.raises(bad_shards.BadShards, match="no longer exists") as e:
       runner.controller.train(24)
   assert path in str(e.value) and "records-0" not in str(e.value)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_shard_that_vanishes_before_the_input_resumes(
+  records, tmp_path, skip, capsys
+):
+  """Its pattern matches the others: they must not be read without a word."""
+  layers = _layers(records, skip_bad_shards=skip)
+  config, model_dir = tiny.config_of(layers), tmp_path / "run"
+  tiny.train(config, model_dir, _EVERY)
+  runner = tiny.make_runner(config, str(model_dir))
+  path = records.replace("*", "2")
+  os.remove(path)
+  with runner.strategy.scope():
+    if skip:
+      runner.controller.train(2 * _EVERY)
+      assert f"training without the rest of {path}" in capsys.readouterr().out
+      return
+    with pytest.raises(bad_shards.BadShards, match="2.tfrecord .it no longer"):
+      runner.controller.train(2 * _EVERY)
