@@ -154,6 +154,7 @@ _OVERRIDES = {
 _STOCK_CALLS = {
   "task.sharing.unitsize=1": "did you mean unit_size?",
   "task.sharing.unit_size=3": "unit_size (3) must divide",
+  "task.train_data.input_path=absent.txt": "absent.txt does not match any",
 }
 _OTHERS = {
   "experiments experiments/models/bse.yaml": "did you mean experiments/models/",

@@ -23,7 +23,7 @@ _NAMES = {
   bool: "true or false",
   str: "text",
 }
-_TOO_LARGE = {int: 2**63, float: math.inf}
+_TOO_LARGE = {int: 2**63, float: 2**1024}
 
 
 def conform(
@@ -122,7 +122,7 @@ def _convert_plain(kind: type, value: Any, path: str) -> Any:
   if kind is int and is_number and float(value).is_integer():
     return int(value)
   if kind is float and is_number and math.isfinite(value):
-    return value
+    return float(value)  # Keras computes a rate of 1 in integers, and fails.
   if kind is bool and (isinstance(value, bool) or value in (0, 1)):
     return bool(value)
   if kind is str and (value is None or isinstance(value, str)):
@@ -172,7 +172,8 @@ class Limit:
     }
     if not all(bounds.values()):
       raise errors.UsageError(
-        f"{path} ({value}) must be {' and '.join(bounds)}."
+        f"{path} ({str(value).removesuffix('.0')}) must be "
+        f"{' and '.join(bounds)}."
       )
 
 

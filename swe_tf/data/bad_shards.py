@@ -4,7 +4,7 @@ After an error of the input pipeline, which does not name the file, all files
 are read one by one. As long as there is no error, nothing is checked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import os
@@ -67,14 +67,29 @@ class Shards:
     except _KINDS as error:
       # TensorFlow's message may name a file, or not: each one is read.
       reasons = {path: self.why_bad(path) for path in self.paths}
-      found = [f"{path} ({why})" for path, why in reasons.items() if why]
+      found = {path: why for path, why in reasons.items() if why}
       if not found:
         raise
-      raise BadShards(
-        f"task.{self.name} cannot be read: {'; '.join(found)}. Restore the "
-        "file and run the same command again to resume; to go on without it, "
-        "leave it out of the data and set accept_changes."
-      ) from error
+      raise self._bad(found) from error
+
+  def require_all(self) -> None:
+    """Raises `BadShards` if a file has vanished since they were listed.
+
+    An input that is built then does not match it any more, and would read the
+    others without a word.
+    """
+    now = Shards.of(self.name, self.params).paths
+    gone = [path for path in self.paths if path not in now]
+    if gone:
+      raise self._bad(dict.fromkeys(gone, "it no longer exists"))
+
+  def _bad(self, reasons: Mapping[str, str]) -> BadShards:
+    found = "; ".join(f"{path} ({why})" for path, why in reasons.items())
+    return BadShards(
+      f"task.{self.name} cannot be read: {found}. Restore the file and run the "
+      "same command again to resume; to go on without it, leave it out of the "
+      "data and set accept_changes."
+    )
 
   def why_bad(self, path: str) -> str | None:
     """Returns why a file cannot be read to its end, or None if it can."""

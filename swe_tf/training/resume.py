@@ -71,9 +71,10 @@ class InputPosition:
     step = int(self._trainer.global_step.numpy())
     self.skipped_batches.assign(batches_taken - step)
 
-  def seek(self) -> None:
+  def seek(self) -> bool:
+    """Starts the input where it should be; returns whether it is a new one."""
     if self.is_set:
-      return
+      return False
     self.is_set = True
     trainer, start = self._trainer, self.batches_taken
     build_inputs = trainer.task.build_inputs
@@ -82,3 +83,5 @@ class InputPosition:
       trainer.train_dataset = trainer.distribute_dataset(
         build_inputs, trainer.config.task.train_data, start_step=start
       )
+      return True
+    return False

@@ -200,7 +200,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     until = end = self._step + int(num_steps)
     while True:
       with self._shards["train_data"].named():
-        self._input.seek()  # This may have to count records in the files.
+        if self._input.seek():  # It may have to count records in the files.
+          self._shards["train_data"].require_all()
         logs = self._run_until(until)
       problem = self._recovery.problem(
         self._step, float(logs["training_loss"]), self.model

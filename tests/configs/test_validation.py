@@ -66,6 +66,7 @@ BAD = {
   "task.seed=-1": "task.seed (-1) must be at least 0.",
   "task.seed=1e20": "task.seed (1e+20) is too large for an integer.",
   f"trainer.train_steps={'9' * 400}": "is too large for an integer.",
+  f"{_LR}.polynomial.initial_learning_rate={'9' * 400}": "is too large for a n",
   f"{_LR}.polynomial.power=-1": "power (-1) must be above 0.",
   f"{_LR}.type=stepwise,{_LR}.stepwise.values=[.inf]": "values[0] (inf) is too",
   "trainer.optimizer_config.ema.average_decay=2": "(2) must be at least 0 and",
@@ -90,6 +91,7 @@ GOOD = [
   "runtime.distribution_strategy=off",
   "trainer.train_steps=1e3",
   f"{_LR}.polynomial.initial_learning_rate=1e-3",
+  f"{_LR}.polynomial.initial_learning_rate=1",
   "task.sharing.untie_step=null,task.sharing.untie_fraction=0",
   "task.sharing.loops=[{loops: 1}],task.sharing.unit_size=6",
   "{task: {sharing: {mode: none}}, trainer: {train_steps: 10}}",
@@ -136,6 +138,9 @@ def test_a_right_override(override):
   config = _parse(RECORDS, [], override)
   if "1e3" in override:
     assert repr(config.trainer.train_steps) == "1000"
+  if "rate=1" in override:  # Keras cannot decay from an integer.
+    decay = config.trainer.optimizer_config.learning_rate.polynomial
+    assert isinstance(decay.initial_learning_rate, float)
   if "=off" in override:
     assert config.runtime.distribution_strategy == "off"
 

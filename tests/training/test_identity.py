@@ -268,6 +268,22 @@ def test_checkpoints_without_their_state_are_found(
   tiny.assert_same_checkpoints(copy, model_dir)
 
 
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_a_kill_leaves_of_a_checkpoint_is_not_used(
+  trained, tmp_path, listed
+):
+  """TensorFlow writes the index under its final name, and then the list."""
+  base, model_dir = trained
+  copy = _copy(model_dir, tmp_path, latest=8)
+  for suffix in (".index", ".data-00000-of-00001"):
+    whole = (model_dir / f"ckpt-12{suffix}").read_bytes()
+    (copy / f"ckpt-12{suffix}").write_bytes(whole[: len(whole) // 2])
+  if not listed:
+    (copy / "checkpoint").unlink()
+  _run(base, copy)
+  tiny.assert_same_checkpoints(copy, model_dir)
+
+
 def test_a_state_that_lists_other_directories_deletes_nothing(
   trained, tmp_path
 ):

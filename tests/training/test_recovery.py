@@ -206,3 +206,14 @@ def test_a_vanished_shard(records, tmp_path):
     with pytest.raises(bad_shards.BadShards, match="no longer exists") as e:
       runner.controller.train(24)
   assert path in str(e.value) and "records-0" not in str(e.value)
+
+
+def test_a_shard_that_vanishes_before_the_input_resumes(records, tmp_path):
+  """Its pattern matches the others: they must not be read without a word."""
+  config, model_dir = tiny.config_of(_layers(records)), tmp_path / "run"
+  tiny.train(config, model_dir, _EVERY)
+  runner = tiny.make_runner(config, str(model_dir))
+  os.remove(records.replace("*", "2"))
+  with runner.strategy.scope():
+    with pytest.raises(bad_shards.BadShards, match="2.tfrecord .it no longer"):
+      runner.controller.train(2 * _EVERY)

@@ -63,6 +63,12 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
 def match(patterns: str | Sequence[str]) -> list[str]:
   """Returns the files that match paths or globs, also with commas; sorted."""
   sources = [patterns] if isinstance(patterns, str) else patterns
+  if not isinstance(sources, Sequence) or not all(
+    isinstance(each, str) for each in sources
+  ):
+    raise errors.UsageError(
+      f"{patterns!r:.60} is neither a pattern nor a list of patterns."
+    )
   parts = [part.strip() for each in sources for part in each.split(",")]
   paths = set()
   for pattern in filter(None, parts):
