@@ -9,7 +9,7 @@ up to the method (`swe_tf.methods`).
 import abc
 from collections.abc import Mapping
 import dataclasses
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import tf_keras
 
@@ -127,11 +127,3 @@ class Training:
 
   optimizer: Any
   phases: Phases
-
-
-@runtime_checkable
-class TaskWithMethod(Protocol):
-  """A task whose config chooses a method."""
-
-  def apply_method(self, ingredients: Ingredients) -> Training:
-    """Returns how the model is trained."""

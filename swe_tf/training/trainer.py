@@ -38,12 +38,28 @@ def _print(message: str) -> None:
   print(message, flush=True)
 
 
+def _what_is_shared(config: Any, optimizer: Any, has_method: bool) -> str:
+  """Returns a line on what is shared and until when, or how to share."""
+  found = wrapper.find_wrapper(optimizer)
+  if isinstance(found, optimizer_lib.SharedWeightsOptimizer):
+    tau, steps = found.untie_step, config.trainer.train_steps
+    until = "its rule unties them" if tau is None else f"step {tau} of {steps}"
+    return f"blocks share weights as {found.plan} until {until}"
+  if has_method or hasattr(config.task, "data_dir"):
+    return "nothing is shared"
+  return (
+    "nothing is shared: this task has no task.sharing. For bert/pretraining "
+    "use swe/bert_pretraining with the same files; for other tasks bind "
+    "SharedWeightsTrainer.method in gin (docs/examples.md)"
+  )
+
+
 @gin.configurable
 class SharedWeightsTrainer(base_trainer.Trainer):
   """Trains a task by the method that its config chooses.
 
-  This takes a `TaskWithMethod`, such as the pre-training tasks of
-  `swe_tf.tasks`. Any other task is trained by `method`, if there is one, and
+  A task with `apply_method`, such as the pre-training tasks of `swe_tf.tasks`,
+  chooses the method. Any other is trained by `method`, if there is one, and
   otherwise as in stock Model Garden. In any case a run resumes as if it had
   never been interrupted, recovers from NaN, and names bad files.
   """
@@ -80,7 +96,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         task by default.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
-      method: How to train a task that is not a `TaskWithMethod`. Bind it in
+      method: How to train a task that has no `apply_method`. Bind it in
         gin: `SharedWeightsTrainer.method = @share_blocks`.
       accept_changes: Whether to continue from checkpoints of a run that had
         another config or other data; see `identity`.
@@ -96,7 +112,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     if train:
       micro_batches.check(config.task, strategy.num_replicas_in_sync)
     bound = {"untie_rule": untie_rule and type(untie_rule).__name__}
-    if isinstance(task, phases_lib.TaskWithMethod):
+    if hasattr(task, "apply_method"):
       if method is not None:
         raise errors.UsageError(
           "gin binds SharedWeightsTrainer.method, which is for tasks that have "
@@ -118,6 +134,8 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       optimizer = wrapper.stack_optimizers(training.optimizer, config)
       sharing = getattr(task.task_config, "sharing", None)
       self._unit_size = getattr(sharing, "unit_size", 1)
+    if train:
+      _print(_what_is_shared(config, optimizer, method is not None))
     roles: dict[str, Any] = dict(train=train, evaluate=evaluate)
     kwargs |= dict(train_dataset=train_dataset, **roles)
     super().__init__(config, task, model, optimizer, **kwargs)

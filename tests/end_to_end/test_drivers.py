@@ -174,14 +174,18 @@ def test_fine_tuning_killed_and_restarted_ends_with_the_same_weights(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["MNLI", "squad_v2.0"])
 def test_stock_driver_fine_tunes_and_evaluates_another_split(name, tmp_path):
+  is_squad = name.startswith("squad")
+  # As in stock's own squad_v1.yaml.
+  best = {"eval_metric": "final_f1" if is_squad else "cls_accuracy"}
+  best |= {"export_subdir": "best", "metric_comp": "higher"}
+  best = {f"best_checkpoint_{key}": value for key, value in best.items()}
   data_dir, config_file = _write_finetuning(
     name,
     tmp_path,
     # The stock driver makes a MirroredStrategy of this.
     runtime={"distribution_strategy": "mirrored", "num_gpus": 0},
-    trainer={"train_steps": 2},
+    trainer={"train_steps": 2} | best,
   )
-  is_squad = name.startswith("squad")
 
   def run(mode, **overrides):
     experiment = "swe/squad" if is_squad else "swe/glue"
@@ -191,6 +195,7 @@ def test_stock_driver_fine_tunes_and_evaluates_another_split(name, tmp_path):
 
   score = "exact" if is_squad else "cls_accuracy"
   assert score in run("train_and_eval")
+  assert list((tmp_path / "run" / "best").glob("best_ckpt-*.index"))
   # SQuAD has one file to evaluate on in a directory: another is another split.
   other = (
     {"task.data_dir": _questions_of(tmp_path / "other", data_dir)}

@@ -177,10 +177,10 @@ def test_its_encoder_is_exported(roots):
 
 def test_theory_is_the_same(roots):
   for root in roots:
-    _swe("theory", "proposition1", f"--output_dir={root}/theory")
+    _swe("theory", "figure2", f"--output_dir={root}/theory")
   local, ram = (_tree(f"{root}/theory") for root in roots)
   assert local == ram
-  assert {"claims.json", "claims.md", "proposition1.png"} == ram.keys()
+  assert {"claims.json", "claims.md", "figure2.png"} == ram.keys()
 
 
 def test_a_scheme_that_nobody_knows_is_one_line(roots):

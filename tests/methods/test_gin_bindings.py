@@ -140,14 +140,20 @@ def _trainer(config, weights=None, **kwargs):
   )
 
 
-def test_a_stock_task_is_trained_as_ours(config):
+def test_a_stock_task_is_trained_as_ours(config, capsys):
   ours = _trainer(config)
+  shared = f"share weights as 1x2 until step {tiny.TAU} of {tiny.STEPS}"
+  assert shared in capsys.readouterr().out
+  dataset = ours.task.build_inputs(config.task.train_data)
+  _trainer(_stock(config), train_dataset=dataset)
+  assert "nothing is shared: this task has no" in capsys.readouterr().out
   stock = _trainer(
     _stock(config),
     ours.model.get_weights(),
     method=gin_bindings.share_blocks,
-    train_dataset=ours.task.build_inputs(config.task.train_data),
+    train_dataset=dataset,
   )
+  assert shared in capsys.readouterr().out
   assert not hasattr(stock.config.task, "sharing")
   assert isinstance(stock.optimizer, optimization.ExponentialMovingAverage)
   for trainer in (ours, stock):

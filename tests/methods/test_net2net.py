@@ -200,8 +200,8 @@ class RunTest(tf.test.TestCase, parameterized.TestCase):
   def test_what_has_not_grown_is_not_exported(self):
     runner = self._runner()
     path = f"{runner.model_dir}/params.yaml"
-    hyperparams.save_params_dict_to_yaml(runner.trainer.config, path)
     runner.controller.train(2)
+    hyperparams.save_params_dict_to_yaml(runner.trainer.config, path)
     manager = runner.checkpoint_manager
     with self.assertRaisesRegex(errors.UsageError, "before the model has grow"):
       checkpoint_files.load_encoder(manager.latest_checkpoint)
@@ -219,7 +219,7 @@ class CheckTest(parameterized.TestCase):
     (r"method \('wider'\) must be on", {"method": "wider"}),
     (r"\[0.1, 0.2\]\) must be 1", {"fractions": [0.1, 0.2]}),
     (r"between 0.0 and 1.0", {"fractions": [1.5]}),
-    (r"noise \(-1.0\)", {"noise": -1.0}),
+    (r"noise \(-1", {"noise": -1.0}),
     ("fractions is set, but", {"method": "none"}),
     ("ascending", {"method": "stacking", "fractions": [0.3, 0.1]}),
     (r"'swe': a model that grows", {}, {"mode": "swe"}),

@@ -239,7 +239,7 @@ class PhaseTest(tf.test.TestCase):
     for inner, tau, kind, message in (
       (keras.optimizers.SGD(), None, TypeError, "Keras 3.*same Keras"),
       (optimizers.SGD(), 2.5, errors.UsageError, r"\(2.5\) must be a whole"),
-      (optimizers.SGD(), -1, errors.UsageError, r"\(-1\) must be.*not be < 0"),
+      (optimizers.SGD(), -1, errors.UsageError, r"\(-1\) must be a whole"),
       (scaled, None, TypeError, "the other way round"),
       (changed, None, errors.UsageError, "gradient_transformers"),
       (clips, None, errors.UsageError, "gradient_aggregator"),
