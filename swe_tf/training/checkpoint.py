@@ -88,7 +88,8 @@ def _find(directory: str) -> tuple[list[str], list[str], bool]:
   place = files.as_path(directory)
   if not place.is_dir():
     return [], [], True
-  numbered = re.compile(r"(ckpt-(\d+))\.index")
+  # Model Garden's best checkpoint is in a directory of its own.
+  numbered = re.compile(r"((?:best_)?ckpt-(\d+))\.index")
   matches = filter(None, (numbered.fullmatch(p.name) for p in place.iterdir()))
   here = [m[1] for m in sorted(matches, key=lambda m: int(m[2]))]
   state = None  # Also if it is garbage; an empty one raises.

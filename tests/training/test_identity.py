@@ -20,6 +20,7 @@ from swe_tf.analysis import runs as runs_lib
 from swe_tf.commands import train as our_driver
 from swe_tf.doctor import checks as doctor
 from swe_tf.doctor import findings
+from swe_tf.training import checkpoint
 from swe_tf.training import identity
 from tests import tiny
 
@@ -323,3 +324,19 @@ def test_one_process_works_in_a_directory(tmp_path):
   assert (tmp_path / "precious").read_text() == "content"
   with pytest.raises(errors.UsageError, match="patterns"):
     files.check_output_dir(tmp_path / "a[1]", "model_dir")
+
+
+def test_the_best_checkpoint_does_not_keep_a_run_from_resuming(tmp_path):
+  """Model Garden names it otherwise, in a directory of its own."""
+  manager = tf.train.CheckpointManager(
+    tf.train.Checkpoint(step=tf.Variable(2)), tmp_path, 1, None, "best_ckpt"
+  )
+  manager.save(2)
+  state = (tmp_path / "checkpoint").read_text()
+  checkpoint.mend_state(str(tmp_path), write=True)
+  assert (tmp_path / "checkpoint").read_text() == state
+  (tmp_path / "checkpoint").unlink()
+  checkpoint.mend_state(str(tmp_path), write=True)
+  assert 'model_checkpoint_path: "best_ckpt-2"' in (
+    (tmp_path / "checkpoint").read_text()
+  )
