@@ -173,7 +173,12 @@ def collect(name: str, *sources: str) -> None:
   found = {_key(record): record for record in _read(name)}
   for source in map(pathlib.Path, sources):
     runs = files.read_json(source / "study.json")["runs"]
-    paths = {tuple(point.values()): source / run for run, point in runs.items()}
+    # The axes of a study may be in any order.
+    paths = {
+      tuple(point[axis] for axis in ("arm", "learning_rate", "seed")): source
+      / run
+      for run, point in runs.items()
+    }
     for record in outcome_lib.read_records(source):
       path = paths[_key(record)]
       sharing = yaml_files.read(path / "params.yaml")["task"]["sharing"]
@@ -543,7 +548,15 @@ def build() -> None:
   rows = [row for name, runs in regimes.items() for row in rows_of(name, runs)]
   lines = ",\n".join(json.dumps(row) for row in rows)
   (RESULTS / "map.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-  drawn = [name for name in ("long_300", "long", "text") if name in regimes]
+  drawn = [
+    name
+    for name in ("long_300", "long", "text")
+    # One seed has no interval to draw.
+    if any(
+      each.difference and each.difference.n > 1
+      for each in outcomes_of(name, regimes.get(name, [])).values()
+    )
+  ]
   draw_map.draw(
     {_panel_title(name): _panel(name, regimes[name]) for name in drawn[:2]},
     FIGURE,
