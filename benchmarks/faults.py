@@ -12,7 +12,7 @@ with a shard that vanishes, breaks or is another; without their directory; with
 another config; with a second process. When such a run has ended, its weights,
 its slots and its random state must be those of the undisturbed run, bit for
 bit. On the way every process must end with the documented status and line, and
-nothing unfinished may have the name of a finished file.
+`checkpoint` must list nothing that is not whole.
 
 Prints one line of JSON per fault, and a summary. The exit status is 1 if a
 fault was not survived.
@@ -236,7 +236,7 @@ def _stamp(run: fault_kinds.Run, name: str) -> tuple[int, ...]:
 def _unfinished(
   run: fault_kinds.Run, left_alone: dict[str, tuple[int, ...]]
 ) -> str:
-  """Returns what has a final name though it is not finished.
+  """Returns what is taken for finished though it is not.
 
   Args:
     run: The run.
@@ -244,11 +244,13 @@ def _unfinished(
       they stay until they are written again.
   """
   ours = {n for n, stamp in left_alone.items() if stamp == _stamp(run, n)}
-  # An older one may still be listed though it was just deleted.
-  for name in sorted({*run.written(), *run.listed()[-1:]} - ours):
+  # TensorFlow writes an index in place and lists it when it is whole, so a kill
+  # may leave half of one that is not listed. An older one may still be listed
+  # though it was just deleted.
+  listed = run.listed()
+  for name in sorted({*listed[-1:], *(run.written() & {*listed})} - ours):
     if why := _why_unreadable(str(run.model_dir / name)):
-      listed = "listed" if name in run.listed() else "not listed"
-      return f"{why} ({listed})"
+      return why
   params = run.model_dir / "params.yaml"
   if params.exists() and not isinstance(
     yaml.unsafe_load(params.read_text()), dict

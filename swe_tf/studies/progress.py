@@ -176,7 +176,9 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
       self.start(name, status.step, status.steps)
     if not status.steps:
       return  # It has only started.
-    self._part[name] = status.step / status.steps
+    part = self._part[name] = status.step / status.steps
+    # A killed run goes on from its checkpoint, behind what it had reported.
+    self._part_before[name] = min(part, self._part_before[name])
     bar = self._bar_of[name]
     self.bars.update(bar, total=status.steps, completed=status.step)
     (speed,) = (task.speed for task in self.bars.tasks if task.id == bar)

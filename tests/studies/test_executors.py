@@ -220,6 +220,14 @@ def test_several_runs_have_a_bar_of_all(clock):
   assert "350 of 700, loss 2.500" in baseline
 
 
+def test_a_run_behind_what_it_had_reported_takes_nothing_off_the_rest(clock):
+  shown = _show(clock, _terminal(160), 5, ("model", "baseline"))
+  shown.start("baseline", 350, 700)
+  shown.step("baseline", _status(330))  # -20 and the other's 20 would be 0.
+  shown.step("baseline", _status(350))
+  assert "0:04:08 left" in shown.bars.tasks[0].fields["note"]
+
+
 def test_a_log_has_plain_lines_not_too_many(clock):
   seen = io.StringIO()
   with _show(clock, rich_console.Console(file=seen), 10) as shown:
