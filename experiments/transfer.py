@@ -5,9 +5,9 @@
     python -m experiments.transfer run RUNS_DIR sst2 OUTPUT_DIR
     python -m experiments.transfer collect OUTPUT_DIR      # also while it runs
 
-RUNS_DIR has the sweeps of experiments/map/ by name, with their final
-checkpoints. `collect` adds the scores to docs/results/map/transfer.json and
-fills the table of docs/map.md.
+RUNS_DIR has the sweeps `transfer` and `long_300` of experiments/map/, with
+their final checkpoints. `collect` adds the scores to
+docs/results/map/transfer.json and fills the table of docs/map.md.
 
 The paper's gains are larger in fine-tuning than in pre-training. Decided before
 the first run:
@@ -16,13 +16,12 @@ the first run:
   (32 characters, 12 layers of width 24). A probe of one checkpoint of the
   baseline reached 68.5 there; CoLA ended at 0.0 and MRPC at the larger class,
   so both are left out for all arms.
-- Arms: the baseline, SWE as printed and SWE with own initial weights, each with
-  the final checkpoint of its run at the best peak of long.yaml and
-  long_own.yaml.
+- Arms: the baseline, SWE as printed and SWE with units of 2 layers, each with
+  the final checkpoints of long_300.yaml (298 tokens per weight).
 - Protocol: the paper's, with one pass over the 67,349 sentences. Peaks of 3e-4,
   1e-3 and 3e-3 for every arm, widened by a factor of 3 while the best is at an
   edge, chosen by the mean of 2 fine-tuning seeds on the checkpoint of seed 0
-  (transfer.yaml), which is used for nothing else.
+  (map/transfer.yaml, of the first horizon), which is used for nothing else.
 - Verdict: the accuracy on the dev set, mean of 5 fine-tuning seeds for each
   checkpoint, minus the baseline's, paired by the seed of pre-training: 1, 2 and
   3, and 4 and 5 if all three arms have them; Student's t, 95%.
@@ -45,7 +44,7 @@ PAGE = ROOT / "docs" / "map.md"
 ARMS = {
   "baseline": "baseline",
   "swe_1x12": "SWE as printed (10%)",
-  "own_1x12": "SWE 10%, own initial weights",
+  "swe_2x6": "SWE, units of 2 layers",
 }
 PEAKS = (3e-4, 1e-3, 3e-3)
 TUNING_SEED, TUNING_REPEATS, REPEATS = 0, 2, 5
@@ -61,9 +60,11 @@ def checkpoints(runs_dir: str) -> dict[tuple[str, int], pathlib.Path]:
     assert found is not None
     peaks[found["arm"]] = found["peak"]
   runs = {}
-  for path in sorted(pathlib.Path(runs_dir).glob("*/*/ckpt-*.index")):
+  # A run without `result.json` may still train; a restored one has no weights.
+  for path in sorted(pathlib.Path(runs_dir).glob("*/*/result.json")):
     found = _RUN.fullmatch(path.parent.name)
-    if found and peaks.get(found["arm"]) == found["peak"]:
+    has_weights = any(path.parent.glob("ckpt-*.index"))
+    if found and has_weights and peaks.get(found["arm"]) == found["peak"]:
       runs.setdefault((found["arm"], int(found["seed"])), path.parent)
   return runs
 
