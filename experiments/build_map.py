@@ -70,13 +70,13 @@ REGIMES = {
     "studies/few_loops",
     (
       *("text", "text_seeds", "text_tau", "text_tau70", "text_shallow"),
-      *("text_probes", "text_fresh"),
+      "text_fresh",
     ),
   ),
   "small_batch": Regime(
     "characters, 256 tokens per step",
     "map/small_batch",
-    ("small_batch", "small_batch_short"),
+    ("small_batch",),
   ),
   "causal": Regime("causal language model", "map/causal", ("causal",)),
   "short_data": Regime(
