@@ -33,6 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "map.md"
 FIGURE = ROOT / "docs" / "figures" / "map.png"
+COST_FIGURE = ROOT / "docs" / "figures" / "cost.png"
 NO_SEED = -1  # Where no seed chose a rate.
 
 
@@ -143,6 +144,18 @@ LABELS = {
 }
 # Stacking in the long regimes is that of Gong et al.
 _LONG_LABELS = {"stacking": "stacking: 3, 6, 12 layers (12.5%, 30%)"}
+# The arms of README's figure, and those among them that share.
+_COST_LABELS = {
+  "baseline": "12 layers",
+  "half": "12 layers, half the steps",
+  "layers6": "6 layers",
+  "layers3": "3 layers",
+  "stacking": "stacking",
+  "few_loops": "few loops",
+  "swe_2x6": "SWE, units of 2",
+  "swe_1x12": "SWE as printed",
+}
+_SHARING = ("few_loops", "swe_2x6", "swe_1x12")
 _BEGIN, _END = "<!-- map: begin -->\n", "<!-- map: end -->\n"
 _TOP_BEGIN, _TOP_END = "<!-- top: begin -->\n", "<!-- top: end -->\n"
 
@@ -560,6 +573,16 @@ def build() -> None:
   draw_map.draw(
     {_panel_title(name): _panel(name, regimes[name]) for name in drawn[:2]},
     FIGURE,
+  )
+  draw_map.draw_costs(
+    {
+      _panel_title(name): outcomes_of(name, regimes[name])
+      for name in drawn
+      if name.startswith("long")
+    },
+    _COST_LABELS,
+    _SHARING,
+    COST_FIGURE,
   )
   page = PAGE.read_text(encoding="utf-8")
   page = _between(page, _TOP_BEGIN, _TOP_END, top_table(regimes))

@@ -1,7 +1,10 @@
-"""The figure of the map: how far each arm ends from the baseline."""
+"""The figures of the map: how far each arm ends from the baseline, and at what
+cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import pathlib
+
+import numpy as np
 
 from swe_tf.analysis import outcome as outcome_lib
 from swe_tf.analysis import statistics
@@ -12,6 +15,7 @@ COLOURS = {
   statistics.COSTS: "#b42318",
   statistics.CANNOT_TELL: "#57606a",
 }
+_SHARING, _OTHER = "#0969da", "#57606a"
 
 
 def draw(
@@ -83,4 +87,74 @@ def draw(
     fontsize=8,
     frameon=False,
   )
+  drawing.savefig(path, metadata={"Software": None})
+
+
+def draw_costs(
+  panels: Mapping[str, Mapping[str, outcome_lib.Outcome]],
+  labels: Mapping[str, str],
+  sharing: Collection[str],
+  path: pathlib.Path,
+) -> None:
+  """Draws final loss against FLOPs, a panel per regime.
+
+  The dashed line is what a baseline of fewer steps reaches: the measure of
+  "FLOPs for an equal loss". An arm above it is the worse buy.
+
+  Args:
+    panels: By title, the outcomes of the arms; `baseline` and `half` among
+      them.
+    labels: The arms to draw, in words.
+    sharing: Those that share weights, drawn in another colour.
+    path: The PNG file.
+  """
+  from matplotlib import figure
+  from matplotlib import ticker
+
+  size = 8, 3.8 * len(panels)
+  drawing = figure.Figure(figsize=size, dpi=110, layout="constrained")
+  axes = drawing.subplots(len(panels), 1, squeeze=False)[:, 0]
+  for panel, (title, outcomes) in zip(axes, panels.items()):
+    shown = {
+      arm: outcomes[arm]
+      for arm in labels
+      if arm in outcomes and outcomes[arm].difference is not None
+    }
+    baseline, half = shown["baseline"], shown["half"]
+    ends = [(each.flops, each.loss.mean) for each in (half, baseline)]
+    panel.plot(*zip(*ends), "--", color="black", linewidth=0.8, zorder=0)
+    hidden = 1.0
+    for arm, each in shown.items():
+      # Around the paired difference, not around the loss: seeds differ.
+      low, mean, high = baseline.loss.mean + np.array(
+        [each.difference.low, each.difference.mean, each.difference.high]
+      )
+      colour = _SHARING if arm in sharing else _OTHER
+      x = each.flops
+      if x > 0.9 and arm in sharing:
+        # With the baseline's FLOPs they would hide each other.
+        x = hidden = hidden * 1.04
+      panel.plot([x, x], [low, high], color=colour, linewidth=2)
+      panel.plot([x], [mean], "o", color=colour, markersize=5)
+      # The names of cheap starts stand on the left: on the right is the line.
+      left = 0.6 < each.flops < 0.9
+      panel.annotate(
+        labels[arm],
+        (x, mean),
+        xytext=(-7 if left else 7, 0),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="center",
+        fontsize=8,
+      )
+    panel.set_xscale("log")
+    panel.set_xlim(0.22, 1.55)
+    panel.xaxis.set_major_locator(ticker.FixedLocator([0.25, 0.5, 0.75, 1.0]))
+    panel.xaxis.set_major_formatter(ticker.PercentFormatter(1.0, decimals=0))
+    panel.xaxis.set_minor_locator(ticker.NullLocator())
+    panel.set_title(title, fontsize=9, loc="left")
+    panel.tick_params(labelsize=8)
+    panel.grid(alpha=0.25)
+    panel.set_ylabel("final validation loss, nats per token", fontsize=8)
+  axes[-1].set_xlabel("FLOPs of the run, of the baseline's", fontsize=8)
   drawing.savefig(path, metadata={"Software": None})
