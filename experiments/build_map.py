@@ -58,7 +58,10 @@ class Regime:
 
 REGIMES = {
   "long_300": Regime(
-    "long runs, second horizon", "map/long_300", ("long_300",), smaller="half"
+    "long runs, second horizon",
+    "map/long_300",
+    ("long_300", "long_300_rate"),
+    smaller="half",
   ),
   "long": Regime(
     "long runs, first horizon",
@@ -110,6 +113,7 @@ LABELS = {
   "equal_init": "equal initial weights, never tied",
   "swe10": "SWE as printed (10%)",
   "swe_1x12": "SWE as printed (10%)",
+  "swe_1x12_at_4": "SWE as printed (10%), at the baseline's rate",
   "swe10_2x": "SWE, units of 2 layers",
   "swe_2x6": "SWE, units of 2 layers",
   "loops1": "one layer for 30%, then 12",
