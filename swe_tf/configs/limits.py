@@ -103,7 +103,7 @@ LIMITS = {
       "seq_length": _AT_LEAST_1,
       "max_predictions_per_seq": _AT_LEAST_0,
       "shuffle_buffer_size": _AT_LEAST_1,
-      "masking": fields.Limit(choices=("random", "whole_word", "next_token")),
+      "masking": fields.Limit(choices=("random", "whole_word")),
       "masking_rate": fields.Limit(above=0, below=1),
       "tokenizer": fields.Limit(choices=("wordpiece", "character")),
     }.items()

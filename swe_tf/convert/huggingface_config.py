@@ -148,11 +148,6 @@ def layout_of(encoder: Any) -> Layout:
       "The encoder is Pre-LN without a final layer norm, which Hugging Face's "
       "Pre-LN encoder has; an encoder with encoder.type=any has one, too."
     )
-  if config.get("causal"):
-    raise errors.UsageError(
-      "The encoder is causal, but Hugging Face's masked language models see "
-      "all tokens."
-    )
   return PRE_LN
 
 

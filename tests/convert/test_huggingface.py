@@ -135,7 +135,6 @@ def test_there_and_back(tmp_path, norm_first):
   "encoder_type, params, message",
   [
     ("bert", {"norm_first": True}, "Pre-LN without a final layer norm"),
-    ("any", {"norm_first": True, "causal": True}, "causal"),
     ("bert", {"embedding_size": 4}, "no place for .*embedding_projection"),
     ("bert", {"hidden_activation": "swish"}, "no name for .*'swish'"),
   ],
