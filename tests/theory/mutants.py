@@ -87,7 +87,6 @@ THEOREM2_SHORT = part(
   (theorem2, "NUM_STEPS", 250),
   (theorem2, "UNTIE_STEP", 200),
 )
-THEOREM2_PROOF = part(theorem2.run_proof, _FEW_TARGETS)
 LEMMA = part(lambda options: theorem3.lemma(options.rng(5), options))
 THEOREM3 = part(
   lambda options: theorem3.theorem3(options.rng(5), options),
@@ -101,7 +100,6 @@ THEOREM3_SLIPS = part(
   *_SHORT_FACT3,
   (theorem3, "DEPTHS", (2,)),
 )
-THEOREM3_PROOF = part(theorem3.run_proof)
 CONTINUOUS = part(lambda options: depth.continuous())
 PRESCRIBED = part(lambda options: depth.prescribed(options.step_scale))
 CONTROL = part(control.run)
@@ -229,15 +227,6 @@ MUTATIONS = {
     "proof of Theorem 2: what holds instead; ‖Φ - Φₛ‖ / ‖Φ - Φ₀‖",
     wrong_factor(theorem2, "symmetric_part", 0.5),
   ),
-  "theorem2_proof_no_symmetry": _mutation(
-    THEOREM2_PROOF, "proof of Theorem 2: Fact 2's δ", _NO_SYMMETRY
-  ),
-  "theorem2_proof_five_steps": _mutation(
-    THEOREM2_PROOF,
-    "proof of Theorem 2: (σmin(Φ) - √(2R)) / σmin(Φ₀); "
-    "untied gradient descent then reaches; Γ trained ends at",
-    (theorem2, "STAGE_STEPS", 5),
-  ),
   "lemma_step_size": _mutation(
     LEMMA,
     "Lemma: largest step outside; Theorem 3, stronger: decay of R",
@@ -259,29 +248,6 @@ MUTATIONS = {
     (theorem3, "share", lambda t, n, eta, *rest: _share(t, n, eta / 2, *rest)),
     # Near an eigenvalue of 1, phi^2 is phi^3.
     (theorem3, "second_order_ratio", lambda n, _: _second_order_ratio(n, 1.01)),
-  ),
-  "theorem3_proof_step_size": _mutation(
-    THEOREM3_PROOF,
-    "proof of Theorem 3: ‖∇R‖ / (φ^; with φ³; I₃ /",
-    step_scale=300.0,
-  ),
-  "theorem3_proof_half_identity": _mutation(
-    THEOREM3_PROOF,
-    "proof of Theorem 3: (R(t) - R(t+1)); ‖∇R‖ / (min(λmin, 1)^",
-    HALF_IDENTITY,
-  ),
-  "theorem3_proof_beyond_the_grid": _mutation(
-    THEOREM3_PROOF,
-    "proof of Theorem 3: ((x+y)^L - x^L) /; ((x+y)^L - x^L - L x^(L-1) y)",
-    (theorem3, "GRID_SHARES", np.geomspace(1, 10000.0, 20)),
-  ),
-  "theorem3_proof_slow_sharing": _mutation(
-    THEOREM3_PROOF, "proof of Theorem 3: R(t+1) - R(t) = I₁", **SLOW
-  ),
-  "theorem3_proof_inner_product": _mutation(
-    THEOREM3_PROOF,
-    "proof of Theorem 3: I₁ = -ηL",
-    wrong_factor(theorem3, "inner", 1.5),
   ),
   "depth_two_layers_flow": _mutation(
     CONTINUOUS,
