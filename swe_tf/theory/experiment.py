@@ -22,7 +22,6 @@ EXPERIMENTS: Mapping[str, str] = {
   "theorem2": "swe_tf.theory.theorem2:run",
   "theorem3": "swe_tf.theory.theorem3:run",
   "depth": "swe_tf.theory.depth:run",
-  "control": "swe_tf.theory.control:run",
 }
 
 

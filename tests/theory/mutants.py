@@ -10,7 +10,6 @@ from unittest import mock
 import numpy as np
 
 from swe_tf.theory import claims as claims_lib
-from swe_tf.theory import control
 from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
 from swe_tf.theory import experiment
@@ -102,7 +101,6 @@ THEOREM3_SLIPS = part(
 )
 CONTINUOUS = part(lambda options: depth.continuous())
 PRESCRIBED = part(lambda options: depth.prescribed(options.step_scale))
-CONTROL = part(control.run)
 
 
 def scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
@@ -119,7 +117,6 @@ HALF_IDENTITY = wrong_factor(deep_linear, "identity", 0.5)
 
 
 _shared_solution = regression.shared_solution
-_positive_definite = deep_linear.positive_definite
 _share = theorem3.share
 _second_order_ratio = theorem3.second_order_ratio
 
@@ -129,11 +126,6 @@ def without_depth(u, w, num_layers, target):
   del num_layers
   error = u * w - target
   return error, error * w, error * u
-
-
-def not_symmetric(*args, **kwargs):
-  targets = _positive_definite(*args, **kwargs)
-  return targets + 0.3 * np.triu(np.ones(targets.shape[-2:]), 1)
 
 
 _NO_SYMMETRY = (theorem2, "symmetric_part", lambda matrices: matrices)
@@ -192,11 +184,6 @@ MUTATIONS = {
     DECOMPOSITION,
     "section 3.1: sharing does not minimise",
     (figure2, "UNTIE_STEP", 1),
-  ),
-  "decomposition_sum_for_mean": _mutation(
-    DECOMPOSITION,
-    "proof of Proposition 1: shared training ends",
-    **SUM,
   ),
   "theorem1_slow_sharing": _mutation(THEOREM1, "Theorem 1: decay of R", **SLOW),
   "theorem1_sum_for_mean": _mutation(
@@ -267,10 +254,5 @@ MUTATIONS = {
     PRESCRIBED,
     "Fact 3: the same for Φ = 0.001",
     (theorem3, "fact3_step_size", lambda norm, layers: np.power(layers, -0.5)),
-  ),
-  "control_not_symmetric": _mutation(
-    CONTROL,
-    "Theorem 3: it compares initialisations; sharing's steps /",
-    (deep_linear, "positive_definite", not_symmetric),
   ),
 }

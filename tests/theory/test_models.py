@@ -10,7 +10,6 @@ import numpy as np
 
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims
-from swe_tf.theory import control
 from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
 from swe_tf.theory import proposition1
@@ -192,11 +191,6 @@ class ProofsTest(parameterized.TestCase):
     offset = weights - problem.weights[0]
     self.assertAlmostEqual(common[0], np.sum((ones @ offset) ** 2))
     self.assertAlmostEqual(rest[0], np.sum((offset - ones @ offset) ** 2))
-
-  def test_steps_to_train(self):
-    losses = np.array([[1.0, 2.0, 1.0], [0.5, 1e-6, 0.1], [0.0, 0.0, 0.1]])
-    found = control.steps_to_train(losses)
-    np.testing.assert_array_equal(found, [2, 1, np.inf])
 
 
 _SAID = claims.paper("Lemma: |W|")
