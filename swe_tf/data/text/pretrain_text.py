@@ -80,16 +80,11 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     beside = os.path.join(self.folder or "", "vocab.txt")
     path = params.vocab_file_path or (beside if self.folder else "")
     vocabulary = vocab.Vocabulary.load(library.find(path))
-    self.tokenizer: tokenizers.Tokenizer
-    if params.tokenizer == "wordpiece":
-      lower_case = params.lower_case
-      self.tokenizer = tokenizers.WordPieceTokenizer(vocabulary, lower_case)
-    elif params.tokenizer == "character":
-      self.tokenizer = tokenizers.CharacterTokenizer(vocabulary)
-    else:
-      raise errors.UsageError(
-        f"`tokenizer` ({params.tokenizer!r}) must be wordpiece or character."
-      )
+    self.tokenizer: tokenizers.Tokenizer = (
+      tokenizers.CharacterTokenizer(vocabulary)
+      if params.tokenizer == "character"
+      else tokenizers.WordPieceTokenizer(vocabulary, params.lower_case)
+    )
     self._packer = packing.Packer(self.tokenizer, params.seq_length)
     length, asked = params.seq_length, params.max_predictions_per_seq
     self._masker = masking.Masker(
