@@ -148,7 +148,6 @@ _OVERRIDES = {
   "task.init_checkpoint=absent": "there is no checkpoint at task.init_check",
   "task.init_checkpoint=garbage": "is not the index of a checkpoint",
   "task.init_checkpoint=cut/ckpt-1": "cannot be read",
-  "task.train_data.masking=next_token": "must be 15 with masking=next_token",
   "runtime.distribution_strategy=mirrored,runtime.num_gpus=64": "64",
 }
 _STOCK_CALLS = {

@@ -47,6 +47,8 @@ class Regime:
     files: All files of docs/results/map/ with its runs.
     smaller: The baseline with a smaller budget, for FLOPs for an equal loss.
     stopped: Why it was stopped and nothing is judged; empty if it was not.
+    tokens_per_weight: Of its baseline; None for that of its study's config, if
+      the code of today still runs it.
   """
 
   title: str
@@ -54,6 +56,7 @@ class Regime:
   files: tuple[str, ...]
   smaller: str = "short"
   stopped: str = ""
+  tokens_per_weight: float | None = None
 
 
 REGIMES = {
@@ -82,7 +85,9 @@ REGIMES = {
     "map/small_batch",
     ("small_batch",),
   ),
-  "causal": Regime("causal language model", "map/causal", ("causal",)),
+  "causal": Regime(
+    "causal language model", "map/causal", ("causal",), tokens_per_weight=1.27
+  ),
   "short_data": Regime(
     "20 epochs of 15 kB", "map/short_data", ("short_data", "short_data_fresh")
   ),
@@ -549,6 +554,9 @@ def tokens_per_weight(regime: str) -> float:
   from swe_tf.studies import experiments
   from swe_tf.studies import study_file
 
+  known = REGIMES[regime].tokens_per_weight
+  if known is not None:
+    return known
   path = ROOT / "experiments" / f"{REGIMES[regime].study}.yaml"
   study = study_file.read_study(str(path))
   config = experiments.make_config(

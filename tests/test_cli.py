@@ -71,10 +71,6 @@ _SCORE = "score squad --version=1.1 --data=x"
     (f"{_SCORE} --predictions", "Missing value for flag --predictions."),
     (f"{_SCORE} --na_prob_threshold=x", "--na_prob_threshold=x: 'x' is not a"),
     (f"{_SCORE} --predictions=y", "cannot read x: No such file or directory."),
-    (
-      "experiments --plugins=my_project.methods",
-      "plug-in my_project.methods cannot be imported (ModuleNotFoundError",
-    ),
   ],
 )
 def test_a_wrong_call_is_one_line(swe, line, message):
@@ -112,7 +108,7 @@ def test_exit_codes(swe, monkeypatch, outcome, expected):
 
 
 @pytest.mark.parametrize(
-  "code", ["def", "1 / 0", "raise SystemExit(3)", "exit()"]
+  "code", ["import none_such", "def", "raise SystemExit(3)", "exit()"]
 )
 def test_a_plugin_that_fails_is_one_line(swe, tmp_path, monkeypatch, code):
   (tmp_path / "broken_plugin.py").write_text(code)

@@ -5,7 +5,6 @@ flags exist, which needs no TensorFlow, that the data is given, and that a run
 that would be resumed has the same model.
 """
 
-from collections.abc import Mapping
 import dataclasses
 import os
 from typing import Any
@@ -14,7 +13,6 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
 from swe_tf.commands import options as opt
-from swe_tf.modeling import checkpoint_files
 
 MODES = (
   "train",
@@ -104,39 +102,16 @@ def read_config(options: StockOptions, must_share: bool = True) -> Any:
   return config
 
 
-def check_experiment(options: StockOptions, values: Mapping[str, Any]) -> None:
-  """Checks what a run needs beside a valid config, given as nested tables."""
+def check_inputs(options: StockOptions, config: Any) -> None:
+  """Raises unless what the mode reads is given; see `limits.check_inputs`."""
+  from swe_tf.configs import limits
+
   words = {"train_data": "train", "validation_data": "eval"}
-  mode = options.mode or ""
-  needed = [data for data, word in words.items() if word in mode]
+  needed = [
+    data for data, word in words.items() if word in (options.mode or "")
+  ]
   if not options.experiment.startswith("swe/"):
     needed = []  # The data of a plug-in's experiment may not be in files.
   model_dir = files.as_path(options.model_dir or "")
   resumes = bool(options.model_dir) and (model_dir / "checkpoint").exists()
-  check_data(values, *needed, resumes=resumes)
-
-
-def check_data(
-  values: Mapping[str, Any], *needed: str, resumes: bool = False
-) -> None:
-  """Raises unless the `needed` data (`train_data`, ...) is given.
-
-  `init_checkpoint` must be there too, unless the run has one of its own. The
-  task checks whether the data is sound; for fine-tuning, `validate()` did.
-  """
-  task = values["task"]
-  if "validation_data" in needed and not values["trainer"]["validation_steps"]:
-    raise errors.UsageError(
-      "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
-      "for all of the data."
-    )
-  if "data_dir" in task:
-    return
-  for name in needed:
-    if not (task[name].get("input_path") or task[name].get("tfds_name")):
-      raise errors.UsageError(
-        f"task.{name}.input_path is not set; name the files, for instance by "
-        f"--params_override=task.{name}.input_path=DIR/*.tfrecord."
-      )
-  if task["init_checkpoint"] and not resumes:
-    checkpoint_files.find(task["init_checkpoint"], "task.init_checkpoint")
+  limits.check_inputs(config, *needed, resumes=resumes)

@@ -63,7 +63,7 @@ def run(options: Options) -> None:
       config = parsing.parse_configuration(options)
       is_ours = isinstance(config, experiment.CheckedExperimentConfig)
       if is_ours:
-        stock_options.check_experiment(options, config.as_dict())
+        stock_options.check_inputs(options, config)
       break
     except checkpoint_files.NoCheckpoint as error:
       # It follows a run, which may not have saved yet.

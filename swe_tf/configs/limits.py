@@ -10,6 +10,7 @@ from official.modeling import tf_utils
 from swe_tf import errors
 from swe_tf import fields
 from swe_tf.methods import config as config_lib
+from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
 from swe_tf.training import micro_batches
 
@@ -94,6 +95,7 @@ LIMITS = {
   "task.model.encoder.*.dropout_rate": _BELOW_1,
   "task.model.encoder.*.attention_dropout_rate": _BELOW_1,
   "task.epochs": _ABOVE_0,
+  "task.micro_batches": _AT_LEAST_1,
   "task.max_train_examples": _AT_LEAST_0,
   **{
     f"task.{data}.{name}": limit
@@ -103,7 +105,7 @@ LIMITS = {
       "seq_length": _AT_LEAST_1,
       "max_predictions_per_seq": _AT_LEAST_0,
       "shuffle_buffer_size": _AT_LEAST_1,
-      "masking": fields.Limit(choices=("random", "whole_word", "next_token")),
+      "masking": fields.Limit(choices=("random", "whole_word")),
       "masking_rate": fields.Limit(above=0, below=1),
       "tokenizer": fields.Limit(choices=("wordpiece", "character")),
     }.items()
@@ -192,3 +194,30 @@ def check_replicas(config: cfg.ExperimentConfig, workers: int = 1) -> None:
         f"task.{name}.global_batch_size ({batch}) cannot be divided among "
         f"{replicas} replicas."
       )
+
+
+def check_inputs(
+  config: cfg.ExperimentConfig, *needed: str, resumes: bool = False
+) -> None:
+  """Raises unless the `needed` data (`train_data`, ...) is given.
+
+  `init_checkpoint` must be there too, unless the run has one of its own. The
+  task checks whether the data is sound; for fine-tuning, `validate()` did.
+  """
+  task = config.task
+  if "validation_data" in needed and not config.trainer.validation_steps:
+    raise errors.UsageError(
+      "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
+      "for all of the data."
+    )
+  if hasattr(task, "data_dir"):
+    return
+  for name in needed:
+    data = getattr(task, name)
+    if not (data.input_path or data.tfds_name):
+      raise errors.UsageError(
+        f"task.{name}.input_path is not set; name the files, such as "
+        "DIR/*.tfrecord."
+      )
+  if task.init_checkpoint and not resumes:
+    checkpoint_files.find(task.init_checkpoint, "task.init_checkpoint")

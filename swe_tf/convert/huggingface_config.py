@@ -16,6 +16,7 @@ import numpy as np
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
@@ -43,15 +44,10 @@ ACTIVATIONS = {
   "gelu_pytorch_tanh": "gelu",
   "relu": "relu",
 }
-# Fields of both configs.
+# Fields of both configs: Hugging Face's name, and Model Garden's.
 _SIZES = {
-  "vocab_size": "vocab_size",
-  "hidden_size": "hidden_size",
-  "num_hidden_layers": "num_layers",
-  "num_attention_heads": "num_attention_heads",
-  "intermediate_size": "intermediate_size",
-  "max_position_embeddings": "max_position_embeddings",
-  "type_vocab_size": "type_vocab_size",
+  {"num_layers": "num_hidden_layers"}.get(name, name): name
+  for name in registry.SIZES
 }
 _RATES = {
   "hidden_dropout_prob": ("dropout_rate", 0.1),
@@ -148,11 +144,6 @@ def layout_of(encoder: Any) -> Layout:
       "The encoder is Pre-LN without a final layer norm, which Hugging Face's "
       "Pre-LN encoder has; an encoder with encoder.type=any has one, too."
     )
-  if config.get("causal"):
-    raise errors.UsageError(
-      "The encoder is causal, but Hugging Face's masked language models see "
-      "all tokens."
-    )
   return PRE_LN
 
 
@@ -220,27 +211,12 @@ def read(input_dir: files.PathLike) -> dict[str, Any]:
       f"{vocab_file} has {tokens} tokens, but vocab_size is "
       f"{params['vocab_size']} in {CONFIG}; the files do not belong together."
     )
-  weight_files(directory)
+  if not (directory / WEIGHTS).is_file():
+    raise errors.UsageError(
+      f"there is no {directory / WEIGHTS}; a PyTorch file, or one that is in "
+      "parts, has to be saved as a single safetensors file first."
+    )
   return params
-
-
-def weight_files(directory: files.Path) -> list[files.Path]:
-  """Returns the safetensors files of a directory: one, or those of an index."""
-  if (directory / WEIGHTS).is_file():
-    return [directory / WEIGHTS]
-  index = directory / f"{WEIGHTS}.index.json"
-  content: Any = files.read_json(index) if index.exists() else {}
-  names: Any = content.get("weight_map") if isinstance(content, dict) else None
-  is_map = isinstance(names, dict) and names
-  parts = sorted({str(n) for n in names.values()}) if is_map else [WEIGHTS]
-  for part in parts:
-    # A name must not lead out of the directory.
-    if "/" in part or not (directory / part).is_file():
-      raise errors.UsageError(
-        f"there is no {directory / part}; a PyTorch file has to be saved as "
-        "safetensors first."
-      )
-  return [directory / part for part in parts]
 
 
 def encoder_params(path: files.PathLike) -> dict[str, Any]:

@@ -2,22 +2,17 @@
 
 Model Garden's `BertEncoderV2(norm_first=True)` lacks the last one; the paper
 (section 5.1) calls a Pre-LN without it incorrect. This is a thin subclass of
-Model Garden's encoder, with its embeddings, blocks and pooler. With `causal` a
-token sees only itself and those before it, as in a language model that predicts
-the next token.
+Model Garden's encoder, with its embeddings, blocks and pooler.
 """
 
 import dataclasses
 
-import tensorflow as tf
 import tf_keras
 
 from official.modeling import tf_utils
 from official.modeling.hyperparams import base_config
 from official.nlp.configs import encoders
-from official.nlp.modeling import layers
 from official.nlp.modeling import networks
-from swe_tf import errors
 
 # For `hidden_activation`. Model Garden's `gelu` is the tanh approximation, the
 # one of Hugging Face is exact: up to 5e-4 apart, which shows in hidden states.
@@ -31,15 +26,6 @@ def exact_gelu(x):
 
 
 @tf_keras.utils.register_keras_serializable(package="swe_tf")
-class CausalAttentionMask(layers.SelfAttentionMask):
-  """Model Garden's mask, with the tokens after each token hidden too."""
-
-  def call(self, inputs, to_mask=None):
-    mask = super().call(inputs, to_mask)
-    return tf.linalg.band_part(mask, -1, 0)
-
-
-@tf_keras.utils.register_keras_serializable(package="swe_tf")
 class PreLnBertEncoder(networks.BertEncoderV2):
   """Model Garden's encoder with Pre-LN blocks and the final layer norm.
 
@@ -48,14 +34,7 @@ class PreLnBertEncoder(networks.BertEncoderV2):
   except for the last, which is normalised.
   """
 
-  def __init__(
-    self,
-    vocab_size: int,
-    *,
-    norm_first: bool = True,
-    causal: bool = False,
-    **kwargs,
-  ):
+  def __init__(self, vocab_size: int, *, norm_first: bool = True, **kwargs):
     """See base class; `norm_first` is there because a saved config has it."""
     if not norm_first:
       raise ValueError(
@@ -66,10 +45,6 @@ class PreLnBertEncoder(networks.BertEncoderV2):
     self._final_layer_norm = tf_keras.layers.LayerNormalization(
       name="final_layer_norm", axis=-1, epsilon=1e-12, dtype="float32"
     )
-    if causal:
-      # The base class calls it for every batch.
-      self._attention_mask_layer = CausalAttentionMask()
-      self._config["causal"] = True
 
   @property
   def final_layer_norm(self) -> tf_keras.layers.LayerNormalization:
@@ -91,25 +66,17 @@ class EncoderConfig(encoders.BertEncoderConfig):
 
   Attributes:
     norm_first: Pre-LN with the final layer norm, or the original Post-LN.
-    causal: Whether a token sees only itself and those before it. For data with
-      `masking=next_token`; Pre-LN only.
   """
 
   norm_first: bool = True
-  causal: bool = False
 
 
 @base_config.bind(EncoderConfig)
 def build_encoder(config: EncoderConfig) -> networks.BertEncoderV2:
   """Builds the encoder of an `EncoderConfig` whose type is `any`."""
-  if config.causal and not config.norm_first:
-    raise errors.UsageError(
-      "the encoder has causal=true and norm_first=false; a causal encoder must "
-      "be Pre-LN: set norm_first=true."
-    )
-  encoder_cls, own = networks.BertEncoderV2, {}
-  if config.norm_first:
-    encoder_cls, own = PreLnBertEncoder, {"causal": config.causal}
+  encoder_cls = (
+    PreLnBertEncoder if config.norm_first else networks.BertEncoderV2
+  )
   return encoder_cls(
     vocab_size=config.vocab_size,
     hidden_size=config.hidden_size,
@@ -129,5 +96,4 @@ def build_encoder(config: EncoderConfig) -> networks.BertEncoderV2:
     norm_first=config.norm_first,
     return_attention_scores=config.return_attention_scores,
     return_word_embeddings=config.return_word_embeddings,
-    **own,
   )

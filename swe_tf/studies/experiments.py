@@ -15,8 +15,8 @@ from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf import yaml_files
 from swe_tf.configs import experiment as experiment_lib
+from swe_tf.configs import limits
 from swe_tf.configs import parsing
-from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry as encoders
 from swe_tf.studies import axes
 from swe_tf.studies import study_file
@@ -64,23 +64,12 @@ def make_configs(
       continue
     checked.add(both)
     check_metrics(config, study.metrics)
-    if config.trainer.validation_steps == 0:
-      raise errors.UsageError(
-        "trainer.validation_steps is 0, so nothing is evaluated; set it to -1 "
-        "for all of the data."
-      )
     task = task_factory.get_task(config.task)
-    if hasattr(task, "check_data"):  # It reads files.
-      for name in ("train_data", "validation_data") if has_data else ():
-        data = getattr(config.task, name)
-        if not (data.input_path or data.tfds_name):
-          raise errors.UsageError(
-            f"task.{name}.input_path is not set; name the files."
-          )
-      for warning in task.check_data():
-        print(f"WARNING: {warning}", file=sys.stderr)
-    if config.task.init_checkpoint:
-      checkpoint_files.find(config.task.init_checkpoint, "task.init_checkpoint")
+    reads_files = hasattr(task, "check_data")
+    needed = ("train_data", "validation_data")
+    limits.check_inputs(config, *(needed if has_data and reads_files else ()))
+    for warning in task.check_data() if reads_files else ():
+      print(f"WARNING: {warning}", file=sys.stderr)
   return configs
 
 

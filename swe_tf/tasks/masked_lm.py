@@ -15,7 +15,6 @@ from official.nlp.tasks import masked_lm
 from swe_tf import errors
 from swe_tf.data import checks
 from swe_tf.data import loaders
-from swe_tf.data.text import pretrain_text
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import wrapper
@@ -64,21 +63,11 @@ class SharedMaskedLMTask(
     Returns warnings.
     """
     encoder = registry.encoder_of(self.task_config.as_dict())
-    warnings = checks.check_input(
+    return checks.check_input(
       self.task_config.train_data,
       self.task_config.validation_data,
       vocab_size=encoder.vocab_size if encoder else None,
     )
-    causal = bool(encoder and encoder.params.get("causal"))
-    for name in ("train_data", "validation_data"):
-      masking = getattr(getattr(self.task_config, name), "masking", "random")
-      if causal != (masking == pretrain_text.NEXT_TOKEN):
-        raise errors.UsageError(
-          f"task.{name}.masking is {masking!r} and the encoder has "
-          f"causal={str(causal).lower()}: {pretrain_text.NEXT_TOKEN!r} needs a "
-          "causal encoder, and a causal encoder needs it."
-        )
-    return warnings
 
   def build_inputs(self, params, input_context=None, start_step: int = 0):
     """Returns the batches from global step `start_step` on."""

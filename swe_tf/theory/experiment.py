@@ -20,11 +20,8 @@ EXPERIMENTS: Mapping[str, str] = {
   "decomposition": "swe_tf.theory.proposition1:run_decomposition",
   "theorem1": "swe_tf.theory.theorem1:run",
   "theorem2": "swe_tf.theory.theorem2:run",
-  "theorem2_proof": "swe_tf.theory.theorem2:run_proof",
   "theorem3": "swe_tf.theory.theorem3:run",
-  "theorem3_proof": "swe_tf.theory.theorem3:run_proof",
   "depth": "swe_tf.theory.depth:run",
-  "control": "swe_tf.theory.control:run",
 }
 
 

@@ -24,11 +24,6 @@ TRACKED_SEEDS = 48
 # L of the fit of |w_bar*|, and the number of draws for each.
 COMMON_LAYERS = tuple(2**power for power in range(4, 13))
 COMMON_SEEDS = 200
-# (L, n) at which sharing is trained to convergence: L < n, L = n, and L > n.
-TRAINED_SIZES = ((16, 64), (64, 64), (64, 16), (200, 120), (256, 12))
-TRAINED_SEEDS = 8
-# The slowest of the problems has a curvature near 0.2.
-TRAINED_STEPS = 1000
 
 _ROUNDING = 1e-12
 _SIGMAS = 4.0
@@ -154,30 +149,7 @@ def common_norm(rng: np.random.Generator) -> list[claims.Claim]:
   ]
 
 
-def trained(rng, options) -> list[claims.Claim]:
-  """Sharing trained to convergence, on both sides of L = n."""
-  distances = []
-  schedule = options.schedule(figure2.STEP_SIZE, TRAINED_STEPS, TRAINED_STEPS)
-  for num_layers, num_samples in TRAINED_SIZES:
-    shape = TRAINED_SEEDS, num_samples, num_layers
-    problem = regression.Problem.draw(rng, shape)
-    end = regression.descend(problem, schedule)[-1]
-    # w_0 as the proof of Proposition 1 prints it: [seeds, 1].
-    sums, common = problem.inputs.sum(axis=-1), project(problem.weights)
-    rest = np.einsum("sni,si->sn", problem.inputs, problem.weights - common)
-    share = np.sum(sums * rest, -1) / np.sum(sums**2, -1)
-    distances.append(np.max(np.abs(end - (common + share[:, None]))))
-  sizes = ", ".join(f"{layers}/{n}" for layers, n in TRAINED_SIZES)
-  return [
-    claims.paper(
-      "proof of Proposition 1: shared training ends at its closed form of w_0, "
-      f"L/n = {sizes}: largest distance"
-    ).at_most(1e-9, np.max(distances))
-  ]
-
-
 def run_decomposition(options: experiment.Options) -> experiment.Outcome:
-  """Tracks the error through training, and checks where sharing converges."""
-  rng = options.rng(9)
-  found = [*decomposition(options), *common_norm(rng), *trained(rng, options)]
+  """Tracks the error through training, and measures what there is to find."""
+  found = [*decomposition(options), *common_norm(options.rng(9))]
   return experiment.Outcome(found)

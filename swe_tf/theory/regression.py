@@ -64,17 +64,6 @@ def shared_solution(problem: Problem) -> np.ndarray:
   return covariances / np.sum(sums**2, axis=-1, keepdims=True)
 
 
-def interpolant(problem: Problem, start) -> np.ndarray:
-  """The weights at which gradient descent from `start` ends: [seeds, L].
-
-  Updates stay in the row space of X, so it is the nearest one. For n <= L.
-  """
-  inputs, transposed = problem.inputs, problem.inputs.swapaxes(-1, -2)
-  residual = _apply(inputs, problem.weights - start)
-  multipliers = np.linalg.solve(inputs @ transposed, residual[..., None])
-  return start + _apply(transposed, multipliers[..., 0])
-
-
 def test_error(weights: np.ndarray, problem: Problem) -> np.ndarray:
   """The expected squared error on a new x, |w - w*|^2: [seeds]."""
   return np.sum((weights - problem.weights) ** 2, axis=-1)

@@ -4,14 +4,13 @@ Targets are Phi = Phi_0 + rho sigma_min(Phi_0) D with |D|_F = 1. The theorem
 covers rho <= 1/3; docs/theory.md shows that its own proof gives rho <
 1/sqrt(2), and that nothing can give rho > 1. The theorem forces the stem to be
 symmetric, which Algorithm 1 does not: both are run, and so is plain gradient
-descent. `run_proof` repeats the proof with its own parameter Gamma.
+descent.
 """
 
 import dataclasses
 
 import numpy as np
 
-from swe_tf.theory import algorithm1
 from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import experiment
@@ -23,14 +22,10 @@ DISTANCES = np.array([0, 0.1, 0.2, 1 / 3, 0.5, 0.7, 1.5, 2, 4])
 DIRECTIONS = ("random", "skew", "lowest")
 NUM_STEPS = 3000
 UNTIE_STEP = 1000
-# (L, d) of the proof.
-PROOF_SIZES = ((2, 4), (4, 2), (4, 8), (8, 4), (16, 3))
-STAGE_STEPS = 1000
 
 # Theorem 2 covers 1/3, its own proof 1/sqrt(2).
 _NEAR = DISTANCES <= 1 / 3
 _PROVED = np.sqrt(0.5) > DISTANCES
-LIMIT = int(np.flatnonzero(_NEAR)[-1])
 _LOWEST = DIRECTIONS.index("lowest")
 
 
@@ -140,84 +135,5 @@ def run(options: experiment.Options) -> experiment.Outcome:
       "Theorem 2: no constant above 1: loss that sharing leaves / "
       "((ρ - 1)² / 2), against the lowest eigenvector"
     ).close(1, 0.05, ratios.flat[np.argmax(np.abs(ratios - 1))]),
-  ]
-  return experiment.Outcome(found)
-
-
-def layers(gamma: np.ndarray, num_layers: int) -> np.ndarray:
-  """W_1 = ... = W_L = (Gamma + Gamma^T) / (2 sqrt(L))."""
-  stem = symmetric_part(gamma) / np.sqrt(num_layers)
-  stem = np.expand_dims(stem, deep_linear.LAYER_AXIS)
-  return np.repeat(stem, num_layers, axis=deep_linear.LAYER_AXIS)
-
-
-def gamma_gradient(gamma, target, num_layers) -> np.ndarray:
-  """The gradient of R for Gamma, by the chain rule through all layers."""
-  gradients = deep_linear.gradient(layers(gamma, num_layers), target)
-  total = gradients.sum(axis=deep_linear.LAYER_AXIS)
-  return symmetric_part(total) / np.sqrt(num_layers)
-
-
-def measure_proof(rng, size, options) -> tuple[float, ...]:
-  """Runs both stages of the proof.
-
-  In the shared stage gradient descent is on Gamma. At its end the proof needs
-  both conditions of Fact 2: balanced layers (delta = 0), and a loss with the
-  margin sigma_min(Phi_0) / 3. Every number is that of the worst target.
-  """
-  num_layers, width = size
-  center, targets = draw_targets(rng, width)
-  targets = targets[LIMIT]  # At the largest distance that the theorem allows.
-  step_size = options.step_scale * safe_step_size(targets, num_layers)
-  start = deep_linear.identity(targets, num_layers)
-  *_, gamma = algorithm1.iterates(
-    np.sqrt(num_layers) * start[..., 0, :, :],
-    lambda gamma: gamma_gradient(gamma, targets, num_layers),
-    algorithm1.Schedule(step_size[..., None, None], STAGE_STEPS),
-  )
-  shared = layers(gamma, num_layers)
-  symmetric = symmetric_part(targets)
-  untied = algorithm1.Schedule(step_size, STAGE_STEPS)
-  *_, final = deep_linear.descend(shared, targets, untied)
-  # Fact 2's delta: |W_{i+1}^T W_{i+1} - W_i W_i^T|_F.
-  above, below = shared[..., 1:, :, :], shared[..., :-1, :, :]
-  outer = below @ deep_linear.transpose(below)
-  imbalance = deep_linear.norm(deep_linear.transpose(above) @ above - outer)
-  # sigma_min(Phi) - sqrt(2R), which the proof bounds from below.
-  margin = smallest_singular(targets)
-  margin = margin - np.sqrt(2 * deep_linear.loss(shared, targets))
-  left = deep_linear.loss(final, targets) / deep_linear.loss(start, targets)
-  return (
-    np.max(deep_linear.norm(deep_linear.product(shared) - symmetric)),
-    np.max(imbalance),
-    np.min(margin / smallest_singular(center)),
-    np.max(left),
-  )
-
-
-def run_proof(options: experiment.Options) -> experiment.Outcome:
-  """Measures what the proof needs at all depths and sizes."""
-  rng = options.rng(11)
-  table = np.array([measure_proof(rng, size, options) for size in PROOF_SIZES])
-  source = "proof of Theorem 2"
-  sizes = ", ".join(f"{layers}/{width}" for layers, width in PROOF_SIZES)
-  ends, delta, _, left = table.max(axis=0)
-  margin = table[:, 2].min()
-  found = [
-    claims.paper(
-      f"{source}: Γ trained ends at (Φ + Φᵀ)/2, ρ = 1/3, L/d = {sizes}: "
-      "largest distance"
-    ).at_most(1e-6, ends),
-    claims.paper(
-      f"{source}: Fact 2's δ = ‖W_{{i+1}}ᵀW_{{i+1}} - W_iW_iᵀ‖ after the "
-      "shared stage is 0, all L/d"
-    ).at_most(1e-12, delta),
-    claims.paper(
-      f"{source}: (σmin(Φ) - √(2R)) / σmin(Φ₀) after the shared stage, all L/d"
-    ).at_least(1 / 3, margin),
-    claims.paper(
-      f"{source}: untied gradient descent then reaches Φ, all L/d: largest "
-      "final / initial loss"
-    ).at_most(1e-12, left),
   ]
   return experiment.Outcome(found)

@@ -7,7 +7,6 @@ no sqrt(d) in the step size (docs/theory.md has the proof). How the number of
 steps grows with depth is in `depth`.
 """
 
-import functools
 import itertools
 
 import numpy as np
@@ -26,13 +25,6 @@ FACT3_STEPS = 70_000
 FACT3_EVERY = 50
 # Of the bound (1 - eta / 2)^t.
 FACT3_RATE = 0.5
-# Of the proof: extreme eigenvalues of targets near identity and far from it.
-SPECTRA = ((0.7, 1.3), (0.3, 2.0), (1.2, 3.0))
-PROOF_STEPS = 1500
-# The grid of the two inequalities. They are claimed for y <= x / L^2.
-GRID_DEPTHS = np.array([2, 3, 4, 8, 16, 64, 256])
-GRID_BASES = np.geomspace(0.1, 10, 9)
-GRID_SHARES = np.geomspace(1e-4, 1, 100)
 
 # Margins divide logarithms by exponents that can be as small as 1e-4.
 _ROUNDING = 1e-9
@@ -178,120 +170,5 @@ def run(options: experiment.Options) -> experiment.Outcome:
       "proof of Theorem 3: I₂ is printed with φ², not φ³: product that bounds "
       "I₂ / printed bound, φ = 8, L = 32"
     ).at_least(1.01, second_order_ratio(32, 8.0)),
-  ]
-  return experiment.Outcome(found)
-
-
-def inner(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-  """The Frobenius inner product, which the proof writes as a dotted circle."""
-  return np.sum(left * right, axis=(-1, -2))
-
-
-def expand_power(stem: np.ndarray, move: np.ndarray, depth: int):
-  """(W + move)^L - W^L: all of it, its part linear in the move, and the rest.
-
-  By recurrence on L, since the differences would be lost in rounding.
-  """
-  change = linear = rest = np.zeros_like(stem)
-  power = np.broadcast_to(np.eye(stem.shape[-1]), stem.shape)
-  for _ in range(depth):
-    rest = stem @ rest + move @ change
-    change = (stem + move) @ change + move @ power
-    linear = stem @ linear + move @ power
-    power = stem @ power
-  return change, linear, rest
-
-
-def measure_proof(targets, depth: int, options) -> np.ndarray:
-  """Trains by sharing at the step size of Theorem 3, and splits each step.
-
-  The loss of one step changes by I_1 + I_2 + I_3, the parts of (W_0 - eta G)^L
-  that are of first order, of higher order, and squared. The proof compares each
-  with the gradient G, whose norm it bounds from both sides. Returns measured
-  over claimed for each display of the proof, at the worst step.
-  """
-  spectrum = np.linalg.eigvalsh(targets)
-  low, phi = np.minimum(spectrum[:, 0], 1), np.maximum(spectrum[:, -1], 1)
-  eta = options.step_scale * theorem3_step_size(spectrum, depth)
-  losses, stems = share(targets, depth, eta, PROOF_STEPS, options.aggregate)
-  risk, stem = losses[:-1], stems[:-1]
-  error = np.linalg.matrix_power(stem, depth) - targets
-  gradient = np.linalg.matrix_power(stem, depth - 1) @ error
-  move = -eta[:, None, None] * gradient
-  change, linear, rest = expand_power(stem, move, depth)
-  first, second = inner(linear, error), inner(rest, error)
-  third = inner(change, change) / 2
-
-  norm = deep_linear.norm(gradient)
-  root, power, step = np.sqrt(2 * risk), (depth - 1) / depth, eta * depth
-  second_bound = deep_linear.norm(rest) * deep_linear.norm(error)
-  decrease = risk - losses[1:]
-  claimed = (2 * depth - 2) * eta * low**2 * risk
-  # The decrease of a loss this small is lost in rounding. A NaN is not.
-  settled = risk < 1e-8 * risk[0]
-  gap = np.where(settled, 0, (first + second + third) / -decrease - 1)
-  return np.array(
-    [
-      np.max(norm / (phi**power * root)),  # The gradient's upper bound,
-      np.min(norm / (low**power * root)),  # and its lower bound.
-      np.max(np.abs(first / (step * norm**2) + 1)),
-      np.max(np.abs(gap)),
-      np.max(second_bound / (step**2 * phi**3 * root**3)),
-      np.max(third / (4 * step**2 * phi**4 * risk)),
-      np.min(np.where(settled, np.inf, decrease / claimed)),
-    ]
-  )
-
-
-def run_proof(options: experiment.Options) -> experiment.Outcome:
-  """Measures every display, for all depths and targets."""
-  # Both inequalities on the grid, as (left - x^L) / (right - x^L); for the
-  # second, the linear term is subtracted from both sides as well.
-  depth = GRID_DEPTHS[:, None, None].astype(float)
-  x = GRID_BASES[:, None]
-  y = GRID_SHARES * x / depth**2
-  # All are divided by x^L, so that nothing on the grid overflows.
-  growth = np.expm1(depth * np.log1p(y / x))
-  linear = depth * y / x
-  first_power = np.max(growth / (2 * linear))
-  second_power = np.max((growth - linear) / linear**2)
-  rng = options.rng(10)
-  draw = functools.partial(deep_linear.positive_definite, rng, 2, SIZE)
-  targets = np.concatenate([draw(low=low, high=high) for low, high in SPECTRA])
-  table = np.array([measure_proof(targets, n, options) for n in DEPTHS])
-  highest, lowest = table.max(axis=0), table.min(axis=0)
-  paper, derived = (
-    lambda text, kind=kind: kind(f"proof of Theorem 3: {text}")
-    for kind in (claims.paper, claims.derived)
-  )
-  exact, worst = 1 - _ROUNDING, "worst step"
-  found = [
-    paper(f"‖∇R‖ / (φ^((L-1)/L) √(2R)), {worst}").at_most(
-      1 + _ROUNDING, highest[0]
-    ),
-    paper(f"‖∇R‖ / (min(λmin, 1)^((L-1)/L) √(2R)), {worst}").at_least(
-      exact, lowest[1]
-    ),
-    paper(
-      "((x+y)^L - x^L) / (2L x^(L-1) y) for y <= x/L², worst of a grid"
-    ).at_most(1.0, first_power),
-    paper(
-      "((x+y)^L - x^L - L x^(L-1) y) / (L² x^(L-2) y²) for y <= x/L², worst of "
-      "a grid"
-    ).at_most(1.0, second_power),
-    paper("I₁ = -ηL ‖∇₀R‖²: largest relative gap").at_most(
-      _ROUNDING, highest[2]
-    ),
-    derived(
-      "R(t+1) - R(t) = I₁ + I₂ + I₃, printed as <=: largest relative gap"
-    ).at_most(1e-6, highest[3]),
-    derived(
-      "with φ³ for the printed φ²: product that bounds I₂ / "
-      f"(2√2 η²L²φ³R^(3/2)), {worst}"
-    ).at_most(1.0, highest[4]),
-    paper(f"I₃ / (4η²L²φ⁴R), {worst}").at_most(1.0, highest[5]),
-    paper(f"(R(t) - R(t+1)) / ((2L-2) η min(λmin², 1) R(t)), {worst}").at_least(
-      exact, lowest[6]
-    ),
   ]
   return experiment.Outcome(found)

@@ -24,10 +24,6 @@ def check(task: cfg.TaskConfig, replicas: int) -> None:
   The task may have no `micro_batches`; `replicas` may be a divisor of theirs.
   """
   count = getattr(task, "micro_batches", 1)
-  if not isinstance(count, int) or count < 1:
-    raise errors.UsageError(
-      f"task.micro_batches ({count}) must be a whole number, at least 1."
-    )
   if count == 1:
     return
   batch, least = task.train_data.global_batch_size, count * replicas

@@ -8,6 +8,7 @@ import pytest
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.commands import stock_options
+from swe_tf.configs import limits
 from swe_tf.configs import parsing
 from swe_tf.modeling import checkpoint_files
 
@@ -208,18 +209,15 @@ def test_a_file_of_a_flag_is_missed_without_tensorflow(flags, message):
 
 
 def test_data_and_steps_must_be_given():
-  values = {
-    "task": {"train_data": {}, "validation_data": {}, "init_checkpoint": ""},
-    "trainer": {"validation_steps": 0},
-  }
+  config = _parse(RECORDS, [], "trainer.validation_steps=0")
   for needed, message in (
     ("train_data", "task.train_data.input_path is not set"),
     ("validation_data", "trainer.validation_steps is 0"),
   ):
     with pytest.raises(errors.UsageError, match=message):
-      stock_options.check_data(values, needed)
-  values["task"]["train_data"]["tfds_name"] = "wikipedia"
-  stock_options.check_data(values, "train_data")
+      limits.check_inputs(config, needed)
+  given = {"train_data": {"tfds_name": "wikipedia"}}
+  limits.check_inputs(config.replace(task=given), "train_data")
 
 
 def test_checkpoints(tmp_path):

@@ -176,7 +176,6 @@ def test_bad_text(folder):
     (dict(input_path=f"{folder}/binary"), "binary"),
     (dict(input_path=f"{folder}/nothing*"), "does not match"),
     (dict(input_path=[None]), "neither a pattern nor a list of patterns"),
-    (dict(tokenizer="sentencepiece"), "wordpiece or character"),
     (dict(tokenizer="character"), "single characters"),
     (dict(use_next_sentence_label=True), "use_next_sentence_label"),
     (dict(max_predictions_per_seq=33), "must not be more"),

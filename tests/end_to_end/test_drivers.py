@@ -221,7 +221,6 @@ def _questions_of(directory, data_dir):
   "overrides, message",
   [
     ({"task.sharing.unit_size": 3}, "unit_size (3) must divide"),
-    ({"task.sharing.unitsize": 1}, "did you mean unit_size?"),
     ({"task.train_data.input_path": "absent/*.tfrecord"}, "absent/*.tfrecord"),
   ],
 )

@@ -17,7 +17,6 @@ import tf_keras
 from official.nlp.configs import encoders
 from official.nlp.modeling import networks
 from official.nlp.modeling.networks import bert_encoder
-from swe_tf import errors
 from swe_tf.modeling import encoder
 
 _SMALL = dict(
@@ -123,8 +122,7 @@ class BuildEncoderTest(tf.test.TestCase):
     # All fields but those that `BertEncoderV2` knows nothing of.
     names = {f.name for f in dataclasses.fields(encoder.EncoderConfig)}
     self.assertEqual(
-      names - set(fields),
-      {"norm_first", "return_all_encoder_outputs", "causal"},
+      names - set(fields), {"norm_first", "return_all_encoder_outputs"}
     )
     config = self.build(**fields).get_config()
     self.assertEqual(config["inner_activation"], "relu")
@@ -144,27 +142,6 @@ class BuildEncoderTest(tf.test.TestCase):
     post_ln = self.build(norm_first=False, **_FIELDS)
     self.assertIs(type(post_ln), networks.BertEncoderV2)
     self.assertFalse(post_ln.get_config()["norm_first"])
-
-  def test_a_causal_encoder_does_not_see_what_follows(self):
-    ids = np.arange(6)[np.newaxis] + 5
-    changed = np.where(np.arange(6) >= 4, ids + 20, ids)
-
-    def outputs(network, word_ids):
-      fed = inputs(batch=1, length=6) | {"input_word_ids": word_ids}
-      return network(fed)["sequence_output"].numpy()[0]
-
-    for causal in (True, False):
-      network = self.build(causal=causal, initializer_range=0.3, **_FIELDS)
-      before, after = outputs(network, ids), outputs(network, changed)
-      self.assertEqual(np.allclose(before[:4], after[:4], atol=1e-6), causal)
-      self.assertNotAllClose(before[4:], after[4:])
-      # It can be made again from its config.
-      again = type(network).from_config(network.get_config())
-      again(network.inputs)
-      again.set_weights(network.get_weights())
-      self.assertAllClose(outputs(again, ids), before)
-    with self.assertRaisesRegex(errors.UsageError, "norm_first=true"):
-      self.build(causal=True, norm_first=False, **_FIELDS)
 
 
 _PATCH = mock.patch.object(

@@ -10,7 +10,6 @@ from unittest import mock
 import numpy as np
 
 from swe_tf.theory import claims as claims_lib
-from swe_tf.theory import control
 from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
 from swe_tf.theory import experiment
@@ -87,7 +86,6 @@ THEOREM2_SHORT = part(
   (theorem2, "NUM_STEPS", 250),
   (theorem2, "UNTIE_STEP", 200),
 )
-THEOREM2_PROOF = part(theorem2.run_proof, _FEW_TARGETS)
 LEMMA = part(lambda options: theorem3.lemma(options.rng(5), options))
 THEOREM3 = part(
   lambda options: theorem3.theorem3(options.rng(5), options),
@@ -101,10 +99,8 @@ THEOREM3_SLIPS = part(
   *_SHORT_FACT3,
   (theorem3, "DEPTHS", (2,)),
 )
-THEOREM3_PROOF = part(theorem3.run_proof)
 CONTINUOUS = part(lambda options: depth.continuous())
 PRESCRIBED = part(lambda options: depth.prescribed(options.step_scale))
-CONTROL = part(control.run)
 
 
 def scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
@@ -121,7 +117,6 @@ HALF_IDENTITY = wrong_factor(deep_linear, "identity", 0.5)
 
 
 _shared_solution = regression.shared_solution
-_positive_definite = deep_linear.positive_definite
 _share = theorem3.share
 _second_order_ratio = theorem3.second_order_ratio
 
@@ -131,11 +126,6 @@ def without_depth(u, w, num_layers, target):
   del num_layers
   error = u * w - target
   return error, error * w, error * u
-
-
-def not_symmetric(*args, **kwargs):
-  targets = _positive_definite(*args, **kwargs)
-  return targets + 0.3 * np.triu(np.ones(targets.shape[-2:]), 1)
 
 
 _NO_SYMMETRY = (theorem2, "symmetric_part", lambda matrices: matrices)
@@ -195,11 +185,6 @@ MUTATIONS = {
     "section 3.1: sharing does not minimise",
     (figure2, "UNTIE_STEP", 1),
   ),
-  "decomposition_sum_for_mean": _mutation(
-    DECOMPOSITION,
-    "proof of Proposition 1: shared training ends",
-    **SUM,
-  ),
   "theorem1_slow_sharing": _mutation(THEOREM1, "Theorem 1: decay of R", **SLOW),
   "theorem1_sum_for_mean": _mutation(
     THEOREM1,
@@ -229,15 +214,6 @@ MUTATIONS = {
     "proof of Theorem 2: what holds instead; ‖Φ - Φₛ‖ / ‖Φ - Φ₀‖",
     wrong_factor(theorem2, "symmetric_part", 0.5),
   ),
-  "theorem2_proof_no_symmetry": _mutation(
-    THEOREM2_PROOF, "proof of Theorem 2: Fact 2's δ", _NO_SYMMETRY
-  ),
-  "theorem2_proof_five_steps": _mutation(
-    THEOREM2_PROOF,
-    "proof of Theorem 2: (σmin(Φ) - √(2R)) / σmin(Φ₀); "
-    "untied gradient descent then reaches; Γ trained ends at",
-    (theorem2, "STAGE_STEPS", 5),
-  ),
   "lemma_step_size": _mutation(
     LEMMA,
     "Lemma: largest step outside; Theorem 3, stronger: decay of R",
@@ -260,29 +236,6 @@ MUTATIONS = {
     # Near an eigenvalue of 1, phi^2 is phi^3.
     (theorem3, "second_order_ratio", lambda n, _: _second_order_ratio(n, 1.01)),
   ),
-  "theorem3_proof_step_size": _mutation(
-    THEOREM3_PROOF,
-    "proof of Theorem 3: ‖∇R‖ / (φ^; with φ³; I₃ /",
-    step_scale=300.0,
-  ),
-  "theorem3_proof_half_identity": _mutation(
-    THEOREM3_PROOF,
-    "proof of Theorem 3: (R(t) - R(t+1)); ‖∇R‖ / (min(λmin, 1)^",
-    HALF_IDENTITY,
-  ),
-  "theorem3_proof_beyond_the_grid": _mutation(
-    THEOREM3_PROOF,
-    "proof of Theorem 3: ((x+y)^L - x^L) /; ((x+y)^L - x^L - L x^(L-1) y)",
-    (theorem3, "GRID_SHARES", np.geomspace(1, 10000.0, 20)),
-  ),
-  "theorem3_proof_slow_sharing": _mutation(
-    THEOREM3_PROOF, "proof of Theorem 3: R(t+1) - R(t) = I₁", **SLOW
-  ),
-  "theorem3_proof_inner_product": _mutation(
-    THEOREM3_PROOF,
-    "proof of Theorem 3: I₁ = -ηL",
-    wrong_factor(theorem3, "inner", 1.5),
-  ),
   "depth_two_layers_flow": _mutation(
     CONTINUOUS,
     "Remark: ZAS' rate is not 2 for long; Theorem 1: exponent in L",
@@ -301,10 +254,5 @@ MUTATIONS = {
     PRESCRIBED,
     "Fact 3: the same for Φ = 0.001",
     (theorem3, "fact3_step_size", lambda norm, layers: np.power(layers, -0.5)),
-  ),
-  "control_not_symmetric": _mutation(
-    CONTROL,
-    "Theorem 3: it compares initialisations; sharing's steps /",
-    (deep_linear, "positive_definite", not_symmetric),
   ),
 }

@@ -5,7 +5,7 @@ processors are not used: they read only from TFDS, put the hypothesis before the
 premise, and name MNLI's class ids in a different order than TFDS.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import time
 from typing import Any
 
@@ -30,13 +30,11 @@ def write_glue_directory(
   *,
   tokenizer: tokenizers.CachedTokenizer,
   max_seq_length: int = 128,
-  report: Callable[[str], Any] = print,
 ) -> dict[str, Any]:
   """Writes a TFRecord file for each GLUE file, `vocab.txt` and the manifest.
 
   `train.tsv` becomes `train.tf_record`; nothing may exist yet. `example_id` is
   the row in the GLUE file. If a pair is too long, the longer text is cut first.
-  `report` is called with a line for every finished file.
   """
   output_dir = files.as_path(output_dir)
   vocab_path = output_dir / "vocab.txt"
@@ -47,7 +45,7 @@ def write_glue_directory(
   texts = [text for row in rows for text in row.texts]
   folder = glue_files[0].path.parent
   for warning in coverage.check_texts(tokenizer, texts, folder):
-    report(f"WARNING: {warning}")
+    print(f"WARNING: {warning}")
   label_type = float if task.is_regression else int
   splits: dict[str, Any] = {}
   for file, output in zip(glue_files, outputs):
@@ -78,7 +76,7 @@ def write_glue_directory(
       "labelled": file.labelled,
       "fingerprint": fingerprint.fingerprint([output]),
     }
-    report(
+    print(
       f"{output}: {len(examples):,} examples, {file.dropped:,} rows dropped"
       f"{task.why_dropped * bool(file.dropped)} "
       f"({time.monotonic() - start:.1f} s)"

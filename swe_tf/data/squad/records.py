@@ -6,7 +6,7 @@ that the no-answer threshold can be chosen afterwards (`best_f1` of the official
 script), not only lowered.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import math
 import time
@@ -22,7 +22,6 @@ from swe_tf.data.text import coverage
 from swe_tf.data.text import tokenizers
 
 Windows = squad_questions.Windows
-_BERT_WINDOWS = Windows()
 _WHY_DROPPED = (
   ", as Model Garden does not find their answers among words split at spaces"
 )
@@ -41,7 +40,7 @@ def build_eval_features(
   *,
   version: str,
   tokenizer: tokenizers.CachedTokenizer,
-  windows: Windows = _BERT_WINDOWS,
+  windows: Windows,
 ) -> EvalFeatures:
   """Returns the windows of an evaluation file, with the same ids each time."""
   # Not stored beside the records: a dev file takes about 7 seconds.
@@ -75,8 +74,7 @@ def write_squad_directory(
   output_dir: files.PathLike,
   *,
   tokenizer: tokenizers.CachedTokenizer,
-  windows: Windows = _BERT_WINDOWS,
-  report: Callable[[str], Any] = print,
+  windows: Windows,
 ) -> dict[str, Any]:
   """Adds a split to a directory of records with `vocab.txt` and a manifest.
 
@@ -111,7 +109,7 @@ def write_squad_directory(
 
   texts = {t for q in squad.questions for t in (q.text, q.context) if t}
   for warning in coverage.check_texts(tokenizer, sorted(texts), squad.path):
-    report(f"WARNING: {warning}")
+    print(f"WARNING: {warning}")
   start = time.monotonic()
   with files.complete_or_absent(output) as scratch:
     writer = squad_lib.FeatureWriter(scratch, is_training)
@@ -132,7 +130,7 @@ def write_squad_directory(
   vocabulary = files.read_bytes(tokenizer.vocab_file)
   files.write_bytes(output_dir / "vocab.txt", vocabulary)
   dropped = len(squad.questions) - len(examples)
-  report(
+  print(
     f"{output}: {len(examples):,} questions in {size:,} sequences, "
     f"{dropped:,} dropped{_WHY_DROPPED * bool(dropped)} "
     f"({time.monotonic() - start:.1f} s)"

@@ -27,13 +27,10 @@ from swe_tf.data.text import token_records
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab
 
-# The `masking` of a causal model, where each token predicts the one after it.
-NEXT_TOKEN = "next_token"
-
 
 @dataclasses.dataclass
 class PretrainTextDataConfig(cfg.DataConfig):
-  """Data config for language modelling on raw text; see docs/data.md.
+  """Data config for masked language modelling on raw text; see docs/data.md.
 
   The files (UTF-8, plain or .gz) hold documents separated by blank lines, or
   are in WikiText's format. They can also be shards of tokens, whose vocabulary
@@ -49,7 +46,7 @@ class PretrainTextDataConfig(cfg.DataConfig):
   vocab_file_path: str = ""
   tokenizer: str = "wordpiece"  # Or `character`.
   lower_case: bool = True  # And strip accents; characters always are.
-  masking: str = "random"  # Or `whole_word`, or `next_token`.
+  masking: str = "random"  # Or `whole_word`.
   masking_rate: float = 0.15
   shuffle_buffer_size: int = 10000
 
@@ -83,32 +80,19 @@ class PretrainTextDataLoader(data_loader.DataLoader):
     beside = os.path.join(self.folder or "", "vocab.txt")
     path = params.vocab_file_path or (beside if self.folder else "")
     vocabulary = vocab.Vocabulary.load(library.find(path))
-    self.tokenizer: tokenizers.Tokenizer
-    if params.tokenizer == "wordpiece":
-      lower_case = params.lower_case
-      self.tokenizer = tokenizers.WordPieceTokenizer(vocabulary, lower_case)
-    elif params.tokenizer == "character":
-      self.tokenizer = tokenizers.CharacterTokenizer(vocabulary)
-    else:
-      raise errors.UsageError(
-        f"`tokenizer` ({params.tokenizer!r}) must be wordpiece or character."
-      )
+    self.tokenizer: tokenizers.Tokenizer = (
+      tokenizers.CharacterTokenizer(vocabulary)
+      if params.tokenizer == "character"
+      else tokenizers.WordPieceTokenizer(vocabulary, params.lower_case)
+    )
     self._packer = packing.Packer(self.tokenizer, params.seq_length)
     length, asked = params.seq_length, params.max_predictions_per_seq
-    if params.masking == NEXT_TOKEN:
-      self._masker = None
-      if asked != length - 1:
-        raise errors.UsageError(
-          f"`max_predictions_per_seq` ({asked}) must be {length - 1} with "
-          f"masking={NEXT_TOKEN}: one for each token but the last."
-        )
-    else:
-      self._masker = masking.Masker(
-        self.tokenizer,
-        params.masking,
-        params.masking_rate,
-        budget.max_predictions(length, params.masking_rate, asked),
-      )
+    self._masker = masking.Masker(
+      self.tokenizer,
+      params.masking,
+      params.masking_rate,
+      budget.max_predictions(length, params.masking_rate, asked),
+    )
 
   def load(
     self,
@@ -147,41 +131,14 @@ class PretrainTextDataLoader(data_loader.DataLoader):
   def _mask(self, pipeline: int, places: tf.Tensor, ids: tf.Tensor):
     """Turns a batch of consecutive sequences into the task's features."""
     length = self._params.seq_length
-    padding = self.tokenizer.vocabulary.id_of("[PAD]")
     if self.folder:
+      padding = self.tokenizer.vocabulary.id_of("[PAD]")
       ids = token_records.decode(ids, length, padding)
-    if self._masker is None:
-      features = predict_next(ids, padding)
-    else:
-      seed = self._params.seed or 0
-      count = tf.shape(ids)[0]
-      # The place in the stream seeds the masks: resumed, they are the same,
-      # and in every pass they are new.
-      draws = masking.draw(seed, pipeline, places[0], count, length)
-      features = self._masker.mask(ids, draws)
+    seed = self._params.seed or 0
+    count = tf.shape(ids)[0]
+    # The place in the stream seeds the masks: resumed, they are the same,
+    # and in every pass they are new.
+    draws = masking.draw(seed, pipeline, places[0], count, length)
+    features = self._masker.mask(ids, draws)
     features["input_type_ids"] = tf.zeros_like(ids)
     return features
-
-
-def predict_next(ids: tf.Tensor, padding: int) -> dict[str, tf.Tensor]:
-  """Returns features in which every token predicts the one after it.
-
-  They are those of the masked language model, so that its task, head and
-  metrics serve both. Only a `causal` encoder can learn from them: any other
-  sees the tokens that it has to predict. Padding is never predicted.
-
-  >>> features = predict_next(tf.constant([[2, 7, 8, 0]]), padding=0)
-  >>> features["masked_lm_ids"].numpy().tolist()
-  [[7, 8, 0]]
-  >>> features["masked_lm_weights"].numpy().tolist()
-  [[1.0, 1.0, 0.0]]
-  """
-  labels = ids[:, 1:]
-  positions = tf.range(labels.shape[1], dtype=tf.int32)
-  return {
-    "input_word_ids": ids,
-    "input_mask": tf.cast(ids != padding, tf.int32),
-    "masked_lm_positions": tf.broadcast_to(positions, tf.shape(labels)),
-    "masked_lm_ids": labels,
-    "masked_lm_weights": tf.cast(labels != padding, tf.float32),
-  }

@@ -92,12 +92,7 @@ def _prepare(tmp_path, tokenizer):
       squad_questions.read_squad_file(path, version),
       split,
       tmp_path / folder,
-      **{
-        "tokenizer": tokenizer,
-        "windows": _WINDOWS,
-        "report": lambda line: None,
-        **kwargs,
-      },
+      **{"tokenizer": tokenizer, "windows": _WINDOWS, **kwargs},
     )
 
   return prepare

@@ -1,6 +1,6 @@
-"""How often what is masked, and packing.
+"""How often what is masked, and the units of packing.
 
-tests/properties has which tokens exactly, and any text the obvious slow way.
+tests/properties has which tokens exactly, and packing the obvious slow way.
 """
 
 import functools
@@ -16,7 +16,6 @@ from swe_tf.data.text import packing
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
-from tests.data.text import slow_packing
 
 _VOCABULARY = vocab_lib.Vocabulary.from_tokens(corpus.tokens())
 
@@ -82,15 +81,6 @@ def test_bad_values(change, message):
 @functools.cache
 def _tokenizer():
   return tokenizers.WordPieceTokenizer(_VOCABULARY)
-
-
-@pytest.mark.parametrize("seq_length", [12, 33, 64, 512])
-def test_equals_the_slow_way(seq_length):
-  text = corpus.text(400)
-  documents = [d.split("\n") for d in text.strip().split("\n\n")]
-  pack = tf.function(packing.Packer(_tokenizer(), seq_length).pack)
-  expected = slow_packing.pack(_tokenizer(), documents, seq_length)
-  assert pack(tf.constant(text.split("\n"))).numpy().tolist() == expected
 
 
 def test_units_and_documents():

@@ -78,7 +78,6 @@ def write_data(
     data_dir,
     tokenizer=_tokenizer(directory, texts, vocab_size),
     max_seq_length=max_seq_length,
-    report=lambda line: None,
   )
   return str(data_dir)
 
@@ -106,9 +105,7 @@ def _write_squad(version, directory, data_dir, paragraphs, windows):
   texts = itertools.chain(*((q.text, q.context) for q in squad.questions))
   how = {"tokenizer": _tokenizer(directory, texts), "windows": windows}
   for split in ("train", "eval"):
-    squad_records.write_squad_directory(
-      squad, split, data_dir, report=lambda line: None, **how
-    )
+    squad_records.write_squad_directory(squad, split, data_dir, **how)
 
 
 def _made_squad(version, count):
