@@ -114,7 +114,7 @@ def measure(name: str, layers: int, strategy):
   shape = CONFIGURATIONS[name]
   config = common.make_config(**shape, layers=layers)
   kinds = (
-    *step_kinds.KINDS,
+    *(step_kinds.STOCK, step_kinds.SHARED, step_kinds.UNSHARED),
     _TIED,
     *([_MEASURED] if _COSINE.value else []),
     _COPY,

@@ -89,7 +89,8 @@ def compare(one: files.PathLike, other: files.PathLike) -> Difference:
         "of a run."
       )
     configs.append(yaml_files.read(directory / "params.yaml") or {})
-    curves.append(scalars.read_run(directory))
+    trainer = configs[-1].get("trainer") or {}
+    curves.append(scalars.read_run(directory, trainer))
     checkpoints.append(
       {
         int(match[1]): str(path).removesuffix(".index")

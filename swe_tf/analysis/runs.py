@@ -83,7 +83,7 @@ def read(roots: Sequence[files.PathLike]) -> tuple[pd.DataFrame, pd.DataFrame]:
         f"{path}/params.yaml: not the config of a run "
         f"({errors.first_line(error)}); correct it, or leave the run out."
       ) from error
-    curves = scalars.read_run(path)
+    curves = scalars.read_run(path, content["trainer"])
     row = {"run": name, "path": path, "axes": axes} | row
     rows.append(row | _outcome(path, row, curves))
     for tag, curve in curves.items():

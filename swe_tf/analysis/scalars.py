@@ -1,5 +1,8 @@
 """Scalars from a run's TensorBoard logs."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from swe_tf import files
 
 Curve = list[tuple[int, float]]
@@ -30,11 +33,21 @@ def read_scalars(log_dir: str) -> dict[str, Curve]:
   return curves
 
 
-def read_run(directory: files.Path) -> dict[str, Curve]:
-  """Returns the curves of a run by folder and tag: `train/training_loss`."""
+def read_run(
+  directory: files.Path, trainer: Mapping[str, Any]
+) -> dict[str, Curve]:
+  """Returns the curves of a run by kind and tag: `train/training_loss`.
+
+  `trainer` is that of its `params.yaml`.
+  """
+  folder = str(trainer.get("validation_summary_subdir") or "validation")
+  places = {
+    "train": directory / "train",
+    "validation": directory / folder,
+  }
   return {
-    f"{folder}/{tag}": curve
-    for folder in ("train", "validation")
-    if (directory / folder).is_dir()
-    for tag, curve in read_scalars(str(directory / folder)).items()
+    f"{kind}/{tag}": curve
+    for kind, place in places.items()
+    if place.is_dir()
+    for tag, curve in read_scalars(str(place)).items()
   }

@@ -3,11 +3,11 @@ r"""Compiles the steps of a run for a TPU, without a TPU.
     swe doctor tpu --experiment=swe/bert_pretraining --topology=v5e:4x4 \
       --config_file=experiments/tpu.yaml
 
-The flags are those of `swe train`. The real compiler compiles the real steps
-(stock, shared, unshared); it needs the extra `tpu-check`, from a clone `pip
-install -c constraints.txt '.[tpu-check]'`. The table shows what fits and how
-many bytes are moved, not how long a step takes. With `--fit` it finds the
-fewest micro-batches with which all steps fit.
+The flags are those of `swe train`. The real compiler compiles the real steps:
+stock, one for each phase of the method, and the evaluation; it needs the extra
+`tpu-check`, from a clone `pip install -c constraints.txt '.[tpu-check]'`. The
+table shows what fits and how many bytes are moved, not how long a step takes.
+With `--fit` it finds the fewest micro-batches with which all steps fit.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class Options(stock_options.StockOptions):
   topology: str = opt.flag("The TPU, such as v5e:2x2.", "v5e:2x2")
   depths: tuple[int, ...] = opt.flag(
     "Numbers of layers to compile: three, from which the full depth is "
-    "extrapolated, two (unchecked), or one; by default 3, 4 and 5 units.",
+    "extrapolated, two (unchecked), or one; by default mostly 3, 4 and 5.",
     (),
   )
   fit: bool = opt.flag("Find the smallest task.micro_batches that fits.", False)
@@ -46,11 +46,13 @@ def run(options: Options) -> None:
   from swe_tf.doctor.tpu import programs
 
   versions = programs.require_compiler()
-  config = stock_options.read_config(options)
+  config = stock_options.read_config(options, must_share=False)
   programs.check_batch(config, topology)
   depths = depths_lib.choose(config, options.depths)
   # A single depth leaves nothing to extrapolate from.
-  layers = depths[0] if len(depths) == 1 else depths_lib.num_layers(config)
+  layers = depths_lib.num_layers(config)
+  if len(options.depths) == 1:
+    (layers,) = options.depths
   console = rich_console.Console()
   say = functools.partial(console.print, soft_wrap=True)
   output_dir = files.as_path(options.output_dir)
@@ -87,19 +89,22 @@ def run(options: Options) -> None:
   )
   console.print(depths_lib.make_table(found, topology, title))
   say(
-    f"compiled with {versions} at {depths} layers; "
-    f"{depths_lib.how_far_from_a_line(found, depths)}"
+    f"compiled with {versions} at "
+    + ", ".join(f"{chosen} layers ({kind})" for kind, chosen in depths.items())
+    + f"; {depths_lib.how_far_from_a_line(found, depths)}"
   )
   if parts > 1:
     say(
       "XLA counts the FLOPs and bytes of a loop once, so these two cover one "
       "micro-batch and the update"
     )
-  same = reports["stock"] == reports["unshared"]
-  say(
-    f"the unshared step is {'' if same else 'not '}the stock step"
-    + (", program for program" if same else "")
-  )
+  first, *_, last, _ = reports
+  if first != last:
+    same = reports[first] == reports[last]
+    say(
+      f"the {last} step is {'' if same else 'not '}the {first} step"
+      + (", program for program" if same else "")
+    )
   figures = {
     "topology": topology.name,
     "replicas": topology.replicas,

@@ -135,7 +135,7 @@ class Ray:
       import ray
     except ImportError as error:
       raise errors.UsageError(
-        "Ray is not installed: pip install 'swe-tf[ray]'."
+        "Ray is not installed: in a clone, pip install '.[ray]'."
       ) from error
     names = ("PYTHONPATH", plugins.VARIABLE)
     passed_on = {"env_vars": {n: os.environ.get(n, "") for n in names}}

@@ -49,7 +49,7 @@ def _fit(
   """Trains and evaluates; returns the trainer and the content of the result."""
   runner = make_runner(job, config)
   runner.run()
-  log_dir = str(job.path / "validation")
+  log_dir = str(job.path / config.trainer.validation_summary_subdir)
   curves = scalars.read_scalars(log_dir)
   steps = config.trainer.train_steps
   if max((curve[-1][0] for curve in curves.values()), default=0) < steps:

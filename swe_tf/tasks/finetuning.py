@@ -7,6 +7,7 @@ and SQuAD scores by the official definitions. Weights are never shared here.
 
 import dataclasses
 import functools
+import types
 
 import tensorflow as tf
 import tf_keras
@@ -26,6 +27,11 @@ from swe_tf.data.text import tokenizers
 from swe_tf.modeling import registry
 from swe_tf.scoring import squad as squad_scores
 from swe_tf.tasks import mixins
+
+# A feature of evaluation: 1, and 0 for what only fills up the last batch.
+IS_REAL = "is_real"
+# The name that the trainer logs, were it the one to take the mean.
+_VALIDATION_LOSS = "validation_loss"
 
 
 def default_encoder() -> encoders.EncoderConfig:
@@ -84,8 +90,12 @@ class FineTuningTask(mixins.MicroBatchedTask):
 
   def build_inputs(self, params, input_context=None, start_step: int = 0):
     """Returns the batches; for training, from global step `start_step` on."""
-    if not params.is_training or params.input_path == "dummy":
+    if params.input_path == "dummy":
       return super().build_inputs(params, input_context)
+    if not params.is_training:
+      dataset = super().build_inputs(params, input_context)
+      context = input_context or tf.distribute.InputContext()
+      return _whole_batches(dataset, params.global_batch_size, context)
     if not params.input_path:
       place = self.task_config.data_dir
       raise errors.UsageError(f"{place} has no training data.")
@@ -103,9 +113,37 @@ class FineTuningTask(mixins.MicroBatchedTask):
     return {"encoder": model.checkpoint_items["encoder"]}
 
 
+def _whole_batches(
+  dataset: tf.data.Dataset,
+  global_batch_size: int,
+  context: tf.distribute.InputContext,
+) -> tf.data.Dataset:
+  """Fills up the last batches of all replicas with copies of the last example.
+
+  A TPU needs one shape for all batches. Of SQuAD, windows that come twice are
+  known by their ids.
+  """
+  batch = context.get_per_replica_batch_size(global_batch_size)
+  local = context.num_replicas_in_sync // context.num_input_pipelines
+
+  def fill(*element):
+    count = tf.shape(tf.nest.flatten(element)[0])[0]
+    rows = tf.range(batch * local)
+    nearest = tf.minimum(rows, count - 1)
+    whole = tf.nest.map_structure(lambda x: tf.gather(x, nearest), element)
+    if len(whole) > 1:
+      return whole
+    return whole[0] | {IS_REAL: tf.cast(rows < count, tf.float32)}
+
+  groups = dataset.rebatch(batch * local).map(fill)
+  return groups.rebatch(batch, drop_remainder=True)
+
+
 @task_factory.register_task_cls(GlueConfig)
 class GlueTask(FineTuningTask, sentence_prediction.SentencePredictionTask):
   """Model Garden's sentence prediction; its metrics follow `metric_type`."""
+
+  real_field = IS_REAL
 
   def build_losses(self, labels, model_outputs, aux_losses=None) -> tf.Tensor:
     """See base class; gives the labels of a regression the right shape.
@@ -119,16 +157,52 @@ class GlueTask(FineTuningTask, sentence_prediction.SentencePredictionTask):
       }
     return super().build_losses(labels, model_outputs, aux_losses)
 
-  def validation_step(self, inputs, model: tf_keras.Model, metrics=None):
-    """See base class; repeats the loss once for every example.
+  def build_metrics(self, training=None):
+    """See base class; the trainer cannot leave out what is not real."""
+    metrics = super().build_metrics(training)
+    if training:
+      return metrics
+    return [*metrics, tf_keras.metrics.Mean(_VALIDATION_LOSS)]
 
-    The trainer takes the mean over what all replicas return. In the last batch
-    some replicas have fewer examples than others, or none.
-    """
+  def process_metrics(self, metrics, labels, model_outputs):
+    """See base class; an evaluation leaves out what is not real."""
+    real, takers = labels.get(IS_REAL), []
+    for metric in metrics:
+      take = functools.partial(_update, metric, real)
+      takers.append(types.SimpleNamespace(name=metric.name, update_state=take))
+      if metric.name == _VALIDATION_LOSS:
+        # Of each example; `build_losses` gives only their mean.
+        label = labels[self.label_field]
+        outputs = tf.cast(model_outputs, tf.float32)
+        if self.task_config.model.num_classes == 1:
+          loss = tf_keras.losses.mean_squared_error(label[:, None], outputs)
+        else:
+          loss = tf_keras.losses.sparse_categorical_crossentropy(
+            label, outputs, from_logits=True
+          )
+        take(loss)
+    super().process_metrics(takers, labels, model_outputs)
+
+  def validation_step(self, inputs, model: tf_keras.Model, metrics=None):
+    """See base class; the loss is among the metrics."""
     logs = super().validation_step(inputs, model, metrics)
-    count = tf.size(inputs[self.label_field])
-    logs[self.loss] = tf.fill([count], logs[self.loss])
-    return logs
+    del logs[self.loss]
+    return logs | {IS_REAL: inputs[IS_REAL]}
+
+  def aggregate_logs(self, state=None, step_outputs=None):
+    real = step_outputs[IS_REAL]
+    kept = {
+      name: [tf.boolean_mask(v, r > 0) for v, r in zip(values, real)]
+      for name, values in step_outputs.items()
+    }
+    return super().aggregate_logs(state, kept)
+
+
+def _update(metric: tf_keras.metrics.Metric, weights, *values) -> None:
+  """Updates a metric; Keras's AUC takes weights only with outputs [batch]."""
+  if weights is not None and metric.name == "auc":
+    values = tuple(tf.reshape(value, [-1]) for value in values)
+  metric.update_state(*values, sample_weight=weights)
 
 
 @functools.lru_cache(maxsize=1)

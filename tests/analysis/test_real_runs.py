@@ -10,12 +10,14 @@ from swe_tf.analysis import report as report_lib
 from tests import tiny
 
 _STEPS, _INTERVAL, _TAU = 20, 5, 2
+_VALIDATION = {"baseline": "validation", "swe": "evals/held_out"}
 
 
 def _train(model_dir, records, mode):
   sharing = {"mode": mode, "untie_step": _TAU}
   trainer = tiny.every(_INTERVAL, train_steps=_STEPS)
   trainer["validation_interval"] = _INTERVAL
+  trainer["validation_summary_subdir"] = _VALIDATION[model_dir.split("/")[-1]]
   layers = {"task": {"sharing": sharing}, "trainer": trainer}
   config = tiny.config_of(tiny.overrides(records), layers)
   runner = tiny.make_runner(config, model_dir, mode="train_and_eval")
@@ -50,7 +52,7 @@ def test_every_number_is_in_the_event_files(tmp_path):
   contents = report_lib.to_files(report_lib.make([runs]))
   losses, accuracies = {}, {}
   for name in ("baseline", "swe"):
-    folder = runs / name / "validation"
+    folder = runs / name / _VALIDATION[name]
     losses[name] = _scalars(folder, "validation_loss")
     accuracies[name] = _scalars(folder, "masked_lm_accuracy")
     assert list(losses[name]) == [5, 10, 15, 20], "validated on the way"

@@ -92,13 +92,13 @@ def test_a_program_is_compiled_once(flags, monkeypatch, capsys):
   monkeypatch.setattr(programs.subprocess, "run", compile_program)
   # The compiler gets a local copy of what is at a URL.
   output_dir = files.as_path("ram://doctor_tpu")
-  here = {"depths": (1,), "output_dir": str(output_dir)}
+  here = {"depths": (2,), "output_dir": str(output_dir)}
   doctor_tpu.run(doctor_tpu.Options(**flags, **here, fit=True))
   output = capsys.readouterr().out
   assert "micro_batches=1 needs 4 bytes of 17.18 GB: fits" in output
   assert "the unshared step is the stock step" in output
   kept = [path.read_bytes() for path in output_dir.glob("*.hlo_pb")]
-  assert len(asked) == 2 and sorted(asked) == sorted(kept)
+  assert len(asked) == 3 and sorted(asked) == sorted(kept)
   assert files.read_json(output_dir / "tpu.json")["versions"] == "fake 1"
 
 

@@ -136,6 +136,14 @@ def _deep(*layers):
   return _config("unused", {"task": tiny.encoder(num_layers=6)}, *layers)
 
 
+def _units(size):
+  return {"sharing": {"unit_size": size}}
+
+
+def _recipe(name):
+  return {"sharing": {"recipe": name, "untie_step": None}}
+
+
 def test_what_cannot_be_compiled_is_refused(monkeypatch):
   for name, replicas in {"v2:2x2": 8, "v4:2x2x4": 16, "v5e:4x4": 16}.items():
     assert topologies.parse(name).replicas == replicas
@@ -143,12 +151,11 @@ def test_what_cannot_be_compiled_is_refused(monkeypatch):
     with pytest.raises(errors.UsageError, match="topology .* is not known"):
       topologies.parse(name)
   config = _deep({"task": {"sharing": {"unit_size": 2}}})
-  assert depths_lib.choose(config) == [6]
-  assert depths_lib.choose(_deep()) == [3, 4, 5]
-  for depths in ([2, 4, 6], [2, 4], [6]):
-    assert depths_lib.choose(config, depths) == depths
-  for depths in ([2, 4, 6, 8], [1, 2, 3], [4, 2, 6], [0]):
-    with pytest.raises(errors.UsageError, match="multiples of unit_size .2."):
+  for depths in ([4, 6], [4], [6]):
+    assert depths_lib.choose(config, depths)["shared"] == depths
+  # With 2 layers, one unit, nothing would be shared.
+  for depths in ([4, 6, 8, 10], [2, 4, 6], [3], [6, 4], [0]):
+    with pytest.raises(errors.UsageError, match="that suit the method: 4, 6"):
       depths_lib.choose(config, depths)
   programs.check_batch(config, topologies.parse("v5e:2x2"))
   with pytest.raises(errors.UsageError, match="global_batch_size"):
@@ -161,6 +168,26 @@ def test_what_cannot_be_compiled_is_refused(monkeypatch):
     programs.require_compiler()
 
 
+_GROWN = {"sharing": {"mode": "none", "untie_step": None}}
+
+
+@pytest.mark.parametrize(
+  "task, depths",
+  [
+    ({}, [[3, 4, 5]] * 4),
+    (_units(2), [[4, 6, 8], [6, 8, 10], [4, 6, 8], [4, 6, 8]]),
+    # One layer is applied at any depth; nothing is to be extrapolated.
+    (_recipe("one_loop"), [[3, 4, 5], [24], [3, 4, 5], [3, 4, 5]]),
+    # A quarter of the layers.
+    (_recipe("few_loops"), [[4, 8, 12], [12, 16, 20], [4, 8, 12], [4, 8, 12]]),
+    (_GROWN | {"growth": {"method": "net2net"}}, [[3, 4, 5]] * 4),
+  ],
+)
+def test_at_least_three_layers_and_units_are_applied(task, depths):
+  config = _deep({"task": tiny.encoder(num_layers=24)}, {"task": task})
+  assert list(depths_lib.choose(config).values()) == depths
+
+
 def test_a_bend_in_the_line_is_measured():
   reports = {
     depth: dict.fromkeys(depths_lib.QUANTITIES, depth**2) for depth in (2, 3, 4)
@@ -171,7 +198,8 @@ def test_a_bend_in_the_line_is_measured():
   assert depths_lib.extrapolate(reports, 3)["flops"] == depths_lib.Estimate(9)
   del reports[3]
   assert depths_lib.extrapolate(reports, 6)["flops"].deviation is None
-  assert "unchecked" in depths_lib.how_far_from_a_line({"stock": {}}, [2, 4])
+  depths = {"stock": [2, 4]}
+  assert "unchecked" in depths_lib.how_far_from_a_line({"stock": {}}, depths)
 
 
 def test_the_table_says_nothing_where_there_is_no_line():
@@ -183,6 +211,7 @@ def test_the_table_says_nothing_where_there_is_no_line():
     }
     return depths_lib.extrapolate(reports, 24)
 
+  depths = {"stock": (3, 4, 5)}
   found = {"stock": of(100, (0, 0, 0)), "shared": of(25, (90, 0, 0))}
   found["unshared"] = found["stock"]
   table = depths_lib.make_table(found, topologies.parse("v4:2x2x1"), "")
@@ -192,9 +221,9 @@ def test_the_table_says_nothing_where_there_is_no_line():
   assert rows["peak memory"][1:] == ["?", rows["peak memory"][0], ""]
   assert rows["temporaries"] == ["0 bytes", "?", "0 bytes", ""]
   assert rows["all-reduce"][-1] == "0.2500"
-  assert "larger depths" in depths_lib.how_far_from_a_line(found, (3, 4, 5))
+  assert "larger depths" in depths_lib.how_far_from_a_line(found, depths)
   del found["shared"]
-  assert "larger depths" not in depths_lib.how_far_from_a_line(found, (3, 4, 5))
+  assert "larger depths" not in depths_lib.how_far_from_a_line(found, depths)
 
 
 def _reports(peak, kind):
@@ -224,7 +253,7 @@ def test_the_fewest_micro_batches_that_fit():
 
   cut, reports = fewest(compile_steps)
   assert cut.task.micro_batches == 3
-  assert list(reports) == ["stock", "shared", "unshared"]
+  assert list(reports) == ["stock", "shared", "unshared", "evaluation"]
   assert reports["stock"] == _reports(10 * 2**30, "stock")["stock"]
   # Of 12 sequences per replica; nothing after a step that does not fit.
   two, three = [(2, "stock"), (2, "shared")], [(3, kind) for kind in reports]
@@ -248,10 +277,11 @@ def test_the_real_compiler_confirms_the_cost_model(tmp_path):
   config = _deep({"runtime": {"mixed_precision_dtype": "bfloat16"}})
   topology = topologies.parse("v5e:2x2")
   said = []
+  depths = dict.fromkeys(["stock", "shared", "unshared"], [2, 3, 4])
 
   def compile_steps():
     return programs.compile_steps(
-      config, topology, [2, 3, 4], pathlib.Path(tmp_path), 2, said.append
+      config, topology, depths, pathlib.Path(tmp_path), 2, said.append
     )
 
   reports = compile_steps()

@@ -13,7 +13,9 @@ from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor.tpu import one_replica
 from swe_tf.doctor.tpu import programs as programs_lib
 from swe_tf.doctor.tpu import step_kinds
+from swe_tf.methods import plans
 from tests import tiny
+from tests.studies.finetune import samples
 
 # What `tpu.replicate` puts around a program (Max is of shapes of inputs, which
 # it would pad), and inputs of either all-reduce.
@@ -76,8 +78,8 @@ def _deep(*layers):
 
 def _lower(config):
   return {
-    kind: programs_lib.lower(kind, config, _REPLICAS)
-    for kind in step_kinds.KINDS
+    kind.name: programs_lib.lower(kind.name, config, _REPLICAS)
+    for kind in step_kinds.kinds(config)
   }
 
 
@@ -115,12 +117,67 @@ def test_the_unshared_program_is_the_stock_program(programs):
   assert programs["shared"] != programs["stock"]
 
 
-def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs):
+def _check_static(programs):
   host = {"infeed", "outfeed", "send", "recv", "custom-call"}
   for program in programs.values():
     for instruction in _instructions(program):
       assert not any(instruction.shape.is_dynamic_dimension)
       assert instruction.opcode not in host
+
+
+def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs):
+  assert list(programs) == ["stock", "shared", "unshared", "evaluation"]
+  _check_static(programs)
+  # The sums of the loss and the accuracy, and no gradients.
+  assert _all_reduce_bytes(programs["evaluation"]) == _METRICS
+
+
+_GROWN = {"sharing": {"mode": "none", "untie_step": None}}
+_HALF = {"hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 8}
+
+
+@pytest.mark.parametrize(
+  "task, small",
+  [
+    ({"sharing": {"recipe": "few_loops", "untie_step": None}}, None),
+    (_GROWN | {"growth": {"method": "net2net"}}, _HALF),
+    (_GROWN | {"growth": {"method": "stacking"}}, {"num_layers": 1}),
+  ],
+  ids=["few_loops", "net2net", "stacking"],
+)
+def test_each_phase_is_a_program_of_its_own(task, small):
+  config = _deep({"task": task})
+  programs = _lower(config)
+  _check_static(programs)
+  stock, first, *_, last, _ = programs
+  assert programs[last] == programs[stock]
+  if small:
+    shrunk = _deep({"task": tiny.encoder(**small)})
+    assert programs[first] == programs_lib.lower("stock", shrunk, _REPLICAS)
+  layers = [kind.layers for kind in step_kinds.kinds(config)]
+  products = [_count(program, "dot") for program in programs.values()]
+  assert (products[1] < products[0]) == (layers[1] < layers[0])
+  for name, phase in cost_lib.estimate(config).phases.items():
+    reduced = phase.all_reduce_bytes + _METRICS
+    assert _all_reduce_bytes(programs[name]) == reduced
+
+
+@pytest.mark.parametrize("name", ["SST-2", "STS-B", "squad_v1.1"])
+def test_fine_tuning_and_its_evaluation(name, tmp_path):
+  data_dir = samples.write_data(name, tmp_path, count=8, max_seq_length=64)
+  is_squad = name.startswith("squad")
+  config = tiny.config_of(
+    {"task": {"data_dir": data_dir} | tiny.encoder(**samples.SMALL)},
+    experiment="swe/squad" if is_squad else "swe/glue",
+  )
+  programs = _lower(config)
+  assert list(programs) == ["fine-tuning", "evaluation"]
+  _check_static(programs)
+  model = step_kinds.build_step("fine-tuning", config).model
+  trained, evaluated = map(_all_reduce_bytes, programs.values())
+  # All but the pooler, whose place the head's takes.
+  assert 0.99 < (trained - evaluated) / (4 * model.count_params()) < 1
+  assert evaluated < 4 * 1000, "metrics only"
 
 
 def test_payloads_are_those_of_the_cost_model(programs):
@@ -185,7 +242,9 @@ def test_memory_is_that_of_real_variables(optimizer, units):
     )
   assert cost.parameters == step.model.count_params()
   assert cost.distinct_parameters == step.model.count_params() - sum(
-    tf.size(v) for _, *branches in step.plan.ties for v in branches
+    tf.size(v)
+    for _, *branches in plans.plan_of(step.model, config.task.sharing).ties
+    for v in branches
   )
 
 

@@ -87,6 +87,11 @@ def _run(config, folder, replicas):
 def _check(config, folder, replicas):
   weights, logs, scores, answers = _run(config, folder, 1)
   assert len(answers) >= _COUNT
+  if "cls_accuracy" in logs:  # What fills up the last batch is not counted.
+    rows = [line.split("\t")[1] for line in answers[1:]]
+    right = [row == str(i % 2) for i, row in enumerate(rows)]
+    assert len(right) == _COUNT
+    assert logs["cls_accuracy"] == pytest.approx(np.mean(right))
   for other in replicas:
     found = _run(config, folder, other)
     for ours, theirs in zip(found[0], weights, strict=True):

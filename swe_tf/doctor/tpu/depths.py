@@ -6,6 +6,7 @@ it is. Two depths are a third cheaper but leave the line unchecked.
 """
 
 from collections.abc import Mapping, Sequence
+import contextlib
 import dataclasses
 
 from rich import table as rich_table
@@ -13,7 +14,10 @@ from rich import table as rich_table
 from official.core import config_definitions as cfg
 from swe_tf import errors
 from swe_tf.doctor import findings
+from swe_tf.doctor.tpu import step_kinds
 from swe_tf.doctor.tpu import topologies
+from swe_tf.methods import catalog
+from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 
 _MEMORY = ("arguments", "outputs", "temporaries", "code")
@@ -52,27 +56,61 @@ def num_layers(config: cfg.ExperimentConfig) -> int:
 def at_depth(config: cfg.ExperimentConfig, layers: int) -> cfg.ExperimentConfig:
   """Returns an unlocked copy with another number of layers."""
   encoder = registry.require_encoder(config.task.as_dict())
-  return config.replace(task=encoder.overrides(num_layers=layers))
+  made = config.replace(task=encoder.overrides(num_layers=layers))
+  sharing = getattr(made.task, "sharing", None)
+  if sharing and sharing.recipe:  # Its units follow from the layers.
+    made.task.sharing = config_lib.SharingConfig(recipe=sharing.recipe)
+    config_lib.apply_recipe(made.task.sharing, layers)
+  return made
+
+
+def _kinds_by_depth(config: cfg.ExperimentConfig):
+  """Returns the kinds of steps at each depth that has all of them."""
+  found, count = {}, len(step_kinds.kinds(config))
+  for depth in range(1, num_layers(config) + 1):
+    with contextlib.suppress(errors.UsageError):
+      made = at_depth(config, depth)
+      if hasattr(made.task, "sharing"):
+        catalog.check(made)
+      found[depth] = step_kinds.kinds(made)
+  return {d: kinds for d, kinds in found.items() if len(kinds) == count}
 
 
 def choose(
   config: cfg.ExperimentConfig, depths: Sequence[int] = ()
-) -> list[int]:
-  """Returns the depths to compile: `depths`, checked, or 3, 4 and 5 units."""
-  # With 2 units the compiler finds shortcuts that it does not find with more.
-  unit, layers = config.task.sharing.unit_size, num_layers(config)
-  if not depths:
-    return [3 * unit, 4 * unit, 5 * unit] if layers > 5 * unit else [layers]
-  if (
-    len(depths) > 3
-    or any(depth < 1 or depth % unit for depth in depths)
-    or list(depths) != sorted(set(depths))
-  ):
-    raise errors.UsageError(
-      f"depths ({','.join(map(str, depths))}) must be one, two or three "
-      f"numbers of layers, in order, multiples of unit_size ({unit})."
-    )
-  return list(depths)
+) -> dict[str, list[int]]:
+  """Returns the depths at which to compile each kind of step.
+
+  They are `depths`, once checked. By default they are the first three at which
+  at least 3 layers, and 3 units, are applied: with 2 the compiler finds
+  shortcuts that it does not find with more. Where there are not three below the
+  full depth, or few loops apply too few layers at any, it is that one.
+  """
+  layers, by_depth = num_layers(config), _kinds_by_depth(config)
+  names = [kind.name for kind in step_kinds.kinds(config)]
+  if depths:
+    known = sorted(by_depth)
+    if (
+      len(depths) > 3
+      or list(depths) != sorted(set(depths))
+      or not set(depths) <= set(known)
+    ):
+      raise errors.UsageError(
+        f"depths ({','.join(map(str, depths))}) must be one, two or three "
+        "numbers of layers, in order, of those that suit the method: "
+        f"{', '.join(map(str, known))}."
+      )
+    return dict.fromkeys(names, list(depths))
+  found = {}
+  for i, name in enumerate(names):
+    enough = []
+    for depth, kinds in by_depth.items():
+      _, applied, distinct = kinds[i]
+      least = 3 if distinct == applied else 3 * distinct
+      if applied >= max(3, least) and depth < layers:
+        enough.append(depth)
+    found[name] = enough[:3] if len(enough) >= 3 else [layers]
+  return found
 
 
 def extrapolate(
@@ -110,27 +148,33 @@ def make_table(
   topology: topologies.Topology,
   title: str,
 ) -> rich_table.Table:
-  """Returns the table, with a question mark for what cannot be extrapolated."""
-  table = rich_table.Table("each replica", *found, "shared/stock", title=title)
+  """Returns the table, with a question mark for what cannot be extrapolated.
+
+  Its last column compares the first phase of a method with the stock step.
+  """
+  first, second, *_ = found
+  ratios = [f"{second}/{first}"] if first == step_kinds.STOCK else []
+  table = rich_table.Table("each replica", *found, *ratios, title=title)
 
   def add_row(label, name, render, ratio=""):
     row = [found[kind][name] for kind in found]
     cells = [render(one.value) if one.holds else _UNKNOWN for one in row]
-    table.add_row(label, *cells, ratio)
+    table.add_row(label, *cells, *([ratio] if ratios else []))
 
   hbm = topology.generation.hbm
   add_row("fits", "peak", lambda peak: "yes" if peak <= hbm else "no")
   for name, (label, render) in _ROWS.items():
-    stock, shared = (found[kind][name] for kind in ("stock", "shared"))
+    one, other = found[first][name], found[second][name]
     # A small model may need no temporaries outside the chip's caches.
-    known = stock.value and stock.holds and shared.holds
-    ratio = f"{shared.value / stock.value:.4f}" if known else ""
-    add_row(label, name, render, ratio)
+    known = one.value and one.holds and other.holds
+    add_row(
+      label, name, render, f"{other.value / one.value:.4f}" if known else ""
+    )
   return table
 
 
-def how_far_from_a_line(found, depths: Sequence[int]) -> str:
-  if len(depths) == 2:
+def how_far_from_a_line(found, depths: Mapping[str, Sequence[int]]) -> str:
+  if any(len(chosen) == 2 for chosen in depths.values()):
     return "the full depth is extrapolated from both, unchecked"
   deviations = [
     (abs(estimates[name].deviation), f"{label} of the {kind} step")

@@ -4,7 +4,7 @@ One replica of many is traced by TPUStrategy (`one_replica`) and lowered to
 XLA's HLO; the compiler of libtpu (`compiler`) runs in processes of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import concurrent.futures
 import hashlib
 import importlib.metadata
@@ -49,12 +49,13 @@ def require_compiler() -> str:
 def check_batch(
   config: cfg.ExperimentConfig, topology: topologies.Topology
 ) -> None:
-  batch = config.task.train_data.global_batch_size
-  if batch % topology.replicas:
-    raise errors.UsageError(
-      f"task.train_data.global_batch_size ({batch}) cannot be divided among "
-      f"the {topology.replicas} replicas of {topology.name}."
-    )
+  for name in ("train_data", "validation_data"):
+    batch = getattr(config.task, name).global_batch_size
+    if batch % topology.replicas:
+      raise errors.UsageError(
+        f"task.{name}.global_batch_size ({batch}) cannot be divided among "
+        f"the {topology.replicas} replicas of {topology.name}."
+      )
   micro_batches.check(config.task, topology.replicas)
 
 
@@ -67,11 +68,12 @@ def lower(kind: str, config: cfg.ExperimentConfig, num_replicas: int) -> bytes:
   performance.set_mixed_precision_policy(
     config.runtime.mixed_precision_dtype or "float32"
   )
-  batch = config.task.train_data.global_batch_size // num_replicas
+  name = "validation_data" if kind == step_kinds.EVALUATION else "train_data"
+  batch = getattr(config.task, name).global_batch_size // num_replicas
   strategy = one_replica.OneReplicaOfTPUStrategy(num_replicas)
   with strategy.scope():
     step = step_kinds.build_step(kind, config)
-    inputs = step_kinds.make_inputs(config, batch)
+    inputs = step_kinds.make_inputs(config, batch, kind)
 
     @tf.function(jit_compile=True, autograph=False)
     def program(inputs):
@@ -96,22 +98,25 @@ def lower(kind: str, config: cfg.ExperimentConfig, num_replicas: int) -> bytes:
 def compile_steps(
   config: cfg.ExperimentConfig,
   topology: topologies.Topology,
-  depths: Sequence[int],
+  depths: Mapping[str, Sequence[int]],
   directory: files.Path,
   jobs: int,
   say: Say,
-  kinds: Sequence[str] = step_kinds.KINDS,
+  kinds: Sequence[str] = (),
 ) -> Reports:
-  """Lowers and compiles the kinds of steps at every depth, `jobs` at a time.
+  """Lowers and compiles kinds of steps at their depths, `jobs` at a time.
 
   Programs and reports are kept in `directory`; a program that already has a
   report is not compiled again.
   """
+  kinds = kinds or list(depths)
   paths = {}
-  for depth in depths:
-    for kind in kinds:
+  for kind in kinds:
+    for depth in depths[kind]:
       config_there = depths_lib.at_depth(config, depth)
-      module = lower(kind, config_there, topology.replicas)
+      # The name of a phase may have a number of layers in it.
+      there = step_kinds.kinds(config_there)[list(depths).index(kind)]
+      module = lower(there.name, config_there, topology.replicas)
       # Equal programs have equal names, and are compiled once.
       name = hashlib.sha256(module).hexdigest()[:16]
       paths[kind, depth] = directory / f"{name}.hlo_pb"
@@ -123,7 +128,9 @@ def compile_steps(
       for path in dict.fromkeys(paths.values())
     }
     return {
-      kind: {depth: reports[paths[kind, depth]].result() for depth in depths}
+      kind: {
+        depth: reports[paths[kind, depth]].result() for depth in depths[kind]
+      }
       for kind in kinds
     }
 
@@ -162,7 +169,7 @@ def fewest_micro_batches(
 
   Fewer are faster, since the matrices are larger. Numbers are tried from 1 up.
   A number is rejected at the first step that does not fit; the stock step,
-  which needs the most memory, comes first.
+  which mostly needs the most memory, comes first.
   """
   hbm = topology.generation.hbm
   sequences = config.task.train_data.global_batch_size // topology.replicas
@@ -172,7 +179,7 @@ def fewest_micro_batches(
     cut = config.replace(task={"micro_batches": count})
     reports: Reports = {}
     peak = 0.0
-    for kind in step_kinds.KINDS:
+    for kind in (kind.name for kind in step_kinds.kinds(cut)):
       reports |= compile_steps(cut, kinds=[kind])
       if any("too_large" in each for each in reports[kind].values()):
         peak = math.inf  # It could not be compiled.

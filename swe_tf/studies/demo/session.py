@@ -134,7 +134,7 @@ class DemoArm:
 
 def read_arm(run: executors.SweepRun) -> DemoArm:
   result = run.directory.read_result()
-  curves = scalars.read_run(run.directory.path)
+  curves = scalars.read_run(run.directory.path, run.config.trainer.as_dict())
   steps = run.config.trainer.train_steps
   phases = [(steps, run.cost / steps)]
   with contextlib.suppress(errors.UsageError):  # A rule without a known tau.

@@ -43,6 +43,7 @@ def evaluate_glue(
     return (
       inputs.pop("example_id"),
       inputs.pop(task.label_field),
+      inputs.pop(task.real_field),
       task.inference_step(inputs, model),
     )
 
@@ -51,9 +52,10 @@ def evaluate_glue(
     return [*(state or ()), *zip(*replicas)]
 
   # Positions in the GLUE file, labels in the records, logits.
-  rows, labels, outputs = (
+  rows, labels, is_real, outputs = (
     np.concatenate(parts) for parts in zip(*_run(task, step, params, collect))
   )
+  rows, labels, outputs = (x[is_real > 0] for x in (rows, labels, outputs))
   if not np.all(np.isfinite(outputs)):
     raise Diverged(f"outputs on {split.name} that are not numbers")
   is_regression = task.task_config.model.num_classes == 1
