@@ -20,6 +20,7 @@ from swe_tf.doctor import checks
 from swe_tf.methods import gin_bindings
 from swe_tf.methods import plans
 from swe_tf.modeling import registry
+from swe_tf.tasks import masked_lm as shared_lm
 from swe_tf.training import runner
 from tests import tiny
 
@@ -152,6 +153,12 @@ def _stock(records, *layers, kind="bert"):
   for layer in (made, {"trainer": tiny.every(1, train_steps=4)}, *layers):
     config.override(layer, is_strict=True)
   return config
+
+
+def test_a_task_without_a_config_builds_models():
+  config = _config("unused", "any", {}).task.model
+  model = shared_lm.SharedMaskedLMTask(None).build_model(config)
+  assert len(registry.blocks_of(model)) == 4
 
 
 @pytest.mark.parametrize("kind", ["bert", "bert_v2"])
