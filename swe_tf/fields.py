@@ -23,6 +23,8 @@ _NAMES = {
   bool: "true or false",
   str: "text",
 }
+# Encoders that train, but cannot share (docs/encoders.md): not recommended.
+_NEVER_SHARED = ("albert", "xlnet")
 _TOO_LARGE = {int: 2**63, float: 2**1024}
 
 
@@ -58,7 +60,9 @@ def conform(
         f"{place or 'an experiment'} has no parameter {name!r}; {hint}"
       )
     if name == "type" and isinstance(config, oneof.OneOfConfig) and value:
-      _check_choice(path, value, [other for other in known if other != name])
+      others = [each for each in known if each not in (name, *_NEVER_SHARED)]
+      if value not in known:
+        _check_choice(path, value, others)
     found[name] = _convert(hints.get(name, Any), values.get(name), value, path)
   return found
 

@@ -164,7 +164,7 @@ def describe(
   encoder = registry.encoder_of(task)
   num_layers = encoder.num_layers if encoder else None
   size: sizes.Size | None = None
-  with contextlib.suppress(KeyError):  # An encoder that has no such size.
+  with contextlib.suppress(errors.UsageError):  # Not a BERT.
     size = encoder.size if encoder else None
   resolved = catalog.read(task, steps, num_layers)
   setting = sameness.flatten(content)

@@ -73,7 +73,6 @@ class Options(stock_options.StockOptions):
   )
 
   def __post_init__(self):
-    super().__post_init__()
     for name, pattern in (
       ("name", r"[a-z]([-a-z0-9]*[a-z0-9])?"),
       ("zone", r"[a-z]+-[a-z]+\d+-[a-z]"),

@@ -24,6 +24,7 @@ from typing import Any
 from absl import flags
 
 from swe_tf import errors
+from swe_tf import library
 
 REQUIRED: Any = dataclasses.MISSING
 
@@ -106,6 +107,8 @@ class _Parser(flags.ArgumentParser):
       self.syntactic_help = f"{expected}, separated by commas".lstrip(", ")
 
   def _parse_one(self, text: str) -> Any:
+    if self.kind is str and not self._about["positional"]:
+      text = library.find(text)  # The name of a file of the package.
     choices, least = self._about["choices"], self._about["least"]
     most = self._about["most"]
     convert = flags.BooleanParser().parse if self.kind is bool else self.kind

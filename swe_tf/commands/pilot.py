@@ -45,7 +45,6 @@ class Options(stock_options.StockOptions):
   dry_run: bool = opt.flag("Print the plan and stop.", False)
 
   def __post_init__(self):
-    super().__post_init__()
     if (self.hours is None) == (self.steps is None):
       raise errors.UsageError("give either --hours or --steps.")
 

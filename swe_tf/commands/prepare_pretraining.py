@@ -6,13 +6,15 @@ r"""Converts text files to TFRecords of masked sequences, or of bare tokens.
 Model Garden's stock loader reads the shards. With `--fresh_masks` they hold two
 bytes per token and no masks: `swe/bert_pretraining_text` draws them while
 training, new ones in every pass. Shards depend only on the text and the flags,
-not on --jobs. Re-run it after Ctrl-C to make the missing shards.
+not on --jobs. Re-run it after Ctrl-C to make the missing shards. At the end
+`data.yaml` and `validation.yaml` say what to train with, as `--config_file`.
 """
 
 import dataclasses
 import os
 
 from rich import console as rich_console
+import yaml
 
 from swe_tf import errors
 from swe_tf import files
@@ -79,21 +81,33 @@ def run(options: Options) -> None:
   except KeyboardInterrupt:
     console.print("Stopped. Re-run the command to resume.")
     raise
-  corpus = made["splits"]["train"]
+  corpus, experiment = made["splits"]["train"], "swe/bert_pretraining"
+  folder = options.output_dir
+  if not files.is_url(folder):
+    folder = os.path.abspath(folder)
   fields = {
-    "input_path": options.path("*.tfrecord"),
+    "input_path": os.path.join(folder, "*.tfrecord"),
     "seq_length": made["max_seq_length"],
     "max_predictions_per_seq": made["max_predictions_per_seq"],
   }
   if options.fresh_masks:
-    experiment = "swe/bert_pretraining_text"
+    experiment += "_text"
     fields |= {"masking": options.masking, "masking_rate": options.masking_rate}
   else:
-    experiment = "swe/bert_pretraining"
-    fields["use_next_sentence_label"] = "false"
+    fields["use_next_sentence_label"] = False
+  shape = {
+    "vocab_size": made["vocab_size"],
+    "max_position_embeddings": made["max_seq_length"],
+  }
+  for name in ("data", "validation"):
+    part = "train_data" if name == "data" else "validation_data"
+    task = {"model": {"encoder": {"any": shape}}, part: fields}
+    text = f"# Of swe prepare pretraining, for {experiment}.\n"
+    text += yaml.safe_dump({"task": task}, sort_keys=False)
+    files.write_text(options.path(f"{name}.yaml"), text)
   print(
     f"{corpus['size']:,} examples, {corpus['tokens']:,} tokens, "
     f"{corpus['predictions']:,} predictions in a pass. Train {experiment} with"
+    f"\n  --config_file={options.path('data.yaml')}\nor, to validate on it, "
+    f"with\n  --config_file={options.path('validation.yaml')}"
   )
-  for name, value in fields.items():
-    print(f"  {name}: {value}")

@@ -59,11 +59,6 @@ class StockOptions:
     "Write checkpoints in the background during training.", True
   )
 
-  def __post_init__(self):
-    for name in ("config_file", "gin_file"):
-      found = tuple(map(library.find, getattr(self, name)))
-      object.__setattr__(self, name, found)
-
   def __contains__(self, name: str) -> bool:
     """Supports `name in flags`, which Model Garden uses."""
     return hasattr(self, name)
@@ -82,22 +77,26 @@ class StockOptions:
 def read_config(options: StockOptions, must_share: bool = True) -> Any:
   """Returns the validated experiment of the flags; no data is read.
 
-  It is one of this package; one that shares weights if it `must_share`.
+  It has `task.sharing` if it `must_share`, or if gin has a stock task share.
   """
   options.check_files()
+  if not options.experiment.startswith("swe/"):  # It takes seconds.
+    from official.common import registry_imports  # noqa: F401 (registers)
   from swe_tf import registry  # noqa: F401 (registers)
   from swe_tf.configs import experiment
   from swe_tf.configs import parsing
+  from swe_tf.methods import gin_bindings
 
   parsing.parse_gin(options)
   config = parsing.parse_configuration(options, lock_return=False)
-  kind = experiment.CheckedExperimentConfig
-  if must_share:
-    kind = experiment.SharingExperimentConfig
-  if not isinstance(config, kind):
+  is_ours = isinstance(config, experiment.CheckedExperimentConfig)
+  if not is_ours and gin_bindings.is_shared_by_gin():
+    config = gin_bindings.describe(config)
+  if must_share and not hasattr(config.task, "sharing"):
     raise errors.UsageError(
       f"--experiment={options.experiment} does not share weights; use "
-      "swe/bert_pretraining or swe/bert_pretraining_text."
+      "swe/bert_pretraining or swe/bert_pretraining_text, or share a stock "
+      "experiment's with --gin_file=gin/stock.gin."
     )
   return config
 

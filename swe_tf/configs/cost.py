@@ -16,7 +16,6 @@ from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_utils
 from swe_tf import errors
-from swe_tf.configs import experiment
 from swe_tf.data.text import budget
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
@@ -185,7 +184,7 @@ def weight_bytes(config: cfg.ExperimentConfig) -> int:
 
 def memory(config: cfg.ExperimentConfig) -> tuple[int, int]:
   """Returns the bytes of weights and slots, in the phase that has most."""
-  if isinstance(config, experiment.SharingExperimentConfig):
+  if hasattr(config.task, "sharing"):
     phases = estimate(config).phases.values()
     return max(((p.weight_bytes, p.optimizer_bytes) for p in phases), key=sum)
   weights = weight_bytes(config)

@@ -179,6 +179,13 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
         f"encoder ({positions}); shorten it, or set max_position_embeddings of "
         "the encoder."
       )
+    if length in (None, positions) or name not in used or not positions:
+      continue
+    if encoder and encoder.has_one_length:
+      raise errors.UsageError(
+        f"task.{name}.seq_length ({length}) must be the positions of the "
+        f"encoder ({positions}): {encoder.kind!r} takes one length only."
+      )
 
 
 def check_replicas(config: cfg.ExperimentConfig, workers: int = 1) -> None:

@@ -14,6 +14,7 @@ from official.core import exp_factory
 from official.core import train_utils
 from official.modeling.hyperparams import params_dict
 from swe_tf import errors
+from swe_tf import fields
 from swe_tf import yaml_files
 from swe_tf.methods import gin_bindings
 from swe_tf.training import trainer as trainer_lib
@@ -26,6 +27,12 @@ _FAULTS = (
   *(LookupError, AttributeError, TypeError, ValueError, SyntaxError),
   *(ImportError, OSError, tf.errors.OpError),
 )
+
+# What stock experiments leave to the user; without it they end in a trace.
+_SCHEDULE = {
+  f"trainer.optimizer_config.{name}": fields.Limit(least=0, required=True)
+  for name in ("learning_rate.*.decay_steps", "warmup.*.warmup_steps")
+}
 
 
 @contextlib.contextmanager
@@ -61,6 +68,8 @@ def parse_configuration(
       "runtime.distribution_strategy is false, which is how YAML reads off; "
       "put it in quotes: runtime.distribution_strategy='off'."
     )
+  if type(params) is cfg.ExperimentConfig:  # Ours follow `train_steps`.
+    fields.check(params, _SCHEDULE)
   if lock_return:
     params.lock()
   return params

@@ -111,8 +111,9 @@ def check_data(config: _Config, *_) -> str:
   if warnings:
     raise findings.Warned(" ".join(warnings))
   data = config.task.train_data
-  shape = f"{data.global_batch_size} sequences of {data.seq_length} tokens"
-  return ", ".join([*lines, f"batches of {shape}"])
+  length = getattr(data, "seq_length", None)
+  shape = f"sequences of {length} tokens" if length else "examples"
+  return ", ".join([*lines, f"batches of {data.global_batch_size} {shape}"])
 
 
 def check_hosts(config: _Config, *_) -> str:
@@ -135,7 +136,10 @@ def check_hosts(config: _Config, *_) -> str:
 
 
 def _describe_model(config: _Config, *_) -> str:
-  cost = cost_lib.estimate(config)
+  try:
+    cost = cost_lib.estimate(config)
+  except errors.UsageError as error:
+    return f"cost not known, because {error}"
   phases = ", then ".join(
     f"{phase.steps:,} steps {name} (all-reduce "
     f"{findings.size(phase.all_reduce_bytes)} per step)"
@@ -170,10 +174,15 @@ def check_schedule(config: _Config, *_) -> str:
   end = decay.decay_steps + (getattr(decay, "offset", 0) or 0)
   steps = config.trainer.train_steps
   if end != steps:
-    raise errors.UsageError(
+    text = (
       f"the learning rate is fully decayed at step {end:,}, but the run ends "
-      f"at {steps:,}: leave decay_steps unset to make it follow train_steps."
+      f"at {steps:,}"
     )
+    if isinstance(config, experiment.CheckedExperimentConfig):
+      raise errors.UsageError(
+        f"{text}: leave decay_steps unset to make it follow train_steps."
+      )
+    raise findings.Warned(f"{text}; set decay_steps to what you mean.")
   warmup_steps = getattr(warmup, "warmup_steps", 0) or 0
   if warmup_steps >= steps:
     raise findings.Warned(
@@ -183,7 +192,7 @@ def check_schedule(config: _Config, *_) -> str:
     )
   return (
     f"{optimization.optimizer.type}, peak {peak:g} at step {warmup_steps:,}, "
-    f"{decay.end_learning_rate:g} at step {end:,}"
+    f"{getattr(decay, 'end_learning_rate', 0):g} at step {end:,}"
   )
 
 
@@ -288,8 +297,7 @@ def run(
 ) -> Iterator[tuple[str, str, str]]:
   """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
   for name in names:
-    shares = isinstance(config, experiment.SharingExperimentConfig)
-    if name == "model" and not shares:
+    if name == "model" and not hasattr(config.task, "sharing"):
       continue  # Fine-tuning: one phase.
     try:
       yield name, "ok", _CHECKS[name](config, model_dir)

@@ -302,6 +302,9 @@ def check(config: Any) -> None:
   if resolved.num_layers is not None:
     for units in (sharing, *sharing.stages):
       untie_step_lib.check_unit_size(units.unit_size, resolved.num_layers)
+  encoder = registry.encoder_of(config.task.as_dict())
+  if encoder is not None and sharing.mode != NONE:
+    encoder.check_can_share(sharing.unit_size)
   make_rule(resolved)
   if growth.fractions and method.growth == NONE:
     raise errors.UsageError(

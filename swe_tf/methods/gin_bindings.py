@@ -143,10 +143,9 @@ def layers_by_name(
   return found
 
 
-@gin.configurable
-def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
-  """Returns the training of a stock task by the method that gin describes."""
-  config = copy.deepcopy(ingredients.config)
+def describe(config: Any) -> Any:
+  """Returns a stock experiment with the `task.sharing` that gin describes."""
+  config = copy.deepcopy(config)
   if (
     config.runtime.mixed_precision_dtype == "float16"
     and config.trainer.optimizer_config.ema is not None
@@ -157,9 +156,22 @@ def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
     )
   sharing, growth = config_lib.SharingConfig(), config_lib.GrowthConfig()
   config.task.override({"sharing": sharing, "growth": growth}, is_strict=False)
-  complete(config.task, num_layers=None)
+  complete(config.task, catalog.resolve(config).num_layers)
   fields.check(config, config_lib.LIMITS)
   catalog.check(config)
+  return config
+
+
+def is_shared_by_gin() -> bool:
+  """Whether gin has a stock task share, as `gin/stock.gin` does."""
+  method = _bound("SharedWeightsTrainer").get("method")
+  return getattr(method, "selector", "").endswith("share_blocks")
+
+
+@gin.configurable
+def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
+  """Returns the training of a stock task by the method that gin describes."""
+  config = describe(ingredients.config)
   bare = wrapper.bare_optimizer(ingredients.optimizer)
   return catalog.apply(
     dataclasses.replace(ingredients, config=config, optimizer=bare)

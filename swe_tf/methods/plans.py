@@ -11,6 +11,7 @@ from swe_tf import errors
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import plan as plan_lib
+from swe_tf.training import resume
 
 
 @gin.configurable
@@ -46,8 +47,13 @@ def encoder_builder(task) -> Callable[[int], Any]:
   encoder = registry.require_encoder({"model": model.as_dict()})
 
   def build(num_layers: int):
-    shallow = encoder.overrides(num_layers=num_layers)["model"]
-    return task._build_encoder(model.replace(**shallow).encoder)  # pylint: disable=protected-access
+    # Layers cannot be exchanged in a "bert", a Keras graph; a "bert_v2" is
+    # made of the same ones.
+    kind = "bert_v2" if encoder.kind == "bert" else encoder.kind
+    fields = dict(encoder.params) | {"num_layers": num_layers}
+    shallow = {"encoder": {"type": kind, kind: fields}}
+    with resume.dropout_with_state():
+      return task._build_encoder(model.replace(**shallow).encoder)  # pylint: disable=protected-access
 
   return build
 

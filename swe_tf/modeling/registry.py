@@ -46,25 +46,68 @@ class Encoder:
 
   @property
   def size(self) -> sizes.Size:
-    fields = dataclasses.fields(sizes.Size)
-    return sizes.Size(**{f.name: self.params[f.name] for f in fields})
+    names = [field.name for field in dataclasses.fields(sizes.Size)]
+    if not set(names) <= self.params.keys():
+      raise errors.UsageError(
+        f"the encoder is {self.kind!r}, whose size and cost are not counted."
+      )
+    return sizes.Size(**{name: self.params[name] for name in names})
 
   @property
   def num_layers(self) -> int | None:
     """The number of blocks, if it is known."""
-    return self.params.get("num_layers")
+    return self._get("num_layers", "num_blocks")
 
   @property
   def vocab_size(self) -> int | None:
     """The number of tokens, for an encoder that has a vocabulary."""
     # The defaults of BERT are Model Garden's.
-    return self.params.get("vocab_size", 30522 if self.is_bert else None)
+    return self._get("vocab_size", "word_vocab_size", 30522)
 
   @property
   def positions(self) -> int | None:
     """The longest sequence, for an encoder that has a limit."""
-    default = 512 if self.is_bert else None
-    return self.params.get("max_position_embeddings", default)
+    return self._get("max_position_embeddings", "max_sequence_length", 512)
+
+  def _get(self, name: str, other: str, of_bert: int | None = None) -> Any:
+    """Returns a parameter that not all encoders call alike."""
+    default = of_bert if self.is_bert else None
+    return self.params.get(name, self.params.get(other, default))
+
+  @property
+  def has_one_length(self) -> bool:
+    """Whether all sequences must have as many tokens as there are positions."""
+    mixes = self.kind in ("fnet", "sparse_mixer")
+    return self.kind == "bigbird" or mixes and not self.params.get("use_fft")
+
+  def check_can_share(self, unit_size: int) -> None:
+    """Raises if the blocks of the encoder cannot share weights as they are.
+
+    The table in docs/encoders.md. Encoders from outside are not known here:
+    `SharingPlan` compares the blocks themselves.
+    """
+    get, why = self.params.get, ""
+    if self.kind == "albert":
+      why = "has one block, which all layers have in common: nothing to untie"
+    elif self.kind == "xlnet":
+      why = "has no list of blocks, and no masked LM in Model Garden"
+    elif self.kind == "query_bert" and not get("embedding_size"):
+      why = "cannot be built without embedding_size; set it"
+    elif self.kind == "reuse" and get("reuse_attention"):
+      why = "has blocks without attention of their own; set reuse_attention=0"
+    elif self.kind == "funnel" and get("pool_stride") != 1:
+      data = self.task.get("train_data") or {}
+      if "max_predictions_per_seq" in data:
+        why = "has no place for predictions once it has pooled the sequence; "
+        why += "set pool_stride=1"
+    for name in ("attention_layers", "moe_layers"):
+      special = set(get(name) or ())
+      units = {i % unit_size for i in special}
+      layers = range(self.num_layers or 0)
+      if special != {i for i in layers if i % unit_size in units}:
+        why = f"has blocks that are not alike; set {name}=[], or to all layers"
+    if why:
+      raise errors.UsageError(f"the encoder {self.kind!r} {why}.")
 
   def overrides(self, **fields) -> Params:
     """Returns the overrides of `task` that set `fields` of the encoder."""
@@ -134,4 +177,6 @@ def require_encoder(task: Params) -> Encoder:
 def blocks_of(model) -> Sequence[Any]:
   """Returns the repeated blocks of a model, first to last; maybe none."""
   encoder = getattr(model, "encoder_network", model)
-  return list(getattr(encoder, "transformer_layers", ()))
+  # Model Garden's `EncoderScaffold` has the second name.
+  other = getattr(encoder, "hidden_layers", ())
+  return list(getattr(encoder, "transformer_layers", other))

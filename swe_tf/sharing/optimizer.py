@@ -230,7 +230,10 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
 
   def _require_tau_ahead(self, updates: int = 1) -> None:
     """Raises if so many more updates would be shared after tau."""
-    tau = self.untie_step
+    eager, tau = tf.executing_eagerly(), self.untie_step
+    if not eager:
+      stale = "This step was compiled before untie(): compile it again."
+      tf.debugging.Assert(self._untied_at == _NOT_YET, [stale])
     if tau is None:
       return
     message = (
@@ -240,7 +243,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     )
     if _read(self.iterations) + updates > tau:
       raise errors.UsageError(message)
-    if not tf.executing_eagerly():  # XLA leaves it out: see `finalize...`.
+    if not eager:  # XLA leaves it out: see `finalize...`.
       tf.debugging.Assert(self.iterations + updates <= tau, [message])
 
   @tf.autograph.experimental.do_not_convert

@@ -55,6 +55,13 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
         f"inner_optimizer is a {type(inner_optimizer).__name__} already. Wrap "
         "the optimizer once: pass its inner_optimizer."
       )
+    strategy = tf.distribute.get_strategy()
+    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+      raise errors.UsageError(
+        "The strategy is a ParameterServerStrategy, whose workers do not wait "
+        "for each other, so no step is that of the method. Use one that does, "
+        "such as MirroredStrategy or MultiWorkerMirroredStrategy."
+      )
     super().__init__(name=name, jit_compile=False)
     for setting in _SETTINGS:
       del self.__dict__[setting]

@@ -51,7 +51,9 @@ class SeededTask(base_task.Task):
     Model Garden builds the heads on the first batch, when the trainer has
     already copied the variables for EMA.
     """
-    tf_keras.utils.set_random_seed(self.task_config.seed)
+    # Model Garden builds models with tasks that have no config.
+    seed = getattr(self.task_config, "seed", TaskConfig.seed)
+    tf_keras.utils.set_random_seed(seed)
     with resume.dropout_with_state():
       model = super().build_model(*args, **kwargs)
       _ = model(model.inputs)

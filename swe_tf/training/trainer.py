@@ -48,9 +48,9 @@ def _what_is_shared(config: Any, optimizer: Any, has_method: bool) -> str:
   if has_method or hasattr(config.task, "data_dir"):
     return "nothing is shared"
   return (
-    "nothing is shared: this task has no task.sharing. For bert/pretraining "
-    "use swe/bert_pretraining with the same files; for other tasks bind "
-    "SharedWeightsTrainer.method in gin (docs/examples.md)"
+    "nothing is shared: this task has no task.sharing. Add "
+    "--gin_file=gin/stock.gin (docs/encoders.md), or for bert/pretraining use "
+    "swe/bert_pretraining with the same files"
   )
 
 

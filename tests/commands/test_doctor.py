@@ -100,18 +100,3 @@ def test_a_program_is_compiled_once(flags, monkeypatch, capsys):
   kept = [path.read_bytes() for path in output_dir.glob("*.hlo_pb")]
   assert len(asked) == 3 and sorted(asked) == sorted(kept)
   assert files.read_json(output_dir / "tpu.json")["versions"] == "fake 1"
-
-
-def test_a_configuration_of_the_package_works_anywhere(tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  name = "experiments/models/base.yaml"
-  options = doctor_cost.Options(
-    experiment="swe/bert_pretraining", config_file=(name,)
-  )
-  doctor_cost.run(options)
-  assert options.config_file[0].endswith(f"swe_tf/{name}")
-  own = tmp_path / name
-  own.parent.mkdir(parents=True)
-  own.write_text("")
-  options = doctor.Options(experiment="x", config_file=(name, "absent.yaml"))
-  assert options.config_file == (name, "absent.yaml"), "own files come first"

@@ -64,6 +64,20 @@ class _Options:
   bindings: tuple[str, ...] = opt.flag("With commas.", (), repeated=True)
 
 
+def test_a_file_of_the_package_is_found_from_anywhere(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  names = "experiments/small/pieces.txt", "gin/swe.gin", "experiments/absent"
+  line = f"--output_dir={names[0]} --names={','.join(names)} {names[1]}"
+  found = _parse(*line.split())
+  for value in (found.output_dir, found.names[0]):
+    assert value.endswith(f"swe_tf/{names[0]}") and pathlib.Path(value).exists()
+  assert found.names[2] == names[2] and found.study == names[1]
+  own = tmp_path / names[0]
+  own.parent.mkdir(parents=True)
+  own.write_text("")
+  assert _parse(*line.split()).names[0] == names[0], "own files come first"
+
+
 @dataclasses.dataclass(frozen=True)
 class _Many:
   names: tuple[str, ...] = opt.argument("Names.", choices=("a", "b"))

@@ -107,8 +107,9 @@ def test_gin_files_choose_the_method(names):
 def test_every_gin_file_is_read_by_a_test():
   known = {name for names in _GIN for name in names.split()}
   files = {path.stem for path in _FOLDER.glob("*.gin")}
-  # Model Garden's ViT is run by tests/test_examples.py.
-  assert files - {"swe", "custom_rule", "vit"} == known
+  # Model Garden's ViT is run by tests/test_examples.py, `stock` by
+  # tests/modeling/test_encoder_types.py.
+  assert files - {"swe", "stock", "custom_rule", "vit"} == known
 
 
 @pytest.fixture(name="config")
@@ -180,7 +181,7 @@ def test_a_task_with_a_method_of_its_own_keeps_it(config):
   "binding, message",
   [
     ("sharing.mode = 'share'", "mode"),
-    ("sharing.recipe = 'few_loops'", "recipe=few_loops: the number of layers"),
+    ("sharing.recipe = 'few_loops'", "recipe=few_loops has 4 units"),
     ("growth.method = 'stacking'", "shares no weights"),
     ("sharing.untie_fracton = 0.1", "did you mean untie_fraction"),
   ],

@@ -251,6 +251,22 @@ class PhaseTest(tf.test.TestCase):
       with self.assertRaisesRegex(TypeError, "plan must be a SharingPlan"):
         wrap(optimizers.SGD(), no_plan)
 
+  def test_an_asynchronous_strategy_is_refused(self):
+    kind = tf.distribute.ParameterServerStrategy  # A real one needs a cluster.
+    strategy = kind.__new__(kind)
+    with mock.patch.object(tf.distribute, "get_strategy", lambda: strategy):
+      with self.assertRaisesRegex(errors.UsageError, "do not wait for each"):
+        self._optimizer(tf_keras.optimizers.SGD())
+
+  def test_a_step_compiled_before_untie_says_so(self):
+    optimizer = self._optimizer(tf_keras.optimizers.SGD(0.1))
+    step = tf.function(toy.make_step(self.model, optimizer))
+    ((x, y),) = toy.batches(1)
+    step(x, y)
+    optimizer.untie()
+    with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "it again"):
+      step(x, y)
+
   def test_weight_decay_that_splits_a_tie_is_refused(self):
     wrap, message = swe_tf.SharedWeightsOptimizer, "could not stay equal"
     self.model = toy.make_stack()

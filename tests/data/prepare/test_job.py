@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 from rich import console as rich_console
 
+from experiments import index
+from official.core import task_factory
 from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.commands import prepare_pretraining
+from swe_tf.commands import stock_options
 from swe_tf.data import checks
 from swe_tf.data import loaders
 from swe_tf.data.prepare import job as prepare_job
@@ -64,6 +68,32 @@ def _read(folder, **changes):
     name: np.concatenate([batch[name] for batch in batches])
     for name in batches[0]
   }
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_what_it_writes_is_all_that_training_needs(tmp_path, options, fresh):
+  texts = options.pop("input").split(",")
+  configs = [f"{index.ROOT}/experiments/small/tiny.yaml"]
+  for text, name in zip(texts, ("data", "validation")):
+    own = options | {"input": text, "output_dir": str(tmp_path / name)}
+    made = prepare_pretraining.Options(**own, fresh_masks=fresh)
+    prepare_pretraining.run(made)
+    configs.append(f"{own['output_dir']}/{name}.yaml")
+  flags = stock_options.StockOptions(
+    experiment="swe/bert_pretraining" + "_text" * fresh,
+    config_file=tuple(configs),
+    params_override="task.train_data.global_batch_size=8,"
+    "task.validation_data.global_batch_size=8",
+  )
+  config = stock_options.read_config(flags)
+  encoder = config.task.model.encoder.any
+  assert encoder.vocab_size == len(corpus.tokens())
+  assert encoder.max_position_embeddings == 64 and encoder.hidden_size == 128
+  task = task_factory.get_task(config.task)
+  assert task.check_data() == []
+  for data in (config.task.train_data, config.task.validation_data):
+    batch = next(iter(task.build_inputs(data)))
+    assert batch["masked_lm_ids"].shape == (8, 10)
 
 
 def test_the_stock_loader_reads_the_shards(tmp_path, options):
