@@ -11,6 +11,7 @@ not on --jobs. Re-run it after Ctrl-C to make the missing shards.
 
 import dataclasses
 import os
+import time
 
 from rich import console as rich_console
 
@@ -74,6 +75,7 @@ def run(options: Options) -> None:
   # Tokenizing runs on the CPU, and the result must not depend on a GPU.
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
   console = rich_console.Console(stderr=True, highlight=False)
+  begin = time.monotonic()
   try:
     made = job.prepare(options, console)
   except KeyboardInterrupt:
@@ -93,7 +95,8 @@ def run(options: Options) -> None:
     fields["use_next_sentence_label"] = "false"
   print(
     f"{corpus['size']:,} examples, {corpus['tokens']:,} tokens, "
-    f"{corpus['predictions']:,} predictions in a pass. Train {experiment} with"
+    f"{corpus['predictions']:,} predictions in a pass, made in "
+    f"{time.monotonic() - begin:.0f} s. Train {experiment} with"
   )
   for name, value in fields.items():
     print(f"  {name}: {value}")
