@@ -16,15 +16,17 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 venv: $(STAMP)
 
 $(STAMP): setup.cfg constraints.txt
-	@start=$$(date +%s) && \
+	@echo "installing the versions of constraints.txt (about 2 minutes)"
+	@start=$$(date +%s); { while sleep 4; do printf .; done; } & dots=$$!; \
+	trap "kill $$dots" EXIT; \
 	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
 	$(BIN)/pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt --editable '.[dev]' && \
 	echo "installed in $$(($$(date +%s) - start)) s"
-	touch $(STAMP)
+	@touch $(STAMP)
 
 demo: venv
-	$(BIN)/swe demo --output_dir=runs/demo
+	@$(BIN)/swe demo --output_dir=runs/demo
 
 # Two curves each, with and without sharing; see docs/examples.md.
 EXAMPLES := mlp vit gpt model_garden_vit

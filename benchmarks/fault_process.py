@@ -53,7 +53,7 @@ def _main(
   if kill_after_slots is not None:
     _die_in_the_untie(kill_after_slots)
   try:
-    cli.main(["train", *arguments])
+    cli.main(["train", "--verbose", *arguments])
   finally:
     # What an interpreter does on exit; `multiprocessing` leaves it out.
     threading._shutdown()  # pylint: disable=protected-access

@@ -154,7 +154,8 @@ def _dispatch(arguments: Sequence[str]) -> None:
   def make_options(argv: Sequence[str]):
     positional = _parse(title, values, argv[1:])
     plugins.load(values.plugins)
-    if command != "train":  # The others print what matters.
+    # Commands print what matters.
+    if not getattr(values, "verbose", False):
       logging.set_verbosity(logging.ERROR)
     return opt.from_flags(module.Options, values, positional)
 

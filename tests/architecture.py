@@ -43,7 +43,7 @@ _ROOM_OF = {
   **dict.fromkeys(
     ("errors", "files", "yaml_files", "fields", "sameness"), BASE
   ),
-  **dict.fromkeys(("plugins", "library"), BASE),
+  **dict.fromkeys(("plugins", "library", "messages"), BASE),
   **dict.fromkeys(("cli", "train", "__init__"), ENTRY),
   "registry": "configs",
 }

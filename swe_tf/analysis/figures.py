@@ -129,18 +129,20 @@ def draw_differences(arms: pd.DataFrame) -> Figure:
 def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
   """Draws the mean and range over seeds of the losses in one setting.
 
-  The validation loss is drawn against the step, and beside it against the FLOPs
-  if the arms' costs differ; otherwise the training loss (the paper's Figure 3).
+  The validation loss is drawn against the FLOPs, if they are known, and beside
+  it against the step; where all arms cost the same this is the training loss
+  (the paper's Figure 3).
   """
   is_baseline = runs.method == catalog.BASELINE
   look_of = looks(
     runs[is_baseline].arm.unique(), runs[~is_baseline].arm.unique()
   )
-  by_flops = runs.flops.notna().all() and runs.flops.nunique() > 1
+  by_flops = runs.flops.notna().all()
+  differ = by_flops and runs.flops.nunique() > 1
   drawing, sides = panels(2)
-  second = comparisons.VALIDATION if by_flops else "train/training_loss"
+  second = comparisons.VALIDATION if differ else "train/training_loss"
   for panel, curve in zip(sides, (comparisons.VALIDATION, second)):
-    is_flops = by_flops and panel is sides[1]
+    is_flops = by_flops and panel is sides[0]
     is_validation = curve == comparisons.VALIDATION
     for arm, group in runs.groupby("arm", sort=False):
       look, first = look_of[arm], group.iloc[0]
@@ -157,9 +159,12 @@ def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
       panel.plot(x, mean, label=label, linewidth=1.2, **shape, **look)
       area = {"alpha": 0.15, "linewidth": 0, "color": look["color"]}
       panel.fill_between(x, values.min(axis=1), values.max(axis=1), **area)
-      if first.method == catalog.SWE and not is_flops:
+      if first.method == catalog.SWE:
         for tau in sorted({tau for tau in group.untie_step if tau}):
-          panel.axvline(tau, color=look["color"], linestyle="--", linewidth=0.8)
+          end = tau
+          if is_flops:
+            end = comparisons.flops_until(first, tau / first.steps)
+          panel.axvline(end, color=look["color"], linestyle="--", linewidth=0.8)
     for entropy in sorted(set(runs.entropy.dropna())):
       label = "entropy of single tokens"
       panel.axhline(entropy, color="gray", linestyle=":", label=label)

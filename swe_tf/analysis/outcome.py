@@ -184,6 +184,9 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
     return Verdict(statistics.CANNOT_TELL, why, "")
   difference, best = min(pairs, key=lambda pair: pair[0].mean)
   word, arm, control = difference.word(), best.arm, "the baseline"
+  equal = ""
+  if best.equal_loss is not None:
+    equal = f" An equal loss takes {best.equal_loss} of a baseline's FLOPs."
   if best.control != "baseline":
     control = f"{best.control}, a baseline with as few FLOPs"
   if word == statistics.CANNOT_TELL:
@@ -192,13 +195,13 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
       f"about {needed} seeds" if needed else "no reasonable number of seeds"
     )
     why = f"{arm} minus {control} is {difference}; {many} would show that much."
-    return Verdict(word, why, arm)
+    return Verdict(word, why + equal, arm)
   pays = word == statistics.PAYS
   low, high = sorted((abs(difference.low), abs(difference.high)))
   return Verdict(
     SHARE if pays else DO_NOT_SHARE,
     f"{'' if pays else 'even '}{arm} ends {abs(difference.mean):.3f} "
     f"{'below' if pays else 'above'} {control}; 95% interval {low:.3f} to "
-    f"{high:.3f}.",
+    f"{high:.3f}.{equal}",
     arm,
   )

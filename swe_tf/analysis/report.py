@@ -63,20 +63,26 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
   first, *settings = comparisons.say(arms)
   compared = arms[arms.loss_difference.notna()]
   count = runs.setting.nunique()
+  shown = comparisons.shown_runs(runs).groupby("setting", sort=False)
+  losses = [
+    figures_lib.draw_losses(f"loss_{number}", found, curves)
+    for number, (_, found) in enumerate(shown, start=1)
+  ]
   return Report(
     first,
     settings,
     f"{len(runs)} runs, {len(comparisons.finished_runs(runs))} of them "
     f"finished, in {count} {'setting' if count == 1 else 'settings'}.",
-    [figures_lib.draw_differences(compared)] if len(compared) else [],
-    _sections(runs, arms, curves, column_section, notes),
+    losses[:1]
+    + ([figures_lib.draw_differences(compared)] if len(compared) else []),
+    _sections(runs, arms, losses[1:], column_section, notes),
   )
 
 
 def _sections(
   runs: pd.DataFrame,
   arms: pd.DataFrame,
-  curves: pd.DataFrame,
+  losses: Sequence[figures_lib.Figure],
   columns: Section,
   notes: Sequence[str],
 ) -> list[Section]:
@@ -85,11 +91,6 @@ def _sections(
     f"Entropy of single tokens: {entropy:.4f} nats. A model that ignores the "
     "context cannot have a lower loss."
     for entropy in sorted(runs.entropy.dropna().unique())
-  ]
-  shown = comparisons.shown_runs(runs).groupby("setting", sort=False)
-  losses = [
-    figures_lib.draw_losses(f"loss_{number}", found, curves)
-    for number, (_, found) in enumerate(shown, start=1)
   ]
   by = ("setting", "arm", "learning_rate")
   rates = comparisons.summarize(runs[runs.rates > 1], by)
@@ -108,7 +109,6 @@ def _sections(
   sections = [
     Section("methods", arms, text=entropies),
     Section("losses", figures=losses),
-    Section("cost", arms[arms.seeds > 0]),
     Section("untie_steps", figures=sweeps),
     Section("learning_rates", rates),
     Section("finetuning", tuned, text=notes),

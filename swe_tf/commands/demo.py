@@ -12,6 +12,7 @@ Ctrl-C to resume.
 import dataclasses
 
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 
 
@@ -27,6 +28,7 @@ class Options:
 
 def run(options: Options) -> None:
   files.check_output_dir(options.output_dir, "output_dir")
-  from swe_tf.studies.demo import session
+  with messages.during("starting TensorFlow"):
+    from swe_tf.studies.demo import session
 
   session.run(options.output_dir, options.params_override)

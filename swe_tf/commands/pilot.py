@@ -128,8 +128,13 @@ def run(options: Options) -> int:
   ]
   verdict = outcome_lib.judge(outcomes, pilot.sharing_arms(study))
   say("each arm at its best rate; means (95% intervals) over fresh seeds:")
+  best = outcome_lib.at_best_rates(records)
   for arm, outcome in outcomes.items():
-    say(_describe(outcome, arm in at_edge))
+    run = next(iter(best[arm].values()))
+    say(
+      f"{_describe(outcome, arm in at_edge)}; {run.steps:,} steps, "
+      f"{run.flops:.2e} FLOPs, {run.seconds:.0f} s a run"
+    )
   say(f"verdict: [bold]{verdict.word}[/bold]")
   say(verdict.reason)
   shallow = next(iter(tuning.kept), "")
@@ -159,6 +164,8 @@ def _describe(outcome: outcome_lib.Outcome, is_at_edge: bool) -> str:
     parts.append(f"{outcome.flops:.2f} of its FLOPs")
   if outcome.control != "baseline" and at_equal:
     parts.append(f"{at_equal} from {outcome.control} ({at_equal.word()})")
+  if outcome.equal_loss:
+    parts.append(f"{outcome.equal_loss} of a baseline's FLOPs for equal loss")
   return f"{outcome.arm}: {', '.join(parts)}"
 
 

@@ -12,6 +12,7 @@ not on --jobs. Re-run it after Ctrl-C to make the missing shards. At the end
 
 import dataclasses
 import os
+import time
 
 from rich import console as rich_console
 import yaml
@@ -76,6 +77,7 @@ def run(options: Options) -> None:
   # Tokenizing runs on the CPU, and the result must not depend on a GPU.
   os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
   console = rich_console.Console(stderr=True, highlight=False)
+  begin = time.monotonic()
   try:
     made = job.prepare(options, console)
   except KeyboardInterrupt:
@@ -107,7 +109,8 @@ def run(options: Options) -> None:
     files.write_text(options.path(f"{name}.yaml"), text)
   print(
     f"{corpus['size']:,} examples, {corpus['tokens']:,} tokens, "
-    f"{corpus['predictions']:,} predictions in a pass. Train {experiment} with"
-    f"\n  --config_file={options.path('data.yaml')}\nor, to validate on it, "
+    f"{corpus['predictions']:,} predictions in a pass, made in "
+    f"{time.monotonic() - begin:.0f} s. Train {experiment} with\n"
+    f"  --config_file={options.path('data.yaml')}\nor, to validate on it, "
     f"with\n  --config_file={options.path('validation.yaml')}"
   )

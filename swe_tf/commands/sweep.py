@@ -113,13 +113,19 @@ def run(options: Options) -> int:
     console,
     options.params_override,
   )
-  table = rich_table.Table("run", *study.metrics, "seconds")
-  for name, result in executors.results_of(runs).items():
+  table = rich_table.Table("run", *study.metrics, "steps", "FLOPs", "seconds")
+  results = executors.results_of(runs)
+  for run in runs:
+    if (result := results.get(run.name)) is None:
+      continue  # It failed.
     values = [
       f"{result['metrics'].get(metric, math.nan):.4f}"
       for metric in study.metrics
     ]
-    table.add_row(name, *values, f"{result['seconds']:.0f}")
+    # Without a formula, as for GLUE, the cost of a run is 1.
+    cost = f"{run.cost:.2e}" if run.cost > 1 else "?"
+    spent = f"{result['steps']:,}", cost, f"{result['seconds']:.0f}"
+    table.add_row(run.name, *values, *spent)
   console.print(table)
   console.print(
     f"tables and figures: swe report --runs={options.output_dir} "

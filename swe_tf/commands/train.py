@@ -12,14 +12,15 @@ clean exit: after SIGTERM or Ctrl-C it saves a checkpoint and exits with status
 
 import contextlib
 import dataclasses
+import shlex
 import time
 from typing import Any
 
-from absl import logging
 from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.modeling import checkpoint_files
@@ -37,6 +38,9 @@ class Options(stock_options.StockOptions):
     "Continue a run whose config or data was another, and record the changes.",
     False,
   )
+  verbose: bool = opt.flag(
+    "Print all that TensorFlow, Model Garden and Orbit print and log.", False
+  )
 
 
 def run(options: Options) -> None:
@@ -47,15 +51,16 @@ def run(options: Options) -> None:
     )
   options.check_files()
   files.check_output_dir(options.model_dir, "model_dir")
-  # TensorFlow takes seconds.
-  from official.common import registry_imports  # noqa: F401 (registers)
-  from swe_tf import registry  # noqa: F401 (registers)
-  from swe_tf.configs import cluster
-  from swe_tf.configs import experiment
-  from swe_tf.configs import parsing
-  from swe_tf.doctor import checks
-  from swe_tf.studies import experiments
-  from swe_tf.training import runner
+  with messages.during("starting TensorFlow"):
+    from official.common import registry_imports  # noqa: F401 (registers)
+    from swe_tf import registry  # noqa: F401 (registers)
+    from swe_tf.configs import cluster
+    from swe_tf.configs import cost
+    from swe_tf.configs import experiment
+    from swe_tf.configs import parsing
+    from swe_tf.doctor import checks
+    from swe_tf.studies import experiments
+    from swe_tf.training import runner
 
   parsing.parse_gin(options)
   while True:
@@ -74,17 +79,20 @@ def run(options: Options) -> None:
   if is_ours:
     experiments.check_metrics(config)
   checks.check_devices(config)
-  verbosity = logging.get_verbosity()
-  logging.set_verbosity(logging.ERROR)  # A schedule is built to be checked.
   if is_ours:
-    for warning in checks.warnings(config, options.model_dir):
-      print(f"WARNING: {warning}", flush=True)
-  logging.set_verbosity(verbosity)
-  shown = progress_lib.Progress(rich_console.Console(), {_NAME: 1.0})
+    with messages.quietly():  # A schedule is built to be checked.
+      found = checks.warnings(config, options.model_dir)
+    for warning in found:
+      messages.warn(warning)
+  shown = progress_lib.Progress(
+    rich_console.Console(file=messages.out), {_NAME: 1.0}
+  )
+  began, first = time.monotonic(), 0
 
   def start(trainer):
-    step = int(trainer.global_step.numpy())
-    shown.start(_NAME, step, config.trainer.train_steps)
+    nonlocal first
+    first = int(trainer.global_step.numpy())
+    shown.start(_NAME, first, config.trainer.train_steps)
 
   def report(status):
     shown.step(_NAME, status)
@@ -102,5 +110,22 @@ def run(options: Options) -> None:
       actions=lambda trainer: [progress_lib.report_loss(trainer, report)],
       enable_async_checkpointing=options.enable_async_checkpointing,
       pretrain_steps=options.pretrain_steps,
+      verbose=options.verbose,
       **accepted,
     )
+  if "train" not in options.mode or not cluster.is_chief():
+    return
+  steps, spent = config.trainer.train_steps, time.monotonic() - began
+  flops = ""
+  if isinstance(config, experiment.SharingExperimentConfig):
+    with contextlib.suppress(errors.UsageError):  # Of BERT only.
+      flops = f" (all steps: {cost.training_flops(config):.2e} FLOPs)"
+  messages.say(
+    f"trained steps {first:,} to {steps:,} in "
+    f"{progress_lib.show_time(spent)}{flops}: {options.model_dir}"
+  )
+  messages.say(f"curves: tensorboard --logdir={shlex.quote(options.model_dir)}")
+  if is_ours:
+    words = ["swe", "export", f"--checkpoint={options.model_dir}"]
+    words += ["--format=savedmodel", f"--output_dir={options.model_dir}_export"]
+    messages.say(f"next: {shlex.join(words)}")

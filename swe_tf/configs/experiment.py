@@ -11,7 +11,6 @@ BERT-large as the paper trains it (section 5.1) on Wikipedia and BookCorpus for
 
 import dataclasses
 
-from absl import logging
 import gin
 
 from official.core import config_definitions as cfg
@@ -20,6 +19,7 @@ from official.modeling import optimization
 from official.nlp.configs import bert
 from official.nlp.data import pretrain_dataloader
 from swe_tf import fields
+from swe_tf import messages
 from swe_tf.configs import cluster
 from swe_tf.configs import limits
 from swe_tf.data import checks
@@ -99,11 +99,9 @@ def follow_train_steps(config: cfg.ExperimentConfig) -> None:
     decay.offset = warmup.warmup_steps
   if decay.offset >= steps:
     # Not an error: a trial of a few steps may end within the warm-up.
-    logging.warning(
-      "The learning rate never decays: the warm-up takes %d steps, and "
-      "trainer.train_steps is %d.",
-      decay.offset,
-      steps,
+    messages.warn(
+      "the learning rate never decays: the warm-up takes "
+      f"{decay.offset} steps, and trainer.train_steps is {steps}."
     )
   decay.decay_steps = max(1, steps - decay.offset)
 

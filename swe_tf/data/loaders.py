@@ -1,12 +1,12 @@
 """Builds the dataset of a data config, from any training step on."""
 
-from absl import logging
 import tensorflow as tf
 
 from official.common import dataset_fn
 from official.core import config_definitions as cfg
 from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
+from swe_tf import messages
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import resumable
@@ -48,5 +48,5 @@ def build_dataset(
     return loader.load(input_context, start_step)
   if start_step:
     name = type(loader).__name__
-    logging.warning("%s starts at its beginning, not at %d.", name, start_step)
+    messages.warn(f"{name} starts at its beginning, not at {start_step}.")
   return loader.load(input_context)

@@ -179,20 +179,28 @@ def _load() -> None:
 def methods() -> Mapping[str, Method]:
   """Returns all methods by name.
 
-  For a study, SWE with a rule that finds tau by itself is a method too.
+  For a study, SWE with a recipe, or with a rule that finds tau by itself, is a
+  method too.
   """
+  from swe_tf.methods import config as config_lib  # Imports TensorFlow.
+
   _load()
-  of_rules = {
-    rule.name: dataclasses.replace(
-      _METHODS[SWE],
-      name=rule.name,
-      sharing={"rule": rule.name},
-      ignores=frozenset({"tau"}),
+  # A recipe sets these, whatever the rest of the study says.
+  names = ("unit_size", "untie_fraction", "untie_step", "loops")
+  plain = config_lib.SharingConfig().as_dict()
+  unset = {name: plain[name] for name in names}
+  rules = [rule.name for rule in _RULES.values() if not rule.fixes_tau]
+  special = [({"rule": name}, {"tau"}) for name in rules]
+  special += [
+    ({**unset, "recipe": name}, {"tau", "units"}) for name in config_lib.RECIPES
+  ]
+  of_swe = {
+    name: dataclasses.replace(
+      _METHODS[SWE], name=name, sharing=sharing, ignores=frozenset(ignores)
     )
-    for rule in _RULES.values()
-    if not rule.fixes_tau
+    for name, (sharing, ignores) in zip([*rules, *config_lib.RECIPES], special)
   }
-  return dict(sorted((_METHODS | of_rules).items()))
+  return dict(sorted((_METHODS | of_swe).items()))
 
 
 def rules() -> Mapping[str, Rule]:

@@ -22,10 +22,10 @@ _SHARED = "shared"
 # The speed is measured over this window: longer than a compile, but short
 # enough to follow a change of phase.
 _WINDOW_SECONDS = 60.0
-# In a log a run has a line every half minute, and when its phase changes; after
-# about an hour, whenever another 1% of the time so far has passed.
-_LINE_SECONDS = 30.0
-_LINE_PART = 0.01
+# In a log a run has a line every few seconds, and when its phase changes; later
+# whenever another 5% of the time so far has passed.
+_LINE_SECONDS = 5.0
+_LINE_PART = 0.05
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,13 @@ from official.core import task_factory
 from official.nlp.configs import bert
 from official.nlp.tasks import masked_lm
 from swe_tf import errors
+from swe_tf import messages
 from swe_tf.data import checks
 from swe_tf.data import loaders
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
 from swe_tf.sharing import wrapper
 from swe_tf.tasks import mixins
-from swe_tf.training import checkpoint
 
 
 @dataclasses.dataclass
@@ -55,7 +55,7 @@ class SharedMaskedLMTask(
     super().__init__(params, logging_dir, name, **kwargs)
     if logging_dir:
       for warning in self.check_data():
-        checkpoint.warn(warning)
+        messages.warn(warning)
 
   def check_data(self) -> list[str]:
     """Raises unless the data exists, is sound, and fits the model.

@@ -18,6 +18,7 @@ from official.core import base_task
 from official.core import config_definitions as cfg
 from official.modeling import optimization
 from swe_tf import errors
+from swe_tf import messages
 from swe_tf.methods import catalog
 from swe_tf.methods import plans
 from swe_tf.sharing import wrapper
@@ -86,7 +87,7 @@ class SharingTask(SeededTask):
     for stem, *branches in plans.plan_of(model, sharing).ties:
       value = stem.numpy()
       if any((value != branch.numpy()).any() for branch in branches):
-        checkpoint.warn(
+        messages.warn(
           f"the layers of task.init_checkpoint ({path}) differ, but "
           f"task.sharing.mode={sharing.mode} begins with copies of the first "
           f"{sharing.unit_size}: the weights of the others are not used; set "

@@ -12,20 +12,15 @@ import os
 import re
 from typing import Any
 
-from absl import logging
 import numpy as np
 import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.modeling import checkpoint_files
 
 _SHOWN = 3
-
-
-def warn(message: str) -> None:
-  logging.warning(message)
-  print(f"WARNING: {message}", flush=True)
 
 
 def last_good(directory: str) -> str:
@@ -136,7 +131,7 @@ def mend_state(directory: str, write: bool) -> None:
       f"{path} does not list the checkpoints of its directory (the newest is "
       f"{found[-1]}); name one of them, or resume the training, which mends it."
     )
-  warn(
+  messages.warn(
     f"{path} was lost or lists what is not here; found {', '.join(found)} and "
     "resuming from the last of them."
   )
@@ -213,10 +208,10 @@ def newest_sound(path: str) -> str:
     reason = why_broken(candidate)
     if reason is None:
       if reasons:
-        warn(f"continuing from {candidate} instead.")
+        messages.warn(f"continuing from {candidate} instead.")
       return candidate
     reasons[candidate] = reason
-    warn(f"checkpoint {candidate} is damaged and not used: {reason}")
+    messages.warn(f"checkpoint {candidate} is damaged and not used: {reason}")
   raise errors.UsageError(
     f"{path} is damaged, and so is every checkpoint before it: "
     f"{reasons[path]}. Copy an intact one here, or choose another model_dir to "

@@ -14,7 +14,7 @@ import tensorflow as tf
 from official.common import distribute_utils
 from official.core import config_definitions as cfg
 from swe_tf import errors
-from swe_tf.training import checkpoint
+from swe_tf import messages
 
 # A larger model on a CPU is hardly meant.
 _WEIGHTS_ON_A_CPU = 10_000_000
@@ -70,7 +70,7 @@ def describe(
   devices = [place.rpartition("device:")[2] for place in places]
   size = sum(weight.shape.num_elements() for weight in weights)
   if size > _WEIGHTS_ON_A_CPU and all("CPU" in device for device in devices):
-    checkpoint.warn(
+    messages.warn(
       f"{size // 10**6} million weights train on a CPU; set runtime.num_gpus, "
       "or runtime.distribution_strategy=tpu and runtime.tpu."
     )

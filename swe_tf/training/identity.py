@@ -18,6 +18,7 @@ import yaml
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf import sameness
 from swe_tf import yaml_files
 from swe_tf.data import bad_shards
@@ -99,7 +100,7 @@ class Identity(tf.train.experimental.PythonState):
         f"{shown}{more}. Choose another model_dir, use that run's config, or "
         "set accept_changes if you mean it; the change is then recorded."
       )
-    print(f"WARNING: {path}: accepted: {shown}{more}.", flush=True)
+    messages.warn(f"{path}: accepted: {shown}{more}.")
     if model_dir and tf.distribute.get_strategy().extended.should_checkpoint:
       entry = {"checkpoint": os.path.basename(path), "changes": found}
       earlier = sameness.accepted(model_dir)

@@ -17,6 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from swe_tf import errors
+from swe_tf import messages
 
 # "Try again later" in sysexits.h: a scheduler may start the run again.
 STATUS = 75
@@ -71,10 +72,9 @@ def watch() -> Iterator[None]:
   def note(number: int, _) -> None:
     restore()  # The next one is not caught.
     _requested.append(number)
-    print(
+    messages.say(
       f"{signal.Signals(number).name}: saving a checkpoint after this loop, "
-      "then exiting; repeat to exit at once.",
-      flush=True,
+      "then exiting; repeat to exit at once."
     )
 
   for number in _SIGNALS:
@@ -86,7 +86,7 @@ def watch() -> Iterator[None]:
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if len(resolver.cluster_spec().as_dict().get("worker", ())) < 2:
       raise
-    print(f"another worker is gone ({errors.first_line(error)})", flush=True)
+    messages.say(f"another worker is gone ({errors.first_line(error)})")
     raise SystemExit(STATUS) from error
   finally:
     restore()
@@ -112,10 +112,9 @@ def exit_if_requested(trainer) -> None:
       max_to_keep=trainer.config.trainer.max_to_keep,
       step_counter=trainer.global_step,
     ).save(checkpoint_number=step)
-    print(
+    messages.say(
       f"saved a checkpoint at step {step}; run the same command again to "
-      "resume from it.",
-      flush=True,
+      "resume from it."
     )
   raise SystemExit(STATUS)
 
@@ -143,5 +142,5 @@ class SaveAndExit:
 
   def _exit(self) -> None:
     step = int(self._global_step.numpy())
-    print(f"SIGTERM: all workers saved a checkpoint at step {step}", flush=True)
+    messages.say(f"SIGTERM: all workers saved a checkpoint at step {step}")
     sys.exit(STATUS)

@@ -8,11 +8,13 @@ trainer.
 """
 
 from collections.abc import Callable, Sequence
+import contextlib
 import os
 from typing import Any
 
-from absl import logging
 import gin
+import numpy as np
+import orbit
 import tensorflow as tf
 
 from official.core import config_definitions as cfg
@@ -23,6 +25,7 @@ from official.modeling import hyperparams
 from official.modeling import performance
 from official.nlp import continuous_finetune_lib
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.training import checkpoint
 from swe_tf.training import devices
 from swe_tf.training import interruption
@@ -32,6 +35,35 @@ from swe_tf.training import trainer as trainer_lib
 Actions = Callable[
   [trainer_lib.SharedWeightsTrainer], Sequence[Callable[..., Any]]
 ]
+
+
+class _Controller(orbit.Controller):
+  """Orbit's controller; where its own lines are dropped, one for each event."""
+
+  def restore_checkpoint(self, checkpoint_path=None):
+    path = super().restore_checkpoint(checkpoint_path)
+    if path and messages.is_quiet():
+      messages.say(f"restored from checkpoint {path}")
+    return path
+
+  def evaluate(self, steps=-1):
+    output = super().evaluate(steps)
+    if messages.is_quiet():
+      shown = ", ".join(
+        f"{name} {value:.4f}"
+        for name, value in output.items()
+        if np.ndim(value) == 0 and name != "steps_per_second"
+      )
+      messages.say(f"evaluation at step {self.global_step.numpy()}: {shown}")
+    return output
+
+  def _maybe_save_checkpoint(self, check_interval=True):
+    saved = super()._maybe_save_checkpoint(check_interval)
+    if saved and messages.is_quiet():
+      # An asynchronous one is not the manager's latest yet.
+      step, folder = self.global_step.numpy(), self.checkpoint_manager.directory
+      messages.say(f"saved checkpoint to {folder}/ckpt-{step}")
+    return saved
 
 
 class _Runner(train_lib.OrbitExperimentRunner):
@@ -89,7 +121,7 @@ def make_runner(
       ),
       **trainer_arguments,
     )
-  logging.info(devices.describe(strategy, trainer.model.trainable_weights))
+  messages.say(devices.describe(strategy, trainer.model.trainable_weights))
   return _Runner(
     strategy,
     task,
@@ -99,6 +131,7 @@ def make_runner(
     trainer=trainer,
     train_actions=actions(trainer),
     enable_async_checkpointing=enable_async_checkpointing,
+    controller_cls=_Controller,
   )
 
 
@@ -118,6 +151,7 @@ def run(
   actions: Actions = lambda trainer: (),
   enable_async_checkpointing: bool = True,
   pretrain_steps: int | None = None,
+  verbose: bool = True,
   **trainer_arguments,
 ) -> None:
   """Runs or resumes an experiment, as the `main` of Model Garden's driver.
@@ -125,12 +159,16 @@ def run(
   `model_dir` gets checkpoints, summaries, `params.yaml` and gin's operative
   config. If the run trains, `on_start` is called once it is built and restored.
   `pretrain_steps` is for `continuous_train_and_eval`, which follows another
-  run; see `make_runner` for the rest. After SIGTERM or Ctrl-C it saves a
-  checkpoint and exits with `interruption.STATUS`. Works only in the main
-  thread.
+  run; see `make_runner` for the rest. Unless `verbose`, there is one line for
+  each event, and none of what libraries print and log. After SIGTERM or Ctrl-C
+  it saves a checkpoint and exits with `interruption.STATUS`. Works only in the
+  main thread.
   """
-  with interruption.watch(), checkpoint.explain_full_disk(model_dir):
-    if mode == "continuous_train_and_eval":
+  follows = mode == "continuous_train_and_eval"
+  # What follows another run has Orbit's own controller, and its lines.
+  quiet = contextlib.nullcontext() if verbose or follows else messages.quietly()
+  with interruption.watch(), quiet, checkpoint.explain_full_disk(model_dir):
+    if follows:
       _save_config(config, model_dir)
       with gin.unlock_config():
         gin.bind_parameter(

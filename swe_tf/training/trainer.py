@@ -12,12 +12,12 @@ import time
 from typing import Any
 import weakref
 
-from absl import logging
 import gin
 import tensorflow as tf
 
 from official.core import base_trainer
 from swe_tf import errors
+from swe_tf import messages
 from swe_tf.data import bad_shards
 from swe_tf.modeling import registry
 from swe_tf.sharing import optimizer as optimizer_lib
@@ -31,11 +31,6 @@ from swe_tf.training import micro_batches
 from swe_tf.training import phases as phases_lib
 from swe_tf.training import recovery as recovery_lib
 from swe_tf.training import resume
-
-
-def _print(message: str) -> None:
-  logging.info(message)
-  print(message, flush=True)
 
 
 def _what_is_shared(config: Any, optimizer: Any, has_method: bool) -> str:
@@ -135,7 +130,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       sharing = getattr(task.task_config, "sharing", None)
       self._unit_size = getattr(sharing, "unit_size", 1)
     if train:
-      _print(_what_is_shared(config, optimizer, method is not None))
+      messages.say(_what_is_shared(config, optimizer, method is not None))
     roles: dict[str, Any] = dict(train=train, evaluate=evaluate)
     kwargs |= dict(train_dataset=train_dataset, **roles)
     super().__init__(config, task, model, optimizer, **kwargs)
@@ -254,11 +249,12 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
     if self._loop_fn is None:
       start = time.time()
+      messages.say(f"{self._phases.name}: compiling")
       self._loop_fn = self.create_train_loop_fn()
       self._loop_fn(self._train_iter, tf.constant(1, tf.int32))
       _ = self._step  # Waits for the step.
       self.checkpoint.track_new_variables()  # The first step makes slots.
-      _print(
+      messages.say(
         f"{self._phases.name}: compiled and made the first step in "
         f"{time.time() - start:.1f} s"
       )
@@ -274,7 +270,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     if done:
       self._recompile()
       self.checkpoint.track_new_variables()
-      _print(f"{done} ({time.time() - start:.2f} s to copy weights and slots)")
+      messages.say(
+        f"{done} ({time.time() - start:.2f} s to copy weights and slots)"
+      )
 
   def _recompile(self) -> None:
     self._loop_fn = None
@@ -294,7 +292,7 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self.checkpoint.restore(latest)
     for metric in [*self.train_metrics, self.train_loss]:
       metric.reset_states()
-    checkpoint_lib.warn(f"{why}: back to {latest}, step {self._step}.")
+    messages.warn(f"{why}: back to {latest}, step {self._step}.")
     self._phases.on_rollback()
     self._recompile()  # An earlier phase may be another program.
 

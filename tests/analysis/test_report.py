@@ -94,11 +94,11 @@ def test_methods(report):
 
 
 def test_the_report_opens_with_the_user_s_own_runs(report):
-  names = ["methods", "losses", "cost", "untie_steps", "learning_rates", "runs"]
+  names = ["methods", "losses", "untie_steps", "learning_rates", "runs"]
   assert [section.name for section in report.sections] == names
   contents = report_lib.to_files(report)
   for name, parts in (
-    ("report.md", ("differences.png", "| method |")),
+    ("report.md", ("loss_1.png", "differences.png", "| method |")),
     ("report.html", ("<img", "<table>")),
   ):
     text = contents[name].decode()
@@ -108,7 +108,7 @@ def test_the_report_opens_with_the_user_s_own_runs(report):
     assert "Entropy of single tokens: 3.2500 nats" in text
     # A column without a cell is only in the CSV file.
     assert "left out" in text and "GLUE" not in text
-  assert b"seconds_mean" in contents["cost.csv"]
+  assert b"seconds_mean" in contents["methods.csv"]
 
 
 def test_the_page_has_the_cells_of_the_table_and_needs_nothing_else(report):
@@ -232,14 +232,18 @@ def test_figures(drawn):
     entropy = lines["entropy of single tokens"]
     assert list(entropy.get_ydata()) == [3.25, 3.25]
     vertical = [line for line in panel.lines if line.get_ydata()[-1] == 1]
-    assert {line.get_xdata()[0] for line in vertical} == {10, 50}
+    places = sorted({line.get_xdata()[0] for line in vertical})
+    assert places[1] == pytest.approx(5 * places[0])
+  assert places == [10, 50]
   lines = {line.get_label(): line for line in validation.lines}
   curve = lines["swe 1x24, untied after 10 (2 seeds)"]
-  assert curve.get_xydata().tolist() == [[50, 4.5], [100, 2.5]]
+  assert validation.get_xlabel() == "FLOPs"
+  (half, end), losses = curve.get_xdata(), curve.get_ydata()
+  assert end == pytest.approx(2 * half) and losses.tolist() == [4.5, 2.5]
   loss, accuracy = drawings["untie_step_1"].axes
   for panel in (loss, accuracy):
     assert list(panel.lines[0].get_xdata()) == [0, 0.1, 0.5]
-  (figure,) = report.figures
+  figure, _ = report.figures
   assert figure.png.startswith(b"\x89PNG") and b"<svg" in figure.svg
 
 
@@ -253,7 +257,7 @@ def test_losses_against_flops_where_they_differ(tmp_path, monkeypatch):
   losses = [(1, 9.0), (7, 5.0), (100, 2.0)]
   write_events(tmp_path / "one" / "train", {"training_loss": losses})
   figures.draw_losses("loss", *fake_runs.read(tmp_path))
-  _, flops = drawings[0].axes
+  flops, _ = drawings[0].axes
   assert flops.get_xlabel() == "FLOPs"
   base, one = (line.get_xdata() for line in flops.lines[:2])
   assert base[0] == pytest.approx(base[1] / 2)

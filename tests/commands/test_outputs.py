@@ -39,7 +39,7 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
   assert "Cannot tell (one seed) whether swe 1x24" in said
   first = {name: (output / name).read_bytes() for name in _names(output)}
   pages = {"report.md", "report.html"}
-  tables = {"methods.csv", "runs.csv", "cost.csv"}
+  tables = {"methods.csv", "runs.csv"}
   figures = _figures("differences", "loss_1", "untie_step_1")
   assert set(first) == pages | tables | figures
 

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -87,6 +88,36 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
   for mode in ("eval", "continuous_eval"):
     output = programs.succeed(start(OURS, killed, config_file, mode))
     assert "masked_lm_accuracy" in output
+
+
+def test_one_line_for_each_event_and_the_rest_if_verbose(tmp_path, config_file):
+  run, changes = tmp_path / "run", {"trainer.validation_interval": tiny.STEPS}
+  process = start(OURS, run, config_file, "train_and_eval", **changes)
+  *lines, curves, following = programs.succeed(process).splitlines()
+  waits = [line for line in lines if line.startswith("starting TensorFlow")]
+  events = [line for line in lines if line not in waits]
+  assert len(set(events)) == len(events) <= 20, events
+  known = (
+    "WARNING: ",
+    "blocks share",
+    "training on",
+    "shared ",
+    "unshared",
+    "untied ",
+  )
+  known += ("train: ", "saved checkpoint to", "evaluation at step", "trained ")
+  assert all(line.startswith(known) for line in events), events
+  assert re.match(r"trained steps 0 to .* FLOPs\): /", events[-1])
+  assert curves.startswith("curves: ") and following.startswith("next: swe ")
+
+  process = start([*OURS, "--verbose"], run, config_file, "eval")
+  output = programs.succeed(process)
+  assert "restored from checkpoint" in output and " eval | step" in output
+  process = start(OURS, run, config_file, "eval")
+  *_, training, restored, result = programs.succeed(process).splitlines()
+  assert training.startswith("training on ")
+  assert restored.startswith("restored from checkpoint")
+  assert result.startswith(f"evaluation at step {tiny.STEPS}: ")
 
 
 @pytest.mark.slow

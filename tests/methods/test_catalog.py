@@ -7,6 +7,7 @@ import pytest
 
 from swe_tf import errors
 from swe_tf.methods import catalog
+from swe_tf.methods import config as config_lib
 from swe_tf.modeling import sizes
 
 _SIZE = sizes.SIZES["large"]
@@ -27,6 +28,13 @@ def test_its_task_chooses_it_and_its_phases_are_the_run(name):
     with pytest.raises(errors.UsageError, match=f"rule is '{name}'"):
       found.phases(resolved, _SIZE)
     return
+  if name in config_lib.RECIPES:  # `validate()` applies it.
+    sharing = config_lib.SharingConfig()
+    sharing.override(_METHODS[name].task["sharing"])
+    config_lib.apply_recipe(sharing, _SIZE.num_layers)
+    resolved, name = _read({"sharing": sharing.as_dict()}), catalog.SWE
+    first = found.phases(resolved, _SIZE)[0]
+    assert first.size.num_layers < _SIZE.num_layers
   assert found.name == name
   phases = found.phases(resolved, _SIZE)
   assert sum(phase.steps for phase in phases) == _STEPS

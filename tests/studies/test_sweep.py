@@ -36,6 +36,12 @@ def test_configs_follow_the_axes(study):
   assert swe.task.seed == swe.task.train_data.seed == 1
   assert swe.trainer.train_steps == tiny.STEPS
   assert cost.tokens(swe) == tiny.STEPS * 8 * tiny.LENGTH
+  # A recipe is a method, which sets tau and the unit itself.
+  axes = {"method": ["one_loop"], "tau": [0.1, 0.2], "units": [1, 2]}
+  (run,) = study_file.plan_runs(axes)
+  sharing = experiments.make_config(study, run).task.sharing
+  assert run.name == "one_loop" and sharing.recipe == "one_loop"
+  assert sharing.loops[0].loops == 1 and sharing.untie_fraction == 0.5
 
 
 def test_configs_that_cannot_be_run_are_refused(study):

@@ -16,6 +16,7 @@ from rich import progress as rich_progress
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import budget
 from swe_tf.data.text import text_files
@@ -54,7 +55,7 @@ def prepare(
   """
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)  # Reading the text takes longer.
-  with console.status("checking the text"):
+  with messages.during("checking the text", console):
     texts = [text_files.check(path) for path in text_files.match(options.input)]
   vocabulary = _vocabulary(options, texts, console)
   if options.fresh_masks:
@@ -180,7 +181,7 @@ def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
     for block in text_files.read_blocks(texts, step)
     for line in block.split(b"\n")[::step]
   )
-  with console.status("learning the vocabulary"):
+  with messages.during("learning the vocabulary", console):
     return vocab_lib.learn_wordpieces(
       lines, options.learn_vocab, options.lower_case
     )

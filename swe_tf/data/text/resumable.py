@@ -26,6 +26,7 @@ import tensorflow as tf
 from official.core import config_definitions as cfg
 from official.core import input_reader
 from swe_tf import errors
+from swe_tf import messages
 from swe_tf.data.text import segments as segments_lib
 
 # The files of a segment, if `cycle_length` is not set. Stock Model Garden lets
@@ -99,10 +100,9 @@ class ResumableInputReader(input_reader.InputReader):
     """
     if not self._resumable or dataset is not None:
       if start_step:
-        logging.warning(
-          "The input starts from the beginning, not from step %d: the "
-          "tf.data service, `cache` and TFDS cannot be resumed.",
-          start_step,
+        messages.warn(
+          f"the input starts from the beginning, not from step {start_step}: "
+          "the tf.data service, `cache` and TFDS cannot be resumed."
         )
       if dataset is None and self._enable_tf_data_service:
         dataset = self._stream_of_a_worker()

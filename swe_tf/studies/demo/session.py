@@ -19,6 +19,7 @@ from rich import console as rich_console
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.analysis import comparisons
 from swe_tf.analysis import figures
@@ -88,8 +89,8 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   without_data = make_study(None, params_override)
   experiments.make_configs(without_data, has_data=False)
   console = rich_console.Console(soft_wrap=True, highlight=False, markup=False)
-  console.print("reading the docstrings of the installed packages ...")
-  corpus = docstrings.write_corpus(os.path.join(output_dir, "corpus"))
+  with messages.during("reading the docstrings of the installed packages"):
+    corpus = docstrings.write_corpus(os.path.join(output_dir, "corpus"))
   study = make_study(corpus, params_override)
   configs = experiments.make_configs(study)
   # As many at a time as there are cores; the long ones come first.
@@ -106,11 +107,17 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   files.write_text(path, make_page(arms, entropy, output_dir, params_override))
   for name, arm in arms.items():
     console.print(
-      f"{name}: {arm.result['seconds']:.0f} s, "
+      f"{name}: final loss {arm.loss:.3f}, {arm.steps:,} steps, "
+      f"{arm.flops:.2e} FLOPs, {arm.result['seconds']:.0f} s, "
       f"{arm.result['cpu_seconds']:.0f} s of CPU time"
     )
   console.print(verdict(arms))
   console.print(f"page: {path}")
+  checkpoint = shlex.quote(os.path.join(output_dir, MODEL))
+  console.print(
+    f"next: swe export --checkpoint={checkpoint} --format=savedmodel "
+    "--output_dir=exported"
+  )
 
 
 class DemoArm:
@@ -195,7 +202,7 @@ def make_page(
     arms=named,
     model=model,
     params_override=params_override,
-    curves=[losses, flops],
+    curves=[flops, losses],
     layers=layers,
     filled=shown,
     hidden=[text.marked("_" * len(text.masked)) for text in texts],

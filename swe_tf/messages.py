@@ -1,0 +1,87 @@
+"""What a run tells people: a line for each event, without what libraries say.
+
+`say` prints a line. Within `quietly` nothing else is printed or logged below an
+error: neither Orbit's metrics, which it prints and logs, nor TensorFlow's hints
+on checkpoints. What is written to `out` is always seen.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import logging as standard_logging
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from absl import logging
+from rich import console as rich_console
+
+_PAUSE_SECONDS = 5.0
+
+_streams: list[Any] = []
+
+
+class _Out:
+  """Standard output as it was outside of `quietly`."""
+
+  def __getattr__(self, name: str) -> Any:
+    return getattr(_streams[-1] if _streams else sys.stdout, name)
+
+
+out: Any = _Out()
+
+
+def say(line: str) -> None:
+  print(line, file=out, flush=True)
+
+
+def is_quiet() -> bool:
+  return bool(_streams)
+
+
+def warn(line: str) -> None:
+  say(f"WARNING: {line}")
+
+
+@contextlib.contextmanager
+def during(text: str, console: Any = None) -> Iterator[None]:
+  """Shows what takes long: a spinner; off a terminal, the seconds so far."""
+  console = console or rich_console.Console(file=out, highlight=False)
+  if console.is_terminal:
+    with console.status(text):
+      yield
+    return
+  done, begin = threading.Event(), time.monotonic()
+  console.print(f"{text} ...")
+
+  def tick() -> None:
+    # Rarer and rarer, so that a long wait does not fill a log.
+    while not done.wait(max(_PAUSE_SECONDS, (time.monotonic() - begin) / 10)):
+      console.print(f"{text}: {time.monotonic() - begin:.0f} s")
+
+  thread = threading.Thread(target=tick, daemon=True)
+  thread.start()
+  try:
+    yield
+  finally:
+    done.set()
+    thread.join()
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+  """Drops what libraries print, and log below an error, in the block."""
+  before = logging.get_verbosity()
+  tensorflow = standard_logging.getLogger("tensorflow")  # Apart from absl's.
+  level = tensorflow.level
+  _streams.append(sys.stdout)
+  try:
+    logging.set_verbosity(logging.ERROR)
+    tensorflow.setLevel(standard_logging.ERROR)
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+      yield
+  finally:
+    _streams.pop()
+    logging.set_verbosity(before)
+    tensorflow.setLevel(level)
