@@ -16,7 +16,6 @@ import numpy as np
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.text import vocab as vocab_lib
-from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
@@ -44,10 +43,15 @@ ACTIVATIONS = {
   "gelu_pytorch_tanh": "gelu",
   "relu": "relu",
 }
-# Fields of both configs: Hugging Face's name, and Model Garden's.
+# Fields of both configs.
 _SIZES = {
-  {"num_layers": "num_hidden_layers"}.get(name, name): name
-  for name in registry.SIZES
+  "vocab_size": "vocab_size",
+  "hidden_size": "hidden_size",
+  "num_hidden_layers": "num_layers",
+  "num_attention_heads": "num_attention_heads",
+  "intermediate_size": "intermediate_size",
+  "max_position_embeddings": "max_position_embeddings",
+  "type_vocab_size": "type_vocab_size",
 }
 _RATES = {
   "hidden_dropout_prob": ("dropout_rate", 0.1),
@@ -211,12 +215,27 @@ def read(input_dir: files.PathLike) -> dict[str, Any]:
       f"{vocab_file} has {tokens} tokens, but vocab_size is "
       f"{params['vocab_size']} in {CONFIG}; the files do not belong together."
     )
-  if not (directory / WEIGHTS).is_file():
-    raise errors.UsageError(
-      f"there is no {directory / WEIGHTS}; a PyTorch file, or one that is in "
-      "parts, has to be saved as a single safetensors file first."
-    )
+  weight_files(directory)
   return params
+
+
+def weight_files(directory: files.Path) -> list[files.Path]:
+  """Returns the safetensors files of a directory: one, or those of an index."""
+  if (directory / WEIGHTS).is_file():
+    return [directory / WEIGHTS]
+  index = directory / f"{WEIGHTS}.index.json"
+  content: Any = files.read_json(index) if index.exists() else {}
+  names: Any = content.get("weight_map") if isinstance(content, dict) else None
+  is_map = isinstance(names, dict) and names
+  parts = sorted({str(n) for n in names.values()}) if is_map else [WEIGHTS]
+  for part in parts:
+    # A name must not lead out of the directory.
+    if "/" in part or not (directory / part).is_file():
+      raise errors.UsageError(
+        f"there is no {directory / part}; a PyTorch file has to be saved as "
+        "safetensors first."
+      )
+  return [directory / part for part in parts]
 
 
 def encoder_params(path: files.PathLike) -> dict[str, Any]:

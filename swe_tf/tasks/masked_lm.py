@@ -1,4 +1,4 @@
-"""Masked or next-token language modelling with shared block weights.
+"""Masked language modelling with shared block weights.
 
 A thin layer over Model Garden's task: the same model, loss and metrics.
 """

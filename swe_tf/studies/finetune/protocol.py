@@ -52,6 +52,11 @@ def plan_runs(
 ) -> Sequence[study_file.PlannedRun]:
   """Returns the runs of a task, in order of execution."""
   rates = list(learning_rates or LEARNING_RATES)
+  if min(rates) <= 0 or len(set(rates)) < len(rates):
+    raise errors.UsageError(
+      f"learning_rates={','.join(map(str, rates))}: they must be positive "
+      "and distinct."
+    )
   count = seeds or (SQUAD_SEEDS if data.is_squad else 1)
   # All rates once, then all rates again: fine-tuning that is stopped early has
   # seen every rate.

@@ -324,6 +324,12 @@ def test_the_protocol_of_the_paper():
   assert len(protocol.plan_runs(_data("squad_v1.1"), [3e-5], 2)) == 2
 
 
+@pytest.mark.parametrize("rates", [[0.0], [-1e-5], [1e-5, 1e-5]])
+def test_bad_learning_rates(rates):
+  with pytest.raises(errors.UsageError, match="positive and distinct"):
+    protocol.plan_runs(_data("SST-2"), rates)
+
+
 @pytest.mark.parametrize(
   "task, meta, metric",
   [
