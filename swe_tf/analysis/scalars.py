@@ -41,13 +41,9 @@ def read_run(
   `trainer` is that of its `params.yaml`.
   """
   folder = str(trainer.get("validation_summary_subdir") or "validation")
-  places = {
-    "train": directory / "train",
-    "validation": directory / folder,
-  }
   return {
     f"{kind}/{tag}": curve
-    for kind, place in places.items()
-    if place.is_dir()
-    for tag, curve in read_scalars(str(place)).items()
+    for kind, place in (("train", "train"), ("validation", folder))
+    if (directory / place).is_dir()
+    for tag, curve in read_scalars(str(directory / place)).items()
   }

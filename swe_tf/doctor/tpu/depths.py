@@ -89,16 +89,11 @@ def choose(
   layers, by_depth = num_layers(config), _kinds_by_depth(config)
   names = [kind.name for kind in step_kinds.kinds(config)]
   if depths:
-    known = sorted(by_depth)
-    if (
-      len(depths) > 3
-      or list(depths) != sorted(set(depths))
-      or not set(depths) <= set(known)
-    ):
+    if len(depths) > 3 or list(depths) != sorted({*depths} & {*by_depth}):
       raise errors.UsageError(
         f"depths ({','.join(map(str, depths))}) must be one, two or three "
         "numbers of layers, in order, of those that suit the method: "
-        f"{', '.join(map(str, known))}."
+        f"{', '.join(map(str, by_depth))}."
       )
     return dict.fromkeys(names, list(depths))
   found = {}
