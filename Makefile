@@ -7,7 +7,6 @@ STAMP := $(VENV)/.installed
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: venv demo test test-all lint format bench docs clean
-.PHONY: venv-beam test-beam
 .PHONY: screenshots
 .PHONY: coverage
 .PHONY: examples extras
@@ -57,21 +56,6 @@ $(EXTRAS): $(STAMP)
 test-all: extras
 	$(BIN)/python $(PYTEST) $(ARGS)
 
-# Apache Beam wants other versions of some packages: an environment of its own.
-BEAM := .venv-beam
-BEAM_STAMP := $(BEAM)/.installed
-
-venv-beam: $(BEAM_STAMP)
-
-$(BEAM_STAMP): setup.cfg constraints-beam.txt
-	test -x $(BEAM)/bin/python || $(PYTHON) -m venv $(BEAM)
-	$(BEAM)/bin/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints-beam.txt --editable '.[beam,dev]'
-	touch $(BEAM_STAMP)
-
-test-beam: venv-beam
-	$(BEAM)/bin/python -m pytest tests/data/prepare/test_beam_prepare.py $(ARGS)
-
 # Lines and branches that the tests run, those of their subprocesses too.
 coverage: extras
 	rm -rf build/coverage && mkdir -p build/coverage
@@ -113,4 +97,4 @@ screenshots: docs
 	$(BIN)/python -m benchmarks.screenshots --output_dir=docs/images $(PAGES)
 
 clean:
-	rm -rf $(VENV) $(BEAM) build *.egg-info
+	rm -rf $(VENV) build *.egg-info

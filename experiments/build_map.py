@@ -23,6 +23,7 @@ import textwrap
 from typing import Any
 
 from experiments import draw_map
+from experiments import equal_loss
 from swe_tf import files
 from swe_tf import yaml_files
 from swe_tf.analysis import outcome as outcome_lib
@@ -319,12 +320,10 @@ def tuning_seed(regime: str) -> int:
   return NO_SEED if regime in UNTUNED else outcome_lib.TUNING_SEED
 
 
-def outcomes_of(
-  regime: str, records: Records
-) -> dict[str, outcome_lib.Outcome]:
+def outcomes_of(regime: str, records: Records) -> dict[str, equal_loss.Outcome]:
   """Returns the outcomes of a regime's arms on fresh seeds."""
-  return outcome_lib.compare(
-    records, smaller=REGIMES[regime].smaller, tuning_seed=tuning_seed(regime)
+  return equal_loss.compare(
+    records, REGIMES[regime].smaller, tuning_seed(regime)
   )
 
 
@@ -463,7 +462,7 @@ def top_table(regimes: dict[str, Records]) -> str:
   return "\n".join(lines) + "\n"
 
 
-def _cell(outcomes: dict[str, outcome_lib.Outcome], *arms: str) -> str:
+def _cell(outcomes: dict[str, equal_loss.Outcome], *arms: str) -> str:
   """Returns an arm's word and interval; FLOPs too if its steps are cheaper."""
   found = [outcomes[arm] for arm in arms if arm in outcomes]
   if not found:

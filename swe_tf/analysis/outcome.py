@@ -86,8 +86,6 @@ class Outcome:
     flops: Its total FLOPs, divided by the baseline's.
     control: The baseline, or one with as few FLOPs, that it is judged against.
     at_equal_flops: The final loss minus the control's, paired by seed.
-    equal_loss: Its FLOPs, divided by those of a fully decayed baseline that
-      ends with its loss; None without a baseline of a smaller budget.
     tuning_difference: The final loss minus the baseline's on the tuning seed:
       why an arm was dropped, never a verdict.
   """
@@ -99,7 +97,6 @@ class Outcome:
   flops: float
   control: str
   at_equal_flops: statistics.Interval | None
-  equal_loss: statistics.Interval | None
   tuning_difference: float | None
 
 
@@ -127,13 +124,11 @@ def compare(
   *,
   baseline: str = "baseline",
   controls: Mapping[str, str] | None = None,
-  smaller: str = "",
   tuning_seed: int = TUNING_SEED,
 ) -> dict[str, Outcome]:
   """Compares all arms with the baseline, each at its best rate.
 
-  `controls` has baselines with as few FLOPs by arm, and `smaller` names the one
-  with a smaller budget, for `Outcome.equal_loss`.
+  `controls` has baselines with as few FLOPs by arm.
   """
   best = at_best_rates(records, tuning_seed)
   losses = {
@@ -145,11 +140,6 @@ def compare(
   outcomes = {}
   for arm, runs in best.items():
     control = (controls or {}).get(arm, baseline)
-    equal = None
-    if {baseline, smaller} <= best.keys() and arm not in (baseline, smaller):
-      three = (arm, baseline, smaller)
-      budgets = [(losses[each], flops[each]) for each in three]
-      equal = statistics.cost_for_equal_loss(*budgets)
     pair = runs.get(tuning_seed), best.get(baseline, {}).get(tuning_seed)
     outcomes[arm] = Outcome(
       arm=arm,
@@ -159,7 +149,6 @@ def compare(
       flops=flops[arm] / flops.get(baseline, math.nan),
       control=control,
       at_equal_flops=statistics.paired(losses[arm], losses.get(control, {})),
-      equal_loss=equal,
       tuning_difference=pair[0].final_loss - pair[1].final_loss
       if pair[0] and pair[1]
       else None,
@@ -184,9 +173,6 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
     return Verdict(statistics.CANNOT_TELL, why, "")
   difference, best = min(pairs, key=lambda pair: pair[0].mean)
   word, arm, control = difference.word(), best.arm, "the baseline"
-  equal = ""
-  if best.equal_loss is not None:
-    equal = f" An equal loss takes {best.equal_loss} of a baseline's FLOPs."
   if best.control != "baseline":
     control = f"{best.control}, a baseline with as few FLOPs"
   if word == statistics.CANNOT_TELL:
@@ -195,13 +181,13 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
       f"about {needed} seeds" if needed else "no reasonable number of seeds"
     )
     why = f"{arm} minus {control} is {difference}; {many} would show that much."
-    return Verdict(word, why + equal, arm)
+    return Verdict(word, why, arm)
   pays = word == statistics.PAYS
   low, high = sorted((abs(difference.low), abs(difference.high)))
   return Verdict(
     SHARE if pays else DO_NOT_SHARE,
     f"{'' if pays else 'even '}{arm} ends {abs(difference.mean):.3f} "
     f"{'below' if pays else 'above'} {control}; 95% interval {low:.3f} to "
-    f"{high:.3f}.{equal}",
+    f"{high:.3f}.",
     arm,
   )

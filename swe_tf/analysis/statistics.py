@@ -1,10 +1,9 @@
-"""Means over seeds, paired differences, ratios, and the word for each.
+"""Means over seeds, paired differences, and the word for each.
 
 The only place where a measured number gets its interval and its verdict. All
-intervals are 95% and exact for normally distributed values at any number of
-seeds: Student's t for means and paired differences, Fieller's theorem for the
-ratio of two paired means. (A percentile bootstrap of 3 seeds would cover about
-68%.) `tests/analysis/test_statistics.py` simulates the coverage. Imports no
+intervals are 95% and Student's, exact for normally distributed values at any
+number of seeds. (A percentile bootstrap of 3 seeds would cover about 68%.)
+`tests/analysis/test_statistics.py` simulates the coverage. Imports no
 TensorFlow.
 """
 
@@ -12,8 +11,6 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 import math
 import statistics
-
-import numpy as np
 
 _LEVEL = 0.95
 PAYS, COSTS, CANNOT_TELL = "pays", "costs", "cannot tell"
@@ -99,57 +96,6 @@ def verdict(
   # Otherwise only a baseline that is scheduled for as many FLOPs would tell: in
   # the middle of its schedule it needs more for a loss than at its end.
   return found if found == (PAYS if flops_ratio < 1 else COSTS) else UNEQUAL
-
-
-def ratio(
-  numerators: Iterable[float], denominators: Iterable[float]
-) -> Interval:
-  """Returns the ratio of two means, paired by seed, with Fieller's interval.
-
-  It is unbounded unless the denominators' mean is significantly not 0.
-  """
-  a, d = np.array(list(numerators)), np.array(list(denominators))
-  n = len(a)
-  estimate = float(a.mean() / d.mean())
-  unbounded = Interval(estimate, -math.inf, math.inf, n)
-  if n < 2:
-    return unbounded
-  (var_a, cov), (_, var_d) = np.cov(a, d) * quantile(n) ** 2 / n
-  # All r with |mean(a - r d)| within its own Student's interval of 0.
-  square = d.mean() ** 2 - var_d
-  linear = a.mean() * d.mean() - cov
-  constant = a.mean() ** 2 - var_a
-  if square <= 0:
-    return unbounded
-  root = math.sqrt(max(0.0, linear**2 - square * constant))
-  return Interval(
-    estimate, (linear - root) / square, (linear + root) / square, n
-  )
-
-
-# The final losses of an arm by seed, and what a run costs.
-Budget = tuple[Mapping[int, float], float]
-
-
-def cost_for_equal_loss(
-  arm: Budget, baseline: Budget, smaller: Budget
-) -> Interval | None:
-  """Returns an arm's cost, divided by a baseline's that ends with its loss.
-
-  That baseline is fully decayed: its loss is a straight line in the logarithm
-  of its cost, through two budgets that were run, the smaller one with its own
-  schedule. None without a seed that all three have.
-  """
-  (ours, cost), (base, full), (less, part) = arm, baseline, smaller
-  seeds = sorted(ours.keys() & base.keys() & less.keys())
-  if not seeds:
-    return None
-  behind = ratio(
-    (ours[s] - base[s] for s in seeds), (less[s] - base[s] for s in seeds)
-  )
-  ends = np.array([behind.mean, behind.low, behind.high])
-  mean, low, high = (cost / full * (full / part) ** ends).tolist()
-  return Interval(mean, low, high, behind.n)
 
 
 def quantile(n: int) -> float:

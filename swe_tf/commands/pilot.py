@@ -164,8 +164,6 @@ def _describe(outcome: outcome_lib.Outcome, is_at_edge: bool) -> str:
     parts.append(f"{outcome.flops:.2f} of its FLOPs")
   if outcome.control != "baseline" and at_equal:
     parts.append(f"{at_equal} from {outcome.control} ({at_equal.word()})")
-  if outcome.equal_loss:
-    parts.append(f"{outcome.equal_loss} of a baseline's FLOPs for equal loss")
   return f"{outcome.arm}: {', '.join(parts)}"
 
 

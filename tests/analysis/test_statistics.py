@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from experiments import equal_loss
 from swe_tf.analysis import outcome as outcome_lib
 from swe_tf.analysis import statistics
 
@@ -28,10 +29,10 @@ def test_intervals_cover_the_truth(seeds):
       dict(enumerate(center + common + random.normal(0, 0.01, seeds)))
       for center in (1.77, 1.75, 1.85)
     )
-    ratio = statistics.ratio(
+    ratio = equal_loss.ratio(
       [arm[s] - base[s] for s in arm], [half[s] - base[s] for s in arm]
     )
-    cost = statistics.cost_for_equal_loss((arm, 0.6), (base, 1.0), (half, 0.5))
+    cost = equal_loss.cost_for_equal_loss((arm, 0.6), (base, 1.0), (half, 0.5))
     hits += (
       _covers(statistics.mean(arm.values()), 1.77),
       _covers(statistics.paired(arm, base), 0.02),
@@ -43,10 +44,10 @@ def test_intervals_cover_the_truth(seeds):
 
 
 def test_an_uncertain_denominator_gives_no_bound():
-  found = statistics.ratio([1.0, 1.1, 0.9], [0.1, -0.1, 0.05])
+  found = equal_loss.ratio([1.0, 1.1, 0.9], [0.1, -0.1, 0.05])
   assert (found.low, found.high) == (-math.inf, math.inf)
   seeds = [({seed: 1.0}, 1.0) for seed in range(3)]  # None in common.
-  assert statistics.cost_for_equal_loss(*seeds) is None
+  assert equal_loss.cost_for_equal_loss(*seeds) is None
 
 
 def test_seeds_needed():
@@ -116,13 +117,14 @@ def test_a_cheaper_arm_is_judged_by_a_baseline_with_as_few_flops():
     for seed, loss in enumerate((2.21, 2.30, 2.12), 1)
   ]
   controls = {"cheap": "short"}
-  outcomes = outcome_lib.compare(runs, controls=controls, smaller="short")
+  outcomes = outcome_lib.compare(runs, controls=controls)
   cheap = outcomes["cheap"]
   assert cheap.difference.mean > 0
   assert cheap.at_equal_flops.mean == pytest.approx(-0.569 / 3)
   # On the line from (0.73, +0.21) to (1, 0), +0.0203 is at 0.97.
   share = (0.061 / 3) / (0.63 / 3)
-  assert cheap.equal_loss.mean == pytest.approx(0.73 * 0.73**-share, rel=1e-3)
+  equal = equal_loss.compare(runs, "short", 0)["cheap"].equal_loss
+  assert equal.mean == pytest.approx(0.73 * 0.73**-share, rel=1e-3)
   verdict = outcome_lib.judge(outcomes, ["cheap"])
   assert verdict.word == outcome_lib.SHARE and "short" in verdict.reason
   without = outcome_lib.judge(outcome_lib.compare(runs), ["cheap"])

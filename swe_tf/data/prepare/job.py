@@ -4,7 +4,6 @@ Everything is checked before anything is written. Nothing is ever overwritten:
 shards of the same job are kept, and another job's are refused.
 """
 
-from collections.abc import Callable, Iterator
 from concurrent import futures
 import dataclasses
 import os
@@ -41,18 +40,8 @@ class Options(manifest.Settings):
     return os.path.join(self.output_dir, name)
 
 
-def prepare(
-  options: Options,
-  console: rich_console.Console,
-  write_shards: Callable[..., Iterator[tuple[int, dict[str, Any]]]]
-  | None = None,
-) -> dict[str, Any]:
-  """Makes the shards that an earlier call has not made; returns the manifest.
-
-  `write_shards` takes the options, the vocabulary, the texts and the numbers of
-  shards; it writes these, and yields each number with what `ShardWriter.write`
-  returns. By default, threads of this process do.
-  """
+def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
+  """Makes the shards that are missing; returns the manifest."""
   if not options.learn_vocab:
     vocab_lib.Vocabulary.load(options.vocab)  # Reading the text takes longer.
   with messages.during("checking the text", console):
@@ -139,7 +128,7 @@ def prepare(
       leftover.rmtree()
 
   todo = {i for i in range(total) if options.shard_name(i) not in done}
-  shards = (write_shards or _write_here)(options, vocabulary, texts, todo)
+  shards = _write_shards(options, vocabulary, texts, todo)
   columns = rich_progress.Progress.get_default_columns()
   rate = rich_progress.TextColumn("{task.fields[rate]}")
   with rich_progress.Progress(*columns, rate, console=console) as progress:
@@ -187,7 +176,8 @@ def _vocabulary(options, texts, console) -> vocab_lib.Vocabulary:
     )
 
 
-def _write_here(options, vocabulary, texts, todo):
+def _write_shards(options, vocabulary, texts, todo):
+  """Writes shards in threads; yields each one's number, counts and all."""
   from swe_tf.data.prepare import shards  # TensorFlow takes seconds.
 
   writer = shards.ShardWriter(options, vocabulary, options.output_dir)

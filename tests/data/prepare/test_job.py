@@ -238,7 +238,7 @@ def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
     raise KeyboardInterrupt
 
   with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-    patch.setattr(prepare_job, "_write_here", stop)
+    patch.setattr(prepare_job, "_write_shards", stop)
     _prepare(learning)
   vocab = tmp_path / "out/vocab.txt"
   learned = vocab.read_bytes()
