@@ -65,6 +65,31 @@ def test_blocks_are_tied_until_the_untie_step(
   assert (tmp_path / f"{name}.png").stat().st_size > 1000
 
 
+def test_keras_3_is_tied_until_the_untie_step(load, monkeypatch, capsys):
+  pytest.importorskip("keras_hub")
+  import keras
+
+  class Watch(keras.callbacks.Callback):
+    is_tied = []
+    on_train_batch_end = _Watch.on_train_batch_end
+
+  module = load("keras3_bert")
+  train = module.train
+
+  def watched(steps, *, share):
+    return train(steps, share=share, callbacks=[Watch()] if share else [])
+
+  for name, value in {"BLOCKS": 2, "LENGTH": 16, "train": watched}.items():
+    monkeypatch.setattr(module, name, value)
+  module.main(["--steps=20"])
+  assert Watch.is_tied == [True] * 2 + [False] * 18
+  rows = re.findall(
+    r"(?m)^ +(\d+) +([\d.]+) +([\d.]+)$", capsys.readouterr().out
+  )
+  assert [int(step) for step, _, _ in rows] == list(range(2, 21, 2))
+  assert all(one != other for _, one, other in rows)
+
+
 def test_too_few_steps_to_share(load, capsys):
   with pytest.raises(SystemExit):
     load("mlp").main(["--steps=5"])

@@ -324,6 +324,11 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
       self._untied_at.assign(store["untied_at"])
 
   def set_weights(self, weights) -> None:
+    if not self.built:
+      raise errors.UsageError(
+        "You are calling set_weights of an optimizer that has no variables "
+        "yet: call optimizer.build(model.trainable_variables) first."
+      )
     for variable, value in zip(self.variables, weights, strict=True):
       variable.assign(value)
 
