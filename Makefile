@@ -51,7 +51,8 @@ extras: $(EXTRAS)
 
 $(EXTRAS): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[dev,keras3,parity,ray,tpu-check]'
+	  --constraint constraints.txt \
+	  --editable '.[dev,keras3,mlflow,parity,ray,tpu-check,wandb]'
 	touch $(EXTRAS)
 
 test-all: extras

@@ -247,3 +247,15 @@ def test_a_log_has_plain_lines_not_too_many(clock):
     "model: 70 of 700, 0:10:30 left, untied after step 70, loss 2.500, "
     "2,048 tokens/s"
   )
+
+
+def test_a_log_is_not_silent_while_runs_start(clock):
+  seen = io.StringIO()
+  shown = progress_lib.Progress(rich_console.Console(file=seen), {"a": 1.0})
+  for _ in range(12):
+    clock.now += 1
+    shown.tick()
+  assert seen.getvalue().splitlines() == [
+    "0:00:05 so far, waiting for news of the runs",
+    "0:00:10 so far, waiting for news of the runs",
+  ]
