@@ -269,7 +269,7 @@ def _figures(
   draw(
     "validation loss (nats per token)",
     by_flops,
-    "The same validation losses by what they cost: the FLOPs of the matrix "
+    "Validation losses by what they cost: the FLOPs of the matrix "
     "products so far. The learning rates decay to 0 at the end of each run, so "
     "compare the ends.",
     x="FLOPs",
