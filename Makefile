@@ -50,7 +50,8 @@ extras: $(EXTRAS)
 
 $(EXTRAS): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[dev,keras3,parity,ray,tpu-check]'
+	  --constraint constraints.txt \
+	  --editable '.[dev,keras3,mlflow,parity,ray,tpu-check,wandb]'
 	touch $(EXTRAS)
 
 test-all: extras
@@ -88,9 +89,9 @@ docs: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo built build/docs/index.html
 
-# Needs Chromium (Debian: apt-get install chromium); the demo's page, if it was
-# made, by `make demo`.
-PAGES := report=docs/results/small_table5_baselines/report.html \
+# Needs Chromium (Debian: apt-get install chromium); a report in runs/report and
+# the demo's page, if they were made.
+PAGES := $(addprefix report=,$(wildcard runs/report/report.html)) \
   site=build/docs/index.html api=build/docs/api/swe_tf.sharing.plan.html $(addprefix demo=,$(wildcard runs/demo/index.html))
 
 screenshots: docs

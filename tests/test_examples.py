@@ -2,6 +2,7 @@
 
 import gzip
 import importlib
+import json
 import pathlib
 import re
 import sys
@@ -88,6 +89,27 @@ def test_keras_3_is_tied_until_the_untie_step(load, monkeypatch, capsys):
   )
   assert [int(step) for step, _, _ in rows] == list(range(2, 21, 2))
   assert all(one != other for _, one, other in rows)
+
+
+def test_the_notebook_runs_and_its_blocks_part(monkeypatch, capsys):
+  monkeypatch.setenv("MPLBACKEND", "agg")
+  cells = json.loads((_FOLDER / "keras.ipynb").read_text("utf-8"))["cells"]
+  code = "\n".join(
+    "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"
+  )
+  for printed, less in (
+    ("STEPS, BATCH", "_, BATCH"),
+    ("1000, 64, 16", "0, 64, 2"),
+  ):
+    assert printed in code
+    code = code.replace(printed, less, 1)
+  names = {"STEPS": 130}
+  exec(compile(code, "keras.ipynb", "exec"), names)
+  first, second, apart = capsys.readouterr().out.strip().splitlines()
+  assert first.startswith("never shared: ")
+  assert second.startswith("shared, then untied: ")
+  assert apart.startswith("1x2 unshared apart: [") and names["apart"].min() > 0
+  assert names["optimizer"].untied_at == 13
 
 
 def test_too_few_steps_to_share(load, capsys):

@@ -15,7 +15,8 @@ def test_only_what_is_said_is_seen_within_quietly(capfd):
   with messages.quietly():
     print("orbit")
     logging.warning("absl")
-    standard_logging.getLogger("tensorflow").warning("tensorflow")
+    tensorflow = standard_logging.getLogger("tensorflow")
+    assert not tensorflow.isEnabledFor(standard_logging.WARNING)
     messages.say("ours")
     rich_console.Console(file=messages.out).print("bar")
     assert messages.is_quiet()
@@ -23,6 +24,7 @@ def test_only_what_is_said_is_seen_within_quietly(capfd):
   printed = capfd.readouterr()
   assert printed.out.splitlines() == ["ours", "bar", "after"]
   assert not printed.err
+  assert tensorflow.isEnabledFor(standard_logging.WARNING)
   assert logging.get_verbosity() == before and not messages.is_quiet()
 
 

@@ -38,6 +38,11 @@ class Options(stock_options.StockOptions):
     "Continue a run whose config or data was another, and record the changes.",
     False,
   )
+  tracker: str | None = opt.flag(
+    "Where else the curves go; configured by its own environment variables.",
+    None,
+    choices=("wandb", "mlflow"),
+  )
   verbose: bool = opt.flag(
     "Print all that TensorFlow, Model Garden and Orbit print and log.", False
   )
@@ -61,6 +66,7 @@ def run(options: Options) -> None:
     from swe_tf.doctor import checks
     from swe_tf.studies import experiments
     from swe_tf.training import runner
+    from swe_tf.training import trackers
 
   parsing.parse_gin(options)
   while True:
@@ -100,14 +106,27 @@ def run(options: Options) -> None:
   locked: Any = contextlib.nullcontext()
   if "train" in options.mode and cluster.is_chief():
     locked = files.lock(options.model_dir)
+  tracked: Any = contextlib.nullcontext()
+  if options.tracker and cluster.is_chief():
+    kept = options.tracker, options.model_dir, config.as_dict()
+    tracked = trackers.Tracker(*kept)
+
+  def also(part, trainer):
+    is_tracked = isinstance(tracked, trackers.Tracker)
+    return [tracked.action(part, trainer)] if is_tracked else []
+
   accepted = {"accept_changes": True} if options.accept_changes else {}
-  with locked, shown:
+  with locked, tracked, shown:
     runner.run(
       config,
       options.model_dir,
       options.mode,
       on_start=start,
-      actions=lambda trainer: [progress_lib.report_loss(trainer, report)],
+      actions=lambda trainer: [
+        progress_lib.report_loss(trainer, report),
+        *also("train", trainer),
+      ],
+      eval_actions=lambda trainer: also("validation", trainer),
       enable_async_checkpointing=options.enable_async_checkpointing,
       pretrain_steps=options.pretrain_steps,
       verbose=options.verbose,

@@ -240,6 +240,7 @@ def execute(
         if now != seen[name]:
           seen[name] = now
           shown.step(name, progress_lib.status_of(now))
+      shown.tick()
 
     try:
       todo = list(waiting.values())

@@ -123,7 +123,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     `costs` are those of the runs by name: FLOPs, or 1 if all are alike.
     """
     self._console, self._costs = console, costs
-    self._began = time.monotonic()
+    self._began = self._said = time.monotonic()
     # The fraction of a run that is done, and that was done when it started.
     self._part = dict.fromkeys(costs, 0.0)
     self._part_before: dict[str, float] = {}
@@ -159,7 +159,18 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     self.bars.stop()
 
   def say(self, text: str) -> None:
+    self._said = time.monotonic()
     self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+  def tick(self) -> None:
+    """Notes that time passes: a log must not be silent while runs start."""
+    now = time.monotonic()
+    if not self._console.is_terminal and now - self._said >= self._pause(now):
+      spent = show_time(now - self._began)
+      self.say(f"{spent} so far, waiting for news of the runs")
+
+  def _pause(self, now: float) -> float:
+    return max(_LINE_SECONDS, _LINE_PART * (now - self._began))
 
   def start(self, name: str, step: int = 0, steps: int = 0) -> None:
     """Notes that a run starts, or resumes after a step."""
@@ -185,10 +196,9 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     text = status.describe(speed)
     self.bars.update(bar, note=text)
     now = time.monotonic()
-    pause = max(_LINE_SECONDS, _LINE_PART * (now - self._began))
     then, phase = self._last_line.get(name, (self._began, status.phase))
     if not self._console.is_terminal and (
-      now - then >= pause or phase != status.phase
+      now - then >= self._pause(now) or phase != status.phase
     ):
       self._last_line[name] = now, status.phase
       self.say(f"{name}: {text}")

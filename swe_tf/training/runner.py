@@ -31,7 +31,7 @@ from swe_tf.training import devices
 from swe_tf.training import interruption
 from swe_tf.training import trainer as trainer_lib
 
-# Makes the orbit actions that are called after each training loop.
+# Makes the orbit actions that are called after each loop or evaluation.
 Actions = Callable[
   [trainer_lib.SharedWeightsTrainer], Sequence[Callable[..., Any]]
 ]
@@ -93,6 +93,7 @@ def make_runner(
   mode: str = "train_and_eval",
   strategy: tf.distribute.Strategy | None = None,
   actions: Actions = lambda trainer: (),
+  eval_actions: Actions = lambda trainer: (),
   enable_async_checkpointing: bool = False,
   **trainer_arguments,
 ) -> train_lib.OrbitExperimentRunner:
@@ -130,6 +131,7 @@ def make_runner(
     model_dir,
     trainer=trainer,
     train_actions=actions(trainer),
+    eval_actions=list(eval_actions(trainer)),
     enable_async_checkpointing=enable_async_checkpointing,
     controller_cls=_Controller,
   )
@@ -149,6 +151,7 @@ def run(
   *,
   on_start: Callable[[trainer_lib.SharedWeightsTrainer], Any] | None = None,
   actions: Actions = lambda trainer: (),
+  eval_actions: Actions = lambda trainer: (),
   enable_async_checkpointing: bool = True,
   pretrain_steps: int | None = None,
   verbose: bool = True,
@@ -184,6 +187,7 @@ def run(
         model_dir,
         mode=mode,
         actions=actions,
+        eval_actions=eval_actions,
         enable_async_checkpointing=enable_async_checkpointing,
         **trainer_arguments,
       )

@@ -231,7 +231,6 @@ def test_a_run_behind_what_it_had_reported_takes_nothing_off_the_rest(clock):
 def test_a_log_has_plain_lines_not_too_many(clock):
   seen = io.StringIO()
   with _show(clock, rich_console.Console(file=seen), 10) as shown:
-    assert not seen.getvalue()  # 20 seconds: too soon.
     for step in range(30, 700, 10):
       clock.now += 10
       shown.step("model", _status(step))
@@ -239,9 +238,24 @@ def test_a_log_has_plain_lines_not_too_many(clock):
   assert "\x1b" not in seen.getvalue() and "\r" not in seen.getvalue()
   lines = seen.getvalue().splitlines()
   steps = [int(line.split()[1]) for line in lines[:-1]]
-  # One in half a minute, and one at once when the phase changes.
-  assert steps == [30, 60, 70, *range(100, 700, 30)]
-  assert lines[2] == (
+  # One a loop at first, then whenever another 5% of the time has passed.
+  assert steps == [
+    *(*range(10, 201, 10), *range(220, 401, 20)),
+    *(*range(430, 581, 30), 620, 660),
+  ]
+  assert lines[6] == (
     "model: 70 of 700, 0:10:30 left, untied after step 70, loss 2.500, "
     "2,048 tokens/s"
   )
+
+
+def test_a_log_is_not_silent_while_runs_start(clock):
+  seen = io.StringIO()
+  shown = progress_lib.Progress(rich_console.Console(file=seen), {"a": 1.0})
+  for _ in range(12):
+    clock.now += 1
+    shown.tick()
+  assert seen.getvalue().splitlines() == [
+    "0:00:05 so far, waiting for news of the runs",
+    "0:00:10 so far, waiting for news of the runs",
+  ]

@@ -159,10 +159,14 @@ def verdict(arms: Mapping[str, DemoArm]) -> str:
       f"Nothing was shared, so there is nothing to compare: after {steps} the "
       f"model ended at {model.loss:.3f} nats per token."
     )
+  ratio = model.flops / baseline.flops
+  spent = ""
+  if abs(ratio - 1) >= statistics.SAME_COST:
+    spent = f", for {ratio:.2f} of the baseline's FLOPs,"
   told = (
     f"After the same {steps} the shared model ended at {model.loss:.3f} nats "
-    f"per token and the baseline at {baseline.loss:.3f}, a difference of "
-    f"{model.loss - baseline.loss:+.3f}: one seed {statistics.CANNOT_TELL} "
+    f"per token{spent} and the baseline at {baseline.loss:.3f}, a difference "
+    f"of {model.loss - baseline.loss:+.3f}: one seed {statistics.CANNOT_TELL} "
     "whether sharing pays; docs/map.md has more of them."
   )
   if shallow := arms.get(SHALLOW):
@@ -265,7 +269,7 @@ def _figures(
   draw(
     "validation loss (nats per token)",
     by_flops,
-    "The same validation losses by what they cost: the FLOPs of the matrix "
+    "Validation losses by what they cost: the FLOPs of the matrix "
     "products so far. The learning rates decay to 0 at the end of each run, so "
     "compare the ends.",
     x="FLOPs",

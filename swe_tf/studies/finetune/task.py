@@ -132,7 +132,11 @@ class FineTuning:
     self.has_selected = True
     if succeeded:  # Otherwise the same command may choose another run.
       self._drop_checkpoints(run for run in self.runs if run.name != best)
-    console.print(f"selected {folder / best}", soft_wrap=True)
+    console.print(
+      f"selected {folder / best}; next: swe export "
+      f"--checkpoint={folder / best} --format=savedmodel --output_dir=served",
+      soft_wrap=True,
+    )
     return succeeded
 
   def _prune(self) -> None:

@@ -194,7 +194,9 @@ def test_one_seed_never_has_a_verdict(model):
 
 def test_the_page_tells_all_of_it_and_needs_nothing_else():
   page = _page(_arms(2.2, 2.0, flops=5e11))
-  assert "difference of +0.200" in page.partition("The curves")[0]
+  verdict = page.partition("The curves")[0]
+  assert "difference of +0.200" in verdict
+  assert "2.200 nats per token, for 0.50 of the baseline" in verdict
   # Fewer FLOPs are not hidden.
   for part in ("The layers", "What to run next", "5.00e+11", "1.00e+12"):
     assert part in page
