@@ -4,8 +4,7 @@
 
 Without TF_CONFIG it is the one process to compare with. The global batch of a
 step is the same however many workers there are. RULE is `tau`, `cosine` (the
-adaptive rule), `one_worker` (a fault: only the first worker unties), `net2net`
-or `stacking`, which share nothing and grow.
+adaptive rule), `net2net` or `stacking`, which share nothing and grow.
 """
 
 import json
@@ -73,7 +72,6 @@ def _growth(rule_name):
 
 def main(model_dir, output, rule_name):
   cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
-  index = cluster.get("task", {}).get("index", 0)
   strategy = (
     tf.distribute.MultiWorkerMirroredStrategy()
     if cluster
@@ -100,9 +98,6 @@ def main(model_dir, output, rule_name):
     "tau": lambda: None,
     "cosine": lambda: schedule.UntieByCorrelation(
       interval=_EVERY, rho=0.999, patience=2
-    ),
-    "one_worker": lambda: schedule.UntieAtStep(
-      tiny.TAU if index == 0 else tiny.STEPS
     ),
     "net2net": lambda: None,
     "stacking": lambda: None,

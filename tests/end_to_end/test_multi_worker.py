@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import subprocess
 import time
 
 import numpy as np
@@ -45,12 +44,12 @@ def _kill(workers):
     worker.wait()
 
 
-def _finish(workers, patience=_PATIENCE, status=0):
+def _finish(workers, status=0):
   """Waits for all; a worker that hangs ends the test, not the machine.
 
   Returns what each of them printed.
   """
-  end, outputs = time.time() + patience, []
+  end, outputs = time.time() + _PATIENCE, []
   try:
     for worker in workers:
       output, _ = worker.communicate(timeout=max(1, end - time.time()))
@@ -61,10 +60,10 @@ def _finish(workers, patience=_PATIENCE, status=0):
   return outputs
 
 
-def _train(folder, num_workers, rule, patience=_PATIENCE):
+def _train(folder, num_workers, rule):
   """Returns what each worker has in the end."""
   folder.mkdir(exist_ok=True)
-  _finish(_start(_commands(folder, rule, num_workers)), patience)
+  _finish(_start(_commands(folder, rule, num_workers)))
   return [dict(np.load(folder / f"{i}.npz")) for i in range(num_workers)]
 
 
@@ -94,17 +93,6 @@ def test_workers_train_as_one_process_does(tmp_path, num_workers, rule):
     # Every worker has gradients of its own, and all see the same cosine.
     assert 0 < workers[0]["changed"] < tiny.STEPS
     assert np.isfinite(workers[0]["seen"]).all()
-
-
-@pytest.mark.slow
-def test_a_phase_that_switches_on_one_worker_only_is_noticed(tmp_path):
-  with pytest.raises((AssertionError, subprocess.TimeoutExpired)):
-    first, second = _train(tmp_path / "cluster", 2, "one_worker", patience=90)
-    for name, value in first.items():
-      np.testing.assert_array_equal(second[name], value, err_msg=name)
-  # They came as far as the switch, and not to the end.
-  saved = {path.stem for path in tmp_path.glob("cluster/model/ckpt-*.index")}
-  assert saved == {"ckpt-3", "ckpt-6"}
 
 
 def _kill_after_a_checkpoint(commands, model_dir, rng):

@@ -1,13 +1,6 @@
-"""The final layer norm, the builder, saving, and Model Garden's own tests.
-
-Left out of those: tests of `BertEncoder`, the first version, and of checkpoints
-that go from it to the second; it has no final layer norm. The test of saving
-insists on Post-LN: here it is for Pre-LN.
-"""
+"""The final layer norm, the builder, and saving."""
 
 import dataclasses
-import importlib.util
-from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
@@ -16,7 +9,6 @@ import tf_keras
 
 from official.nlp.configs import encoders
 from official.nlp.modeling import networks
-from official.nlp.modeling.networks import bert_encoder
 from swe_tf.modeling import encoder
 
 _SMALL = dict(
@@ -142,47 +134,3 @@ class BuildEncoderTest(tf.test.TestCase):
     post_ln = self.build(norm_first=False, **_FIELDS)
     self.assertIs(type(post_ln), networks.BertEncoderV2)
     self.assertFalse(post_ln.get_config()["norm_first"])
-
-
-_PATCH = mock.patch.object(
-  bert_encoder, "BertEncoderV2", encoder.PreLnBertEncoder
-)
-
-
-def stock_tests(name: str, test_case: str, applies=lambda test: True):
-  """Returns a test case of Model Garden that builds `PreLnBertEncoder`."""
-  # A module of our own: parameters of tests are bound when it is executed.
-  spec = importlib.util.find_spec(f"official.nlp.modeling.networks.{name}")
-  module = importlib.util.module_from_spec(spec)
-  with _PATCH:
-    spec.loader.exec_module(module)
-  base = getattr(module, test_case)
-
-  class StockTests(base):
-    """The tests, run while our class has the name of theirs."""
-
-    def setUp(self):
-      super().setUp()
-      self.enter_context(_PATCH)
-
-  for test in dir(base):
-    if test.startswith("test_") and not applies(test):
-      setattr(StockTests, test, None)
-  return StockTests
-
-
-BertEncoderTest = stock_tests(
-  "bert_encoder_test",
-  "BertEncoderTest",
-  lambda test: "encoder_v2" in test or test == "test_embeddings_as_inputs",
-)
-BertDenseEncoderTest = stock_tests(
-  "bert_dense_encoder_test", "BertEncoderV2Test"
-)
-
-
-def test_our_class_is_the_one_that_is_tested():
-  ours = encoder.PreLnBertEncoder
-  with mock.patch.object(ours, "call", side_effect=KeyError):
-    result = BertEncoderTest("test_embeddings_as_inputs").run()
-  assert "KeyError" in result.errors[0][1]

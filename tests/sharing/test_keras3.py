@@ -10,7 +10,6 @@ import os
 import pathlib
 import subprocess
 import sys
-from unittest import mock
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import keras
@@ -267,34 +266,6 @@ def test_a_step_compiled_before_untie_stops_sharing():
   assert model.optimizer.untied_at == TAU
   ours = _state(model, model.optimizer.inner_optimizer)
   assert _difference(ours, oracle[-1]) <= 1e-5
-
-
-def test_mutations_are_seen():
-  oracle = _run_algorithm_1(OPTIMIZERS["adamw"])[-1]
-
-  def difference(**kwargs):
-    model = _compiled(_adamw(), **kwargs)
-    return _difference(_fit(model, swe_tf.UntieCallback()), oracle)
-
-  assert difference() < 1e-5
-  assert difference(untie_step=TAU + 1) > 1e-3
-  means = keras3.SharedWeightsOptimizer._mean_over_ties
-
-  def sums(self, grads, variables):
-    grads = means(self, grads, variables)
-    tied = {id(v) for tie in self.plan.ties for v in tie}
-    return [
-      g * NUM_LAYERS if id(v) in tied else g for g, v in zip(grads, variables)
-    ]
-
-  with mock.patch.object(
-    keras3.SharedWeightsOptimizer, "_mean_over_ties", sums
-  ):
-    assert difference() > 1e-3
-  with mock.patch.object(
-    keras3.SharedWeightsOptimizer, "_tie_weights", lambda self: None
-  ):
-    assert _difference(_fit(_compiled(_adamw())), oracle) > 1e-3
 
 
 def test_unshared_step_is_the_bare_one():

@@ -1,4 +1,4 @@
-"""Models, closed forms, proofs against the slow way; how claims are judged."""
+"""Models and closed forms against the slow way; how claims are judged."""
 
 import json
 import math
@@ -12,7 +12,6 @@ from swe_tf.theory import algorithm1
 from swe_tf.theory import claims
 from swe_tf.theory import deep_linear
 from swe_tf.theory import depth
-from swe_tf.theory import proposition1
 from swe_tf.theory import regression
 
 
@@ -79,15 +78,6 @@ class RegressionTest(parameterized.TestCase):
 
     gradient = regression.gradient(problem)(weights)[0]
     np.testing.assert_allclose(gradient, _numeric(loss, weights), atol=1e-8)
-
-  def test_shared_solution_is_least_squares(self):
-    problem = _problem(3, 7, 5)
-    for i, solution in enumerate(regression.shared_solution(problem)):
-      inputs = problem.inputs[i]
-      expected, *_ = np.linalg.lstsq(
-        inputs.sum(axis=1, keepdims=True), inputs @ problem.weights[i]
-      )
-      np.testing.assert_allclose(solution, expected, rtol=1e-10)
 
   def test_training_ends_at_the_shared_solution_and_the_interpolant(self):
     problem = _problem(2, 12, 6)
@@ -180,17 +170,6 @@ class SpectralTest(parameterized.TestCase):
     )
     self.assertTrue(np.isfinite(steps[0]))
     self.assertTrue(np.isinf(steps[1]))
-
-
-class ProofsTest(parameterized.TestCase):
-  def test_parts_are_squared_distances_of_projections(self):
-    problem = regression.Problem.draw(np.random.default_rng(0), (1, 3, 6))
-    weights = np.linspace(-1, 2, 6)
-    ones = np.full((6, 6), 1 / 6)
-    common, rest = proposition1.parts(weights[None], problem)
-    offset = weights - problem.weights[0]
-    self.assertAlmostEqual(common[0], np.sum((ones @ offset) ** 2))
-    self.assertAlmostEqual(rest[0], np.sum((offset - ones @ offset) ** 2))
 
 
 _SAID = claims.paper("Lemma: |W|")
