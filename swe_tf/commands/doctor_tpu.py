@@ -98,8 +98,8 @@ def run(options: Options) -> None:
       "XLA counts the FLOPs and bytes of a loop once, so these two cover one "
       "micro-batch and the update"
     )
-  first, *_, last, _ = reports
-  if first != last:
+  first, *phases, _ = reports  # Fine-tuning has no phases.
+  for last in phases[-1:]:
     same = reports[first] == reports[last]
     say(
       f"the {last} step is {'' if same else 'not '}the {first} step"
