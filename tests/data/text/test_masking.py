@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from swe_tf import errors
 from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
@@ -47,20 +46,6 @@ def test_numbers_belong_to_places(length):
   # Uniform: they decide the rate, and the 80%, 10% and 10%.
   for share in (0.1, 0.15, 0.5, 0.8, 0.9):
     assert np.mean(numbers < share) == pytest.approx(share, abs=0.02)
-
-
-@pytest.mark.parametrize(
-  "change, message",
-  [
-    (dict(masking="words"), "random, whole_word"),
-    (dict(rate=1.5), "1.5"),
-    (dict(max_predictions=0), "at least 1"),
-  ],
-)
-def test_bad_values(change, message):
-  values = dict(masking="random", rate=0.15, max_predictions=3) | change
-  with pytest.raises(errors.UsageError, match=message):
-    masking.Masker(_tokenizer(), **values)
 
 
 @functools.cache
