@@ -188,7 +188,20 @@ CARDS = {
   "equal_init": ("equal_init",),
 }
 
-Records = list[outcome_lib.Record]
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record(outcome_lib.Record):
+  """A run, with what only the map needs to know of it.
+
+  Attributes:
+    cosines: Pairs of step and the mean cosine between the weights of two
+      layers; empty if they were not kept.
+  """
+
+  cosines: tuple[tuple[int, float], ...] = ()
+
+
+Records = list[Record]
 
 
 def collect(name: str, *sources: str) -> None:
@@ -208,7 +221,7 @@ def collect(name: str, *sources: str) -> None:
       alike = cosines(
         scalars.read_scalars(str(path / "train")), sharing.get("unit_size", 1)
       )
-      found[_key(record)] = dataclasses.replace(record, cosines=alike)
+      found[_key(record)] = Record(**vars(record), cosines=alike)
   # One run per line: a diff shows which were added.
   lines = [json.dumps(as_table(found[key])) for key in sorted(found)]
   path = RESULTS / "map" / f"{name}.json"
@@ -270,11 +283,11 @@ def restore(name: str, output_dir: str, params_override: str = "") -> None:
         (run.directory.path / name).mkdir(exist_ok=True)
 
 
-def _key(record: outcome_lib.Record) -> tuple[str, float, int]:
+def _key(record: Record) -> tuple[str, float, int]:
   return record.arm, record.learning_rate, record.seed
 
 
-def as_table(record: outcome_lib.Record) -> dict[str, Any]:
+def as_table(record: Record) -> dict[str, Any]:
   """Returns a record for JSON; a loss that is not finite becomes None."""
   table = dataclasses.asdict(record)
   for name in ("curve", "cosines"):
@@ -284,7 +297,7 @@ def as_table(record: outcome_lib.Record) -> dict[str, Any]:
   return table
 
 
-def from_table(table: dict[str, Any]) -> outcome_lib.Record:
+def from_table(table: dict[str, Any]) -> Record:
   """Returns the record that `as_table` wrote."""
   loss = table["final_loss"]
   pairs = {
@@ -293,7 +306,7 @@ def from_table(table: dict[str, Any]) -> outcome_lib.Record:
     if name in table
   }
   loss = {"final_loss": math.inf if loss is None else loss}
-  return outcome_lib.Record(**{**table, **pairs, **loss})
+  return Record(**{**table, **pairs, **loss})
 
 
 def _read(name: str) -> Records:
@@ -306,7 +319,7 @@ def read_regimes() -> dict[str, Records]:
   """Returns all runs of the regimes that have any."""
   regimes = {}
   for name, regime in REGIMES.items():
-    found: dict[Any, outcome_lib.Record] = {}
+    found: dict[Any, Record] = {}
     for file in regime.files:
       for record in _read(file):
         found.setdefault(_key(record), record)  # Some repeat the baseline.

@@ -7,7 +7,6 @@ import pathlib
 
 import numpy as np
 import pytest
-from rich import console as rich_console
 import tensorflow as tf
 import yaml
 
@@ -17,7 +16,6 @@ from official.core import task_factory
 from official.core import train_utils
 from swe_tf.analysis import paper
 from swe_tf.configs import cost
-from swe_tf.data.prepare import job
 from swe_tf.data.text import budget
 from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
@@ -153,14 +151,13 @@ def fixture_records(tmp_path_factory):
     if line.startswith("#     --"):
       assert line.split()[1:] == ["--seq_length=512", "--fresh_masks"]
   vocab_file = corpus.write(folder, text=corpus.text(300))
-  options = job.Options(
+  corpus.prepare(
     input=f"{folder}/text.txt",
     vocab=vocab_file,
     output_dir=f"{folder}/shards",
     seq_length=tiny.LENGTH,
     fresh_masks=True,
   )
-  job.prepare(options, rich_console.Console(quiet=True))
   return f"{folder}/shards/*.tfrecord"
 
 

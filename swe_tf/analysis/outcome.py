@@ -30,8 +30,6 @@ class Record:
     final_loss: The validation loss after the last step; infinity if it failed.
     phases: Pairs of a number of steps and the FLOPs per step, first to last.
     curve: Pairs of step and validation loss; empty if they were not kept.
-    cosines: Pairs of step and the mean cosine between the weights of two
-      layers; empty if they were not kept.
   """
 
   arm: str
@@ -42,7 +40,6 @@ class Record:
   phases: tuple[tuple[int, float], ...]
   seconds: float
   curve: tuple[tuple[int, float], ...] = ()
-  cosines: tuple[tuple[int, float], ...] = ()
 
   @property
   def flops(self) -> float:

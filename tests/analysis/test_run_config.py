@@ -39,7 +39,10 @@ def fixture_plug_in():
 @pytest.mark.parametrize(
   "task, method, unit, tau",
   [
+    (dict(sharing={}), "baseline", "24x1", 0),
     (dict(sharing={"untie_fraction": 0.3}), "baseline", "24x1", 0),
+    (dict(sharing=_REPARAMETERIZE | {"unit_size": 24}), "baseline", "24x1", 0),
+    (dict(sharing=swe(1.0, rule="adaptive")), "swe adaptive", "1x24", None),
     (dict(sharing=swe(0.0)), "baseline", "24x1", 0),
     (dict(sharing=swe(unit_size=24)), "baseline", "24x1", 0),
     (dict(sharing=swe()), "swe", "1x24", 10),
@@ -107,15 +110,11 @@ def test_what_departs_from_algorithm_1_is_named():
   plain = runs_lib.describe(config(sharing=swe()))
   same = runs_lib.describe(config(sharing=swe(**off)))
   assert same["label"] == "swe" and same["variant"] == plain["variant"]
-  for knob, label in (
-    (
-      dict(loops=_THRICE, untied_as="identity"),
-      "swe 3 loops untied_as=identity",
-    ),
-  ):
-    found = runs_lib.describe(config(sharing=swe(**(off | knob))))
-    assert found["label"] == label and found["variant"] != plain["variant"]
-    assert not found["is_fixed"] and not found["is_papers"]
+  knobs = dict(loops=_THRICE, untied_as="identity")
+  found = runs_lib.describe(config(sharing=swe(**(off | knobs))))
+  assert found["label"] == "swe 3 loops untied_as=identity"
+  assert found["variant"] != plain["variant"]
+  assert not found["is_fixed"] and not found["is_papers"]
   adaptive = [
     runs_lib.describe(config(sharing=swe(rule="adaptive", **fields)))["variant"]
     for fields in ({}, off)

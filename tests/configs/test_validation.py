@@ -12,7 +12,7 @@ from swe_tf.configs import limits
 from swe_tf.configs import parsing
 from swe_tf.modeling import checkpoint_files
 
-RECORDS = "swe/bert_pretraining"
+RECORDS, TEXT = "swe/bert_pretraining", "swe/bert_pretraining_text"
 _LR = "trainer.optimizer_config.learning_rate"
 
 # What an override must not be, and what the line says about it.
@@ -168,6 +168,8 @@ def test_a_wrong_file(tmp_path, content, message):
   [
     (("swe/bert_pretrainin",), "did you mean swe/bert_pretraining?"),
     (("mine",), "those of this package are swe/bert_pretraining, "),
+    ((TEXT, [], "task.train_data.masking=words"), "masking ('words') must be"),
+    ((TEXT, [], "task.train_data.masking_rate=1.5"), "masking_rate (1.5) must"),
     ((RECORDS, [], "", ["absent.gin"]), "absent.gin"),
     ((RECORDS, [], "", [], "sharing.unit = 2"), "did you mean unit_size?"),
     ((RECORDS, [], "", [], "sharin.mode = 'swe'"), "'sharin'"),

@@ -1,4 +1,8 @@
-"""A small encoder with random weights, and inputs for it."""
+"""A small encoder with random weights, inputs for it, and serving alone."""
+
+import json
+import subprocess
+import sys
 
 import numpy as np
 
@@ -36,3 +40,31 @@ def encoder(folder, kind="bert", **params):
 
 def output(loaded):
   return loaded.network(INPUTS)["sequence_output"].numpy()
+
+
+_SERVE = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+
+path, texts = json.load(sys.stdin)
+serve = tf.saved_model.load(path).signatures["serving_default"]
+outputs = serve(**{name: tf.constant(each) for name, each in texts.items()})
+assert not {"swe_tf", "official"} & {n.split(".")[0] for n in sys.modules}
+found = {name: value.numpy().tolist() for name, value in outputs.items()}
+print(json.dumps(found, default=bytes.decode))
+"""
+
+
+def serve_alone(path, texts):
+  """Serves texts with a SavedModel where only TensorFlow is imported."""
+  done = subprocess.run(
+    [sys.executable, "-c", _SERVE],
+    input=json.dumps([str(path), texts]),
+    cwd=path,
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr[-2000:]
+  return json.loads(done.stdout)

@@ -3,8 +3,6 @@
 import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -23,6 +21,7 @@ from swe_tf.data.text import docstrings
 from swe_tf.scoring import glue
 from swe_tf.studies import jobs
 from swe_tf.studies import worker
+from tests.convert import samples as convert_samples
 from tests.convert import test_squad_answers
 from tests.studies.finetune import samples
 
@@ -42,18 +41,6 @@ _CASES = {
 }
 _FAST = ("v2.0_long", "MNLI")
 _KEYS = ("input_ids", "attention_mask", "token_type_ids")
-_SERVE = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-
-path, texts = json.load(sys.stdin)
-serve = tf.saved_model.load(path).signatures["serving_default"]
-outputs = serve(**{name: tf.constant(each) for name, each in texts.items()})
-assert not {"swe_tf", "official"} & {n.split(".")[0] for n in sys.modules}
-found = {name: value.numpy().tolist() for name, value in outputs.items()}
-print(json.dumps(found, default=bytes.decode))
-"""
 
 
 def _squeezed(text):
@@ -208,16 +195,8 @@ def test_served_as_evaluated(run):
   path = run.check_served()
   if run.name not in _CASES["v2.0_long"]:
     return
-  done = subprocess.run(
-    [sys.executable, "-c", _SERVE],
-    input=json.dumps([path, run.asked]),
-    cwd=run.folder,
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.returncode == 0, done.stderr[-2000:]
-  run.check(json.loads(done.stdout)["answer"], "served alone")
+  outputs = convert_samples.serve_alone(path, run.asked)
+  run.check(outputs["answer"], "served alone")
 
 
 @pytest.mark.parametrize("run", _FAST, indirect=True)

@@ -1,9 +1,12 @@
-"""A small vocabulary and text of its words, for the tests of this folder."""
+"""A small vocabulary, text of its words, and shards, for tests."""
 
 import os
 
 import numpy as np
+from rich import console as rich_console
 
+from official.nlp.data import pretrain_dataloader
+from swe_tf.data.prepare import job
 from swe_tf.data.text import vocab as vocab_lib
 
 _SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su")
@@ -52,3 +55,15 @@ def write(folder: str, **texts: str) -> str:
     with open(os.path.join(folder, f"{name}.txt"), "w") as f:
       f.write(content)
   return vocab
+
+
+def prepare(**options) -> dict:
+  """Runs `swe prepare pretraining`; returns the manifest."""
+  return job.prepare(job.Options(**options), rich_console.Console(quiet=True))
+
+
+def shards_config(**fields) -> pretrain_dataloader.BertPretrainDataConfig:
+  """Returns a config that reads masked shards, which have no pairs."""
+  return pretrain_dataloader.BertPretrainDataConfig(
+    **{"use_next_sentence_label": False, **fields}
+  )

@@ -3,15 +3,12 @@
 import gzip
 
 import pytest
-from rich import console as rich_console
 import tensorflow as tf
 
-from official.nlp.data import pretrain_dataloader
 from official.nlp.data import sentence_prediction_dataloader
 from swe_tf import errors
 from swe_tf.data import bad_shards
 from swe_tf.data import checks
-from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from tests.data import corpus
@@ -26,14 +23,13 @@ def _folder(tmp_path_factory):
   other = folder / "other.txt"
   other.write_text("\n".join(reversed(corpus.tokens())))
   for name, path in (("shards", vocab), ("others", other)):
-    options = prepare_job.Options(
+    corpus.prepare(
       input=f"{folder}/text.txt",
       vocab=str(path),
       output_dir=f"{folder}/{name}",
       seq_length=32,
       num_shards=2,
     )
-    prepare_job.prepare(options, rich_console.Console(quiet=True))
   for name in ("bare", "unfinished", "junk"):
     (folder / name).mkdir()
   # The same shards, as if Model Garden's script had made them.
@@ -69,9 +65,8 @@ def _records(folder, name="shards", **changes):
     seq_length=32,
     global_batch_size=4,
     max_predictions_per_seq=5,
-    use_next_sentence_label=False,
   )
-  return pretrain_dataloader.BertPretrainDataConfig(**(fields | changes))
+  return corpus.shards_config(**(fields | changes))
 
 
 def _text(folder, **changes):

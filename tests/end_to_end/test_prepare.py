@@ -2,9 +2,6 @@
 
 import time
 
-from rich import console as rich_console
-
-from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
 from tests.data import corpus
 from tests.end_to_end import programs
@@ -21,10 +18,7 @@ def test_jobs_and_a_kill_make_no_difference(tmp_path):
     seq_length=64,
     num_shards=3,
   )
-  prepare_job.prepare(
-    prepare_job.Options(output_dir=str(tmp_path / "here"), **options),
-    rich_console.Console(quiet=True),
-  )
+  corpus.prepare(output_dir=str(tmp_path / "here"), **options)
   expected = _bytes(tmp_path / "here")
 
   # One process, killed when the first shard is there; two go on.

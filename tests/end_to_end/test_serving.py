@@ -1,9 +1,5 @@
 """A SavedModel reads raw strings where only TensorFlow is imported."""
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,6 +9,7 @@ from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
+from tests.convert import samples
 
 _TEXTS = ["It is a cat.", "Été", "", "a cat " * 9]
 _LENGTH = 12
@@ -21,19 +18,6 @@ _VOCABULARIES = {
   "cased": ["It", "is", "a", "cat", ".", "E"],
   "characters": [" ", *"abcdefghist."],
 }
-
-_SERVE = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-
-path, texts = json.load(sys.stdin)
-serve = tf.saved_model.load(path).signatures["serving_default"]
-outputs = serve(text=tf.constant(texts))
-ours = {"swe_tf", "official"} & {name.split(".")[0] for name in sys.modules}
-arrays = {name: value.numpy().tolist() for name, value in outputs.items()}
-print(json.dumps([sorted(ours), arrays]))
-"""
 
 
 def _ids(vocabulary, kind):
@@ -70,17 +54,7 @@ def test_raw_strings_are_served_by_tensorflow_alone(kind, tmp_path):
     checkpoint_files.LoadedEncoder(network, encoder, vocab_file),
   )
   vocab_file.unlink()  # The one inside must do.
-  done = subprocess.run(
-    [sys.executable, "-c", _SERVE],
-    input=json.dumps([str(tmp_path / "out"), _TEXTS]),
-    cwd=tmp_path,
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.returncode == 0, done.stderr[-2000:]
-  imported, outputs = json.loads(done.stdout)
-  assert not imported
+  outputs = samples.serve_alone(tmp_path / "out", {"text": _TEXTS})
 
   rows = _ids(vocab_lib.Vocabulary(tuple(tokens)), kind)
   rows = [[*row[:-1][: _LENGTH - 1], row[-1]] for row in rows]

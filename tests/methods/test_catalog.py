@@ -54,21 +54,6 @@ def test_a_name_is_taken_once(entry, register, change):
     register(dataclasses.replace(entry, **change))
 
 
-@pytest.mark.parametrize(
-  "sharing, name",
-  [
-    ({"mode": "swe", "untie_step": 0}, "baseline"),
-    ({"mode": "swe", "unit_size": 24}, "baseline"),
-    ({"mode": "reparameterize", "unit_size": 24}, "baseline"),
-    ({"mode": "swe", "untie_step": _STEPS}, "albert"),
-    ({"mode": "swe", "untie_step": _STEPS, "rule": "adaptive"}, "swe"),
-    ({}, "baseline"),
-  ],
-)
-def test_special_cases(sharing, name):
-  assert catalog.find(_read({"sharing": sharing})).name == name
-
-
 def test_an_unknown_method():
   for task, message in (
     (

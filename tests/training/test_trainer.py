@@ -3,27 +3,21 @@
 import contextlib
 import io
 import os
-import pathlib
 
 from absl.testing import parameterized
-import gin
 import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from official.core import task_factory
-from official.core import train_utils
 from official.modeling import performance
 from swe_tf import errors
 from swe_tf.methods import plans
 from swe_tf.sharing import schedule
 from swe_tf.sharing import wrapper
-from swe_tf.training import trainer as trainer_lib
 from tests import tiny
 from tests.sharing import toy
 from tests.training import runs
 
-_ROOT = pathlib.Path(__file__).parent.parent.parent
 _EMA = {"trainer": {"optimizer_config": {"ema": {"average_decay": 0.9}}}}
 _FLOAT16 = {
   "runtime": {"mixed_precision_dtype": "float16", "loss_scale": 512.0}
@@ -158,30 +152,6 @@ class TrainerTest(runs.RunsTestCase):
     cosines = dict(Rule.seen)
     self.assertTrue(np.isnan(cosines[0]))
     self.assertBetween(cosines[5], -1.0, 1.0)  # Measured every 5 steps.
-
-  def test_gin_binds_what_a_config_cannot_express(self):
-    config = tiny.config_of(self.base)
-    gin.external_configurable(
-      lambda model: model.encoder_network.transformer_layers[:1], "first_only"
-    )
-    bindings = [
-      "SharedWeightsTrainer.untie_rule = @UntieAtStep()",
-      "UntieAtStep.untie_step = 3",
-      "find_repeated_blocks.finder = @first_only",
-    ]
-    with gin.unlock_config():
-      gin.parse_config_files_and_bindings(
-        [os.path.join(_ROOT, "gin", "swe.gin")], bindings
-      )
-    try:
-      task = task_factory.get_task(config.task)
-      trainer = train_utils.create_trainer(config, task, True, False)
-    finally:
-      gin.clear_config()
-    self.assertIsInstance(trainer, trainer_lib.SharedWeightsTrainer)
-    self.assertEqual(str(trainer._phases.optimizer.plan), "1x1")  # pylint: disable=protected-access
-    trainer.train(tf.constant(4))
-    self.assertEqual(trainer._phases.optimizer.untied_at, 3)  # pylint: disable=protected-access
 
   def test_a_checkpoint_of_another_architecture_is_refused(self):
     directory = self.create_tempdir().full_path

@@ -15,10 +15,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from swe_tf import errors
 from swe_tf.data.text import tokenizers
-
-MASKINGS = ("random", "whole_word")
 
 # What the rows of an example's random numbers decide: the order in which words
 # are taken, the fate of a word, and the token that replaces a token.
@@ -74,21 +71,6 @@ class Masker:
   masking: str
   rate: float
   max_predictions: int
-
-  def __post_init__(self):
-    if self.masking not in MASKINGS:
-      raise errors.UsageError(
-        f"`masking` ({self.masking!r}) must be one of {', '.join(MASKINGS)}."
-      )
-    if not 0 < self.rate < 1:
-      raise errors.UsageError(
-        f"`masking_rate` ({self.rate}) must be between 0 and 1."
-      )
-    if self.max_predictions < 1:
-      raise errors.UsageError(
-        f"`max_predictions_per_seq` ({self.max_predictions}) must be at least "
-        "1."
-      )
 
   def mask(self, ids: tf.Tensor, draws: tf.Tensor) -> dict[str, tf.Tensor]:
     """Masks a batch of sequences.

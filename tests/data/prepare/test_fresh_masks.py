@@ -5,14 +5,12 @@ import os
 
 import numpy as np
 import pytest
-from rich import console as rich_console
 from scipy import stats
 
-from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf.data import checks
 from swe_tf.data import loaders
-from swe_tf.data.prepare import job
+from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import token_records
 from swe_tf.data.text import vocab as vocab_lib
@@ -31,17 +29,14 @@ def _shards(request, tmp_path_factory):
   (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
   (folder / "text.txt").write_text(corpus.text(2_500))
   for fresh in (True, False):
-    job.prepare(
-      job.Options(
-        input=f"{folder}/text.txt",
-        vocab=f"{folder}/vocab.txt",
-        output_dir=f"{folder}/{'fresh' if fresh else 'masked'}",
-        seq_length=_LENGTH,
-        num_shards=5,
-        masking=request.param,
-        fresh_masks=fresh,
-      ),
-      rich_console.Console(quiet=True),
+    corpus.prepare(
+      input=f"{folder}/text.txt",
+      vocab=f"{folder}/vocab.txt",
+      output_dir=f"{folder}/{'fresh' if fresh else 'masked'}",
+      seq_length=_LENGTH,
+      num_shards=5,
+      masking=request.param,
+      fresh_masks=fresh,
     )
   return folder, request.param
 
@@ -65,9 +60,8 @@ def _masked(shards, **changes):
     seq_length=_LENGTH,
     max_predictions_per_seq=10,
     global_batch_size=_BATCH,
-    use_next_sentence_label=False,
   )
-  return pretrain_dataloader.BertPretrainDataConfig(**(fields | changes))
+  return corpus.shards_config(**(fields | changes))
 
 
 def _rows(params, count, **kwargs):
@@ -86,7 +80,7 @@ def _rows(params, count, **kwargs):
 def test_tokens_are_those_of_masked_shards_and_masks_are_new(shards):
   folder, _ = shards
   counts = [
-    job.manifest.load(f"{folder}/{kind}")["splits"]["train"]
+    manifest.load(f"{folder}/{kind}")["splits"]["train"]
     for kind in ("fresh", "masked")
   ]
   size = counts[0]["size"]
@@ -128,7 +122,7 @@ def test_resumes_bit_for_bit(shards):
 def test_two_bytes_per_token(shards):
   folder, _ = shards
   paths = list((folder / "fresh").glob("*.tfrecord"))
-  tokens = job.manifest.load(f"{folder}/fresh")["splits"]["train"]["tokens"]
+  tokens = manifest.load(f"{folder}/fresh")["splits"]["train"]["tokens"]
   # With sequences of 512 tokens it is 2.03.
   assert sum(map(os.path.getsize, paths)) / tokens < 2.4
 

@@ -5,18 +5,15 @@ import re
 
 import numpy as np
 import pytest
-from rich import console as rich_console
 
 from experiments import index
 from official.core import task_factory
 from official.nlp.data import data_loader_factory
-from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.commands import prepare_pretraining
 from swe_tf.commands import stock_options
 from swe_tf.data import checks
-from swe_tf.data import loaders
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
@@ -25,10 +22,7 @@ from tests.data import corpus
 
 
 def _prepare(options, **changes):
-  return prepare_job.prepare(
-    prepare_job.Options(**(options | changes)),
-    rich_console.Console(quiet=True),
-  )
+  return corpus.prepare(**(options | changes))
 
 
 def _bytes(folder):
@@ -55,9 +49,8 @@ def _params(folder, **changes):
     seq_length=64,
     max_predictions_per_seq=10,
     global_batch_size=8,
-    use_next_sentence_label=False,
   )
-  return pretrain_dataloader.BertPretrainDataConfig(**(fields | changes))
+  return corpus.shards_config(**(fields | changes))
 
 
 def _read(folder, **changes):
@@ -130,29 +123,6 @@ def test_bytes_depend_on_the_text_and_the_seed_alone(tmp_path, options):
   first, again, other = shards
   assert first == again and first.keys() == other.keys()
   assert all(first[name] != other[name] for name in first)
-
-
-def test_a_url_gets_the_same_bytes(tmp_path, options):
-  made = _prepare(options)
-  for name in ("a.txt", "b.txt", "vocab.txt"):
-    content = (tmp_path / name).read_bytes()
-    files.write_bytes(f"ram://job/{name}", content)
-  remote = dict(
-    input="ram://job/*a.txt,ram://job/b.txt",
-    vocab="ram://job/vocab.txt",
-    output_dir="ram://job/out",
-  )
-  for _ in range(2):
-    assert _prepare(options, **remote) == made
-  assert _bytes(files.as_path("ram://job/out")) == _bytes(tmp_path / "out")
-  # Training reads it there.
-  params = _params("ram://job/out")
-  checks.check_input(params, vocab_size=made["vocab_size"])
-  straight = list(loaders.build_dataset(params).take(12))
-  resumed = next(iter(loaders.build_dataset(params, start_step=11)))
-  np.testing.assert_array_equal(
-    straight[11]["input_word_ids"], resumed["input_word_ids"]
-  )
 
 
 def test_goes_on_with_the_missing_shards(tmp_path, options):
