@@ -24,6 +24,15 @@ class Options(stock_options.StockOptions):
   output: str | None = opt.flag("A JSON file for the figures.", None)
   chip: str = opt.flag("A TPU.", "v5e", choices=tuple(hours.CHIPS))
   chips: int = opt.flag("How many of them.", 8, least=1)
+  utilization: float = opt.flag(
+    "The fraction of the chips' peak that is used.",
+    hours.UTILIZATION,
+    least=0.01,
+    most=1.0,
+  )
+  price: float | None = opt.flag(
+    "Dollars per chip and hour; by default the list price.", None, least=0.0
+  )
 
 
 def run(options: Options) -> None:
@@ -55,7 +64,9 @@ def run(options: Options) -> None:
   ):
     by_phase.add_row(name, *(render(getattr(each, field)) for each in phases))
   console.print(by_phase)
-  machine = hours.Machine(options.chip, options.chips)
+  machine = hours.Machine.of(
+    options.chip, options.chips, options.utilization, options.price
+  )
   flops = {"this run": cost.flops} | cost_lib.of_methods(config)
   methods = rich_table.Table(
     *("method", "FLOPs", "of the baseline's", "hours", "dollars"),

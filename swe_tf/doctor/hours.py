@@ -28,26 +28,35 @@ UTILIZATION = 0.4
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-  """Some chips, used as well as runs of BERT usually use them."""
+  """Some chips, how well they are used, and what one costs in an hour."""
 
   name: str
   chips: int
+  utilization: float
+  price: float
+
+  @classmethod
+  def of(
+    cls, chip: str, chips: int, utilization: float, price: float | None
+  ) -> "Machine":
+    asked = CHIPS[chip].price if price is None else price
+    return cls(chip, chips, utilization, asked)
 
   def hours(self, flops: float) -> float:
     """Returns how long the FLOPs take.
 
-    >>> round(Machine("v5e", 8).hours(197e12 * 4 * 3600), 3)
-    1.25
+    >>> round(Machine.of("v5e", 8, 0.5, None).hours(197e12 * 4 * 3600), 3)
+    1.0
     """
-    speed = CHIPS[self.name].flops * self.chips * UTILIZATION
+    speed = CHIPS[self.name].flops * self.chips * self.utilization
     return flops / speed / 3600
 
   def dollars(self, flops: float) -> float:
-    return self.hours(flops) * self.chips * CHIPS[self.name].price
+    return self.hours(flops) * self.chips * self.price
 
   def __str__(self):
     return (
-      f"{self.chips} {self.name} at {UTILIZATION:.0%} of their "
+      f"{self.chips} {self.name} at {self.utilization:.0%} of their "
       f"{CHIPS[self.name].flops / 1e12:.0f} TFLOP/s, "
-      f"${CHIPS[self.name].price:.2f} per chip and hour"
+      f"${self.price:.2f} per chip and hour"
     )
