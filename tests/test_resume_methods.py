@@ -7,7 +7,6 @@ and wrappers is tested in `tests/training/test_trainer.py`.
 
 from absl.testing import parameterized
 import pytest
-import tensorflow as tf
 
 from official.modeling import performance
 from tests import tiny
@@ -147,7 +146,3 @@ def _decisions(trainer):
   """Returns what a rule decided, or found in the checkpoint as decided."""
   rule = trainer._phases.state.get("untie_rule")  # pylint: disable=protected-access
   return getattr(rule, "decisions", [])
-
-
-if __name__ == "__main__":
-  tf.test.main()

@@ -26,10 +26,6 @@ _PLUMBING = {
 }
 
 
-def _config(*layers):
-  return tiny.config_of(tiny.overrides("unused"), *layers)
-
-
 def _operations(config) -> collections.Counter:
   """Returns the operations that 4 replicas trace, in functions too."""
   strategy = one_replica.OneReplicaOfTPUStrategy(4)
@@ -51,7 +47,8 @@ def _operations(config) -> collections.Counter:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_operations_are_those_of_tpu_strategy(count, monkeypatch):
-  config = _config({"task": {"micro_batches": count}})
+  cut = {"task": {"micro_batches": count}}
+  config = tiny.config_of(tiny.overrides("unused"), cut)
   # Keras computes the rates of an update once for each name of a device, and
   # variables on TPUs have two names while they are traced.
   monkeypatch.setattr(tpu_values.TPUVariableMixin, "device", "")

@@ -13,16 +13,12 @@ from tests import tiny
 class RunsTestCase(tf.test.TestCase, parameterized.TestCase):
   """Has the overrides of a tiny experiment, with its data, in `base`."""
 
-  real_predictions = (tiny.PREDICTIONS,)
-
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
     directory = tempfile.mkdtemp()
     cls.addClassCleanup(shutil.rmtree, directory)
-    cls.base = tiny.overrides(
-      tiny.write_records(directory, real_predictions=cls.real_predictions)
-    )
+    cls.base = tiny.overrides(tiny.write_records(directory))
 
   def tearDown(self):
     tf_keras.mixed_precision.set_global_policy("float32")

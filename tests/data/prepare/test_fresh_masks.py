@@ -1,7 +1,6 @@
 """`--fresh_masks`: the tokens of masked shards, new masks in every pass."""
 
 import collections
-import os
 
 import numpy as np
 import pytest
@@ -117,14 +116,6 @@ def test_resumes_bit_for_bit(shards):
     found = _rows(_config(shards), 5 * _BATCH, start_step=step)
     place = step * _BATCH
     assert [r[:2] for r in found] == undisturbed[place : place + 5 * _BATCH]
-
-
-def test_two_bytes_per_token(shards):
-  folder, _ = shards
-  paths = list((folder / "fresh").glob("*.tfrecord"))
-  tokens = manifest.load(f"{folder}/fresh")["splits"]["train"]["tokens"]
-  # With sequences of 512 tokens it is 2.03.
-  assert sum(map(os.path.getsize, paths)) / tokens < 2.4
 
 
 def test_what_does_not_fit_is_refused(shards, tmp_path):
