@@ -87,6 +87,12 @@ def _find(directory: str) -> tuple[list[str], list[str], bool]:
   numbered = re.compile(r"((?:best_)?ckpt-(\d+))\.index")
   matches = filter(None, (numbered.fullmatch(p.name) for p in place.iterdir()))
   here = [m[1] for m in sorted(matches, key=lambda m: int(m[2]))]
+  if (
+    len(here) == 1
+    and not (place / "checkpoint").exists()
+    and why_broken(os.path.join(directory, here[0]))
+  ):
+    return [], [], True  # All that a kill left of the first one.
   state = None  # Also if it is garbage; an empty one raises.
   with contextlib.suppress(ValueError):
     state = tf.train.get_checkpoint_state(directory)

@@ -142,7 +142,7 @@ class Run:
       data = task.task_config.validation_data
       record = next(iter(task.build_inputs(data)))
       ids, mask, types = (
-        record[name].numpy()
+        record[name].numpy()[: len(self.answers)]  # The rest is not real.
         for name in ("input_word_ids", "input_mask", "input_type_ids")
       )
       pad = dict(padding="max_length", max_length=data.seq_length)

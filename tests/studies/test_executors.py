@@ -225,7 +225,8 @@ def test_a_run_behind_what_it_had_reported_takes_nothing_off_the_rest(clock):
   shown.start("baseline", 350, 700)
   shown.step("baseline", _status(330))  # -20 and the other's 20 would be 0.
   shown.step("baseline", _status(350))
-  assert "0:04:08 left" in shown.bars.tasks[0].fields["note"]
+  # 40 of the steps took 10 s; 680 and 350 are left.
+  assert "0:04:18 left" in shown.bars.tasks[0].fields["note"]
 
 
 def test_a_log_has_plain_lines_not_too_many(clock):
