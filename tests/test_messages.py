@@ -10,12 +10,15 @@ from rich import console as rich_console
 from swe_tf import messages
 
 
-def test_only_what_is_said_is_seen_within_quietly(capfd):
+def test_only_what_is_said_is_seen_within_quietly(capfd, monkeypatch):
   before = logging.get_verbosity()
+  tensorflow = standard_logging.getLogger("tensorflow")
+  # TF_CPP_MIN_LOG_LEVEL sets it when TensorFlow is imported.
+  monkeypatch.setattr(tensorflow, "level", standard_logging.WARNING)
+  monkeypatch.setattr(tensorflow, "_cache", {})
   with messages.quietly():
     print("orbit")
     logging.warning("absl")
-    tensorflow = standard_logging.getLogger("tensorflow")
     assert not tensorflow.isEnabledFor(standard_logging.WARNING)
     messages.say("ours")
     rich_console.Console(file=messages.out).print("bar")
