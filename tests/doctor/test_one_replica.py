@@ -130,6 +130,7 @@ def test_no_program_has_a_dynamic_shape_or_talks_to_the_host(programs):
 
 
 _GROWN = {"sharing": {"mode": "none", "untie_step": None}}
+_SLOW = pytest.mark.slow
 _HALF = {"hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 8}
 
 
@@ -137,8 +138,10 @@ _HALF = {"hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 8}
   "task, small",
   [
     ({"sharing": {"recipe": "few_loops", "untie_step": None}}, None),
-    (_GROWN | {"growth": {"method": "net2net"}}, _HALF),
-    (_GROWN | {"growth": {"method": "stacking"}}, {"num_layers": 1}),
+    *(
+      pytest.param(_GROWN | {"growth": {"method": m}}, small, marks=_SLOW)
+      for m, small in (("net2net", _HALF), ("stacking", {"num_layers": 1}))
+    ),
   ],
   ids=["few_loops", "net2net", "stacking"],
 )
