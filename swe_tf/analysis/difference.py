@@ -88,8 +88,9 @@ def compare(one: files.PathLike, other: files.PathLike) -> Difference:
         f"{directory} is not a run: it has no params.yaml. Name the model_dir "
         "of a run."
       )
-    configs.append(yaml_files.read(directory / "params.yaml") or {})
-    trainer = configs[-1].get("trainer") or {}
+    config = yaml_files.read(directory / "params.yaml") or {}
+    trainer = config.get("trainer") if isinstance(config, dict) else None
+    configs.append(config)
     curves.append(scalars.read_run(directory, trainer))
     checkpoints.append(
       {

@@ -288,7 +288,8 @@ def _phases(
     except errors.UsageError:
       return None
     phases = [(phase.steps, phase.size) for phase in found]
-  return tuple(
-    (steps, sizes.training_flops(each, batch, length, predictions, vocabulary))
-    for steps, each in phases
+  # What is no number, such as a list that was multiplied, ends here.
+  cost = lambda each: int(
+    sizes.training_flops(each, batch, length, predictions, vocabulary)
   )
+  return tuple((int(steps), cost(each)) for steps, each in phases)

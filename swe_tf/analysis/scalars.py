@@ -34,13 +34,15 @@ def read_scalars(log_dir: str) -> dict[str, Curve]:
 
 
 def read_run(
-  directory: files.Path, trainer: Mapping[str, Any]
+  directory: files.Path, trainer: Mapping[str, Any] | None
 ) -> dict[str, Curve]:
   """Returns the curves of a run by kind and tag: `train/training_loss`.
 
-  `trainer` is that of its `params.yaml`.
+  `trainer` is that of its `params.yaml`, in which a stranger may have written
+  anything.
   """
-  folder = str(trainer.get("validation_summary_subdir") or "validation")
+  known = trainer if isinstance(trainer, Mapping) else {}
+  folder = str(known.get("validation_summary_subdir") or "validation")
   return {
     f"{kind}/{tag}": curve
     for kind, place in (("train", "train"), ("validation", folder))
