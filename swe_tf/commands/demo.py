@@ -4,9 +4,8 @@
 
 12 layers of width 24 learn the characters of the docstrings installed on this
 machine: once shared for the first tenth of the steps and then untied, once
-never shared, and beside them 3 layers. DIR/index.html shows the curves, how the
-layers diverge, and what the models fill into masked sentences. Re-run it after
-Ctrl-C to resume.
+never shared, and beside them 3 layers. DIR/index.html shows the curves and how
+the layers diverge. Re-run it after Ctrl-C to resume.
 """
 
 import dataclasses

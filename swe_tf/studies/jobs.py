@@ -1,7 +1,7 @@
 """The functions of runs: each trains and evaluates a run, or resumes it.
 
-`train` is for pre-training, `demo` for the demo's runs, `finetune` and
-`predict` for fine-tuning. They differ in what is measured at the end.
+`train` is for pre-training, `finetune` and `predict` for fine-tuning. They
+differ in what is measured at the end.
 """
 
 from typing import Any
@@ -17,7 +17,6 @@ from swe_tf.data.prepare import prepared_data
 from swe_tf.studies import experiments
 from swe_tf.studies import progress
 from swe_tf.studies import worker
-from swe_tf.studies.demo import sentences
 from swe_tf.studies.finetune import predictions
 from swe_tf.training import recovery
 from swe_tf.training import runner as runner_lib
@@ -43,10 +42,9 @@ def make_runner(
   )
 
 
-def _fit(
-  job: worker.Job, config: cfg.ExperimentConfig
-) -> tuple[Any, dict[str, Any]]:
-  """Trains and evaluates; returns the trainer and the content of the result."""
+def train(job: worker.Job) -> dict[str, Any]:
+  """Trains and evaluates the run described in the job's directory."""
+  config = read_config(job)
   runner = make_runner(job, config)
   runner.run()
   log_dir = str(job.path / config.trainer.validation_summary_subdir)
@@ -63,26 +61,11 @@ def _fit(
       raise errors.Failed(
         f"validation has no {name!r}, only {', '.join(sorted(curves))}"
       )
-  return runner.trainer, {
+  result = {
     "status": "finished",
     "steps": curves[metrics[0]][-1][0],
     "metrics": {name: curves[name][-1][1] for name in metrics},
   }
-
-
-def train(job: worker.Job) -> dict[str, Any]:
-  """Trains and evaluates the run described in the job's directory."""
-  return job.finish(_fit(job, read_config(job))[1])
-
-
-def demo(job: worker.Job) -> dict[str, Any]:
-  """Trains as `train`, and has the model fill in masked sentences."""
-  config = read_config(job)
-  trainer, result = _fit(job, config)
-  data = config.task.train_data
-  result["filled"] = sentences.fill(
-    trainer.model, data.vocab_file_path, data.seq_length
-  )
   return job.finish(result)
 
 

@@ -95,14 +95,13 @@ def run_study(
   executor: executors.Executor,
   console: rich_console.Console,
   params_override: str = "",
-  function: str = TRAIN,
 ) -> tuple[list[executors.SweepRun], dict[str, str]]:
   """Executes a study's unfinished runs, and those that a tuning adds.
 
   `params_override` is for the runs that are added. Returns all runs, and why
   some failed, by name.
   """
-  runs = make_runs(study, configs, output_dir, function)
+  runs = make_runs(study, configs, output_dir)
   entropy = experiments.unigram_entropy(runs[0].config)
   if entropy is not None:
     console.print(f"entropy of single tokens: {entropy:.4f} nats")
@@ -127,6 +126,6 @@ def run_study(
       break
     added = more.without_runs({run.name for run in runs})
     study, configs = more, experiments.make_configs(added, params_override)
-    new = make_runs(added, configs, output_dir, function)
+    new = make_runs(added, configs, output_dir)
     runs = [*runs, *new]
   return runs, failures

@@ -75,6 +75,12 @@ class PretrainTextDataLoader(data_loader.DataLoader):
         "`use_next_sentence_label` must be False for raw text, which has no "
         "sentence pairs."
       )
+    for field in ("enable_tf_data_service", "cache", "tfds_name"):
+      if getattr(params, field):
+        raise errors.UsageError(
+          f"`{field}` is for the masked TFRecords of swe/bert_pretraining; "
+          "unset it."
+        )
     self._params = params
     self.folder = folder_of_tokens(params)
     beside = os.path.join(self.folder or "", "vocab.txt")

@@ -12,8 +12,7 @@ only the examples of one group are skipped by reading, before they are decoded.
 Batches are cut from the endless stream: a pass leaves no remainder.
 
 Not resumable: the tf.data service, `cache` and TFDS. They read from the
-beginning, as in Model Garden; with the service, each worker goes through all
-examples in an order of its own.
+beginning, as in Model Garden.
 """
 
 from collections.abc import Callable
@@ -25,7 +24,6 @@ import tensorflow as tf
 
 from official.core import config_definitions as cfg
 from official.core import input_reader
-from swe_tf import errors
 from swe_tf import messages
 from swe_tf.data.text import segments as segments_lib
 
@@ -69,10 +67,6 @@ class ResumableInputReader(input_reader.InputReader):
     )
     self._with_places = with_places
     if not self._resumable:
-      if with_places and (params.cache or params.tfds_name):
-        raise errors.UsageError(
-          "raw text cannot be read with `cache` or `tfds_name`; unset them."
-        )
       return
     self._counts: dict[str, int] = {}
     self._count_fn = count_fn
@@ -104,8 +98,6 @@ class ResumableInputReader(input_reader.InputReader):
           f"the input starts from the beginning, not from step {start_step}: "
           "the tf.data service, `cache` and TFDS cannot be resumed."
         )
-      if dataset is None and self._enable_tf_data_service:
-        dataset = self._stream_of_a_worker()
       return super().read(input_context, dataset)
 
     context = input_context or tf.distribute.InputContext()
@@ -115,31 +107,6 @@ class ResumableInputReader(input_reader.InputReader):
     )
     start = start_step * examples_per_step if self._is_training else 0
     return super().read(input_context, self._stream(context, start))
-
-  def _stream_of_a_worker(self) -> tf.data.Dataset:
-    """Returns all examples, in an order that each worker draws for itself."""
-
-    def read(_):
-      # With the global seed of the run, all workers of the tf.data service
-      # would send the same examples.
-      tf.compat.v1.set_random_seed(None)
-      dataset = tf.data.Dataset.from_tensor_slices(self._matched_files)
-      if self._is_training:
-        dataset = dataset.shuffle(len(self._matched_files)).repeat()
-      dataset = dataset.interleave(
-        self._dataset_fn,
-        cycle_length=self._cycle_length or _CYCLE_LENGTH,
-        block_length=self._block_length,
-        num_parallel_calls=tf.data.AUTOTUNE,
-      )
-      if self._is_training:
-        dataset = dataset.shuffle(self._shuffle_buffer_size)
-      if self._with_places:
-        place = lambda: tf.random.uniform([], maxval=2**40, dtype=tf.int64)
-        dataset = dataset.map(lambda example: (place(), example))
-      return dataset
-
-    return tf.data.Dataset.range(1).flat_map(read)
 
   def _stream(
     self, context: tf.distribute.InputContext, start: int

@@ -35,10 +35,8 @@ from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
 from swe_tf.studies import sweep
-from swe_tf.studies.demo import sentences
 
 _STUDY = pathlib.Path(__file__).with_name("study.yaml")
-_JOB = "swe_tf.studies.jobs:demo"
 TITLE = "Sharing weights, then unsharing: the demo"
 # docs/finetuning.md starts from the checkpoint in the directory MODEL.
 MODEL, BASELINE, SHALLOW = "model", "baseline", "shallow"
@@ -96,7 +94,7 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   # As many at a time as there are cores; the long ones come first.
   executor = executors.Local(min(len(study.runs), os.cpu_count() or 1))
   runs, failures = sweep.run_study(
-    study, configs, output_dir, executor, console, function=_JOB
+    study, configs, output_dir, executor, console
   )
   for name, error in failures.items():
     raise errors.Failed(f"{name}: {error}")
@@ -132,7 +130,6 @@ class DemoArm:
     self.flops = comparisons.flops_until(self, 1.0)
     self.layers = encoders.require_encoder(task.as_dict()).num_layers
     data = task.train_data
-    self.seq_length = data.seq_length
     self.tokens_per_step = data.global_batch_size * data.seq_length
     self.loss = result["metrics"]["validation_loss"]
     tau = curves.get("train/sharing/untie_step")
@@ -192,12 +189,6 @@ def make_page(
   named = {
     titles.get(name, f"{arm.layers} layers"): arm for name, arm in arms.items()
   }
-  texts = sentences.all_sentences(model.seq_length)
-  shown = {
-    name: [text.marked(each) for text, each in zip(texts, arm.result["filled"])]
-    for name, arm in named.items()
-    if arm.result["filled"]  # Only characters are filled in.
-  }
   losses, flops, *layers = _figures(named, model, entropy)
   return pages.render(
     "demo.html.jinja",
@@ -208,9 +199,6 @@ def make_page(
     params_override=params_override,
     curves=[flops, losses],
     layers=layers,
-    filled=shown,
-    hidden=[text.marked("_" * len(text.masked)) for text in texts],
-    blanks=sum(len(text.masked) for text in texts),
     here=shlex.quote(output_dir),
     other=shlex.quote(f"{output_dir.rstrip('/')}_units"),
   )
