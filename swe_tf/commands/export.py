@@ -45,7 +45,6 @@ def run(options: Options) -> None:
   # TensorFlow takes seconds to import.
   from swe_tf.convert import finetuned
   from swe_tf.convert import huggingface
-  from swe_tf.convert import saved_model_export
   from swe_tf.convert import serving
 
   encoder = checkpoint_files.load_encoder(
@@ -69,5 +68,5 @@ def run(options: Options) -> None:
     elif tuned:
       serving.write(scratch, tuned)
     else:
-      saved_model_export.write_saved_model(scratch, encoder)
+      serving.write_encoder(scratch, encoder)
   print(f"{options.output_dir}: {options.format}")

@@ -29,29 +29,6 @@ from swe_tf.modeling import registry
 _ENCODER = ("embeddings.", "encoder.", "pooler.", "LayerNorm.")
 _HEAD_KERNEL = "masked_lm/dense/kernel/.ATTRIBUTES/VARIABLE_VALUE"
 
-# RobertaPreLayerNorm's head uses the exact GELU, whatever config.json says.
-_HEAD_MODULE, _HEAD_CLASS = "modeling_pre_ln_bert", "PreLnBertForMaskedLM"
-_HEAD_CODE = f'''"""RobertaPreLayerNorm with the GELU of its training."""
-
-from torch.nn import functional
-from transformers import RobertaPreLayerNormForMaskedLM
-
-
-class {_HEAD_CLASS}(RobertaPreLayerNormForMaskedLM):
-  """Approximates GELU by tanh in the language-model head, too."""
-
-  def __init__(self, config):
-    super().__init__(config)
-    head = self.lm_head
-
-    def forward(features, **kwargs):
-      del kwargs
-      hidden = functional.gelu(head.dense(features), approximate="tanh")
-      return head.decoder(head.layer_norm(hidden))
-
-    head.forward = forward
-'''
-
 
 def import_huggingface(
   input_dir: files.PathLike, output_dir: files.PathLike
@@ -235,6 +212,7 @@ def write_huggingface(
     tensors = _add_task_head(tensors, config, layout, head)
     head = None
   if head is not None:
+    # The Pre-LN one is exact there; Model Garden's differs from it by 5e-4.
     fitting = ["gelu", "gelu_new"]
     if layout is theirs.POST_LN:
       fitting = [config["hidden_act"]]  # Its head has the blocks' activation.
@@ -251,12 +229,6 @@ def write_huggingface(
     for weight in theirs.head_weights(head.layer, layout):
       tensors[weight.name] = weight.to_huggingface()
     config["architectures"] = [f"{layout.architecture}ForMaskedLM"]
-    is_tanh = head.activation == theirs.ACTIVATIONS["gelu_new"]
-    if layout is theirs.PRE_LN and is_tanh:
-      config["auto_map"] = {
-        "AutoModelForMaskedLM": f"{_HEAD_MODULE}.{_HEAD_CLASS}"
-      }
-      files.write_text(output_dir / f"{_HEAD_MODULE}.py", _HEAD_CODE)
   with files.complete_or_absent(output_dir / theirs.WEIGHTS) as scratch:
     # transformers looks for this format.
     safetensors_numpy.save_file(tensors, scratch, metadata={"format": "pt"})

@@ -1,13 +1,15 @@
-"""Fine-tuned models as SavedModels: from strings to labels or answers.
+"""SavedModels: from strings to labels, answers or an encoder's states.
 
 The tokenizer is inside, so a server needs TensorFlow and TensorFlow Text only.
-Model Garden's serving modules return logits, and read SQuAD as token ids.
+Model Garden's serving modules return logits, and read SQuAD as token ids; its
+`export_tfhub` cannot read the checkpoint of a training run.
 """
 
 import pathlib
 
 import tensorflow as tf
 import tensorflow_text as tf_text
+import tf_keras
 
 from swe_tf.convert import finetuned
 from swe_tf.convert import squad_answers
@@ -15,10 +17,13 @@ from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import checkpoint_files
+
+_SHOWN_INPUTS = ("input_word_ids", "input_mask")
 
 
 def write(output_dir: pathlib.Path, tuned: finetuned.FineTuned) -> None:
-  """Writes a SavedModel with the one signature `serving_default`."""
+  """Writes a fine-tuned model, with the one signature `serving_default`."""
   vocabulary = vocab_lib.Vocabulary.load(tuned.vocab_file)
   tokenizer = tokenizers.make(vocabulary, tuned.lower_case)
   if tuned.glue:
@@ -26,18 +31,60 @@ def write(output_dir: pathlib.Path, tuned: finetuned.FineTuned) -> None:
     function = _classifier(tuned, tuned.glue, tokenizer)
   else:
     names, function = ("question", "context"), _reader(tuned, tokenizer)
-  signature = [tf.TensorSpec([None], tf.string, name) for name in names]
   module = tf.Module()
   module.model = tuned.model
-  module.vocab_file = tf.saved_model.Asset(str(tuned.vocab_file))
+  _save(module, output_dir, tuned.vocab_file, names, function)
+
+
+def write_encoder(
+  output_dir: pathlib.Path, loaded: checkpoint_files.LoadedEncoder
+) -> None:
+  """Writes an encoder; called, it takes ids, like TF Hub's text encoders."""
+  # Called anew: the network's own outputs have no "default".
+  outputs = loaded.network(loaded.network.inputs)
+  outputs["default"] = outputs["pooled_output"]
+  model = tf_keras.Model(inputs=loaded.network.inputs, outputs=outputs)
+  if not loaded.vocab_file:
+    tf.saved_model.save(model, str(output_dir))
+    return
+  vocabulary = vocab_lib.Vocabulary.load(loaded.vocab_file)
+  tokenizer = tokenizers.make(vocabulary, vocabulary.is_lower_case)
+  length = loaded.network.get_config()["max_sequence_length"]
+
+  def encode(text):
+    # Longer texts are cut: there are no more positions.
+    ids = tokenizer.tokenize(text)[:, : length - 2]
+    inputs = _inputs([ids], vocabulary)
+    outputs = model(inputs)
+    names = ("sequence_output", "pooled_output")
+    shown = {name: outputs[name] for name in names}
+    return shown | {name: inputs[name] for name in _SHOWN_INPUTS}
+
+  _save(model, output_dir, loaded.vocab_file, ("text",), encode)
+
+
+def _save(module, output_dir, vocab_file, names, function) -> None:
+  """Saves a module with its vocabulary, and a function of named strings."""
+  signature = [tf.TensorSpec([None], tf.string, name) for name in names]
+  module.vocab_file = tf.saved_model.Asset(str(vocab_file))
   module.serve = tf.function(function, input_signature=signature)
   signatures = {"serving_default": module.serve}
   tf.saved_model.save(module, str(output_dir), signatures=signatures)
 
 
+def _inputs(segments, vocabulary) -> dict[str, tf.Tensor]:
+  """Returns the inputs of a model, padded to the longest."""
+  special = [vocabulary.id_of(token) for token in ("[CLS]", "[SEP]")]
+  word_ids, type_ids = tf_text.combine_segments(segments, *special)
+  return {
+    "input_word_ids": word_ids.to_tensor(vocabulary.id_of("[PAD]")),
+    "input_mask": tf.ones_like(word_ids).to_tensor(),
+    "input_type_ids": type_ids.to_tensor(),
+  }
+
+
 def _classifier(tuned, task: glue_tasks.GlueTask, tokenizer):
   """Returns a function of one text, or of two where the task has pairs."""
-  special = [tokenizer.vocabulary.id_of(name) for name in ("[CLS]", "[SEP]")]
   room = tuned.config.train_data.seq_length - 1 - len(task.texts)
 
   def classify(*texts):
@@ -45,12 +92,7 @@ def _classifier(tuned, task: glue_tasks.GlueTask, tokenizer):
     segments = tf_text.RoundRobinTrimmer(room).trim(
       [tokenizers.tokenize_as_prepared(tokenizer, text) for text in texts]
     )
-    word_ids, type_ids = tf_text.combine_segments(segments, *special)
-    inputs = {
-      "input_word_ids": word_ids.to_tensor(),
-      "input_mask": tf.ones_like(word_ids).to_tensor(),
-      "input_type_ids": type_ids.to_tensor(),
-    }
+    inputs = _inputs(segments, tokenizer.vocabulary)
     logits = tf.cast(tuned.model(inputs, training=False), tf.float32)
     if task.is_regression:
       score = tf.clip_by_value(logits[:, 0], *glue_tasks.SCORE_RANGE)

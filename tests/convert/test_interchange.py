@@ -14,7 +14,7 @@ from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.commands import export
 from swe_tf.commands import import_
-from swe_tf.convert import saved_model_export
+from swe_tf.convert import serving
 from swe_tf.modeling import checkpoint_files
 from tests import tiny
 from tests.convert import samples
@@ -87,7 +87,7 @@ def test_model_garden(tmp_path, kind):
 
 def test_saved_model(tmp_path):
   encoder = samples.encoder(tmp_path, "any", norm_first=True, num_layers=1)
-  saved_model_export.write_saved_model(tmp_path / "out", encoder)
+  serving.write_encoder(tmp_path / "out", encoder)
   loaded = tf.saved_model.load(str(tmp_path / "out"))
   outputs = loaded({k: tf.constant(v) for k, v in samples.INPUTS.items()})
   np.testing.assert_allclose(

@@ -24,6 +24,7 @@ from tests import tiny
 torch = pytest.importorskip("torch")
 
 _SENTENCES, _TOLERANCE = 32, 1e-4
+_APPROXIMATE = 1e-3  # The Pre-LN head's GELU is exact there, by tanh here.
 _LENGTH = 64
 _KERNEL = r"encoder/_transformer_layers/\d/_output_dense/kernel/\.ATTRIBUTES"
 
@@ -127,9 +128,7 @@ def test_masked_lm(run, step, vocab, sentences, transformers, tmp_path):
   for row, real, expected in zip(ids, mask, expected_ids):
     np.testing.assert_array_equal(row[real > 0][1:-1], expected.numpy())
 
-  model = transformers.AutoModelForMaskedLM.from_pretrained(
-    out, trust_remote_code=True
-  ).eval()
+  model = transformers.AutoModelForMaskedLM.from_pretrained(out).eval()
   with torch.no_grad():
     found = model(
       input_ids=torch.tensor(ids.astype(np.int64)),
@@ -146,7 +145,9 @@ def test_masked_lm(run, step, vocab, sentences, transformers, tmp_path):
   print(f"{run.parent.name} {step}: hidden {states:.1e}, logits {worst:.1e}")
   assert len(ids) == _SENTENCES and len(pairs) == 3
   assert np.abs(logits.numpy()[real]).max() > 0.1, "nothing to compare"
-  assert max(states, worst) < _TOLERANCE
+  is_approximate = run.parent.name.startswith("pre_ln0")
+  assert states < _TOLERANCE
+  assert worst < (_APPROXIMATE if is_approximate else _TOLERANCE)
 
   back = huggingface.import_huggingface(out, tmp_path / "back")
   again = back.network(_inputs(ids, mask))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from swe_tf.convert import saved_model_export
+from swe_tf.convert import serving
 from swe_tf.data.text import tokenizers
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
@@ -49,7 +49,7 @@ def test_raw_strings_are_served_by_tensorflow_alone(kind, tmp_path):
     }
   )
   network = encoder.build()
-  saved_model_export.write_saved_model(
+  serving.write_encoder(
     tmp_path / "out",
     checkpoint_files.LoadedEncoder(network, encoder, vocab_file),
   )
