@@ -44,7 +44,9 @@ class _Watch(tf_keras.callbacks.Callback):
     self.is_tied.append(all(equal))
 
 
-@pytest.mark.parametrize("name", ["mlp", "vit", "gpt"])
+@pytest.mark.parametrize(
+  "name", ["mlp", "gpt", pytest.param("vit", marks=pytest.mark.slow)]
+)
 def test_blocks_are_tied_until_the_untie_step(
   load, name, tmp_path, monkeypatch, capsys
 ):

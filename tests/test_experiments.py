@@ -1,13 +1,11 @@
-"""Every file of `experiments/`: the paper's numbers, the parser, a step."""
+"""Every file of `experiments/`: the paper's numbers and the parser."""
 
 import collections
 import dataclasses
-import functools
 import pathlib
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import yaml
 
 from experiments import index
@@ -21,9 +19,6 @@ from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
-from swe_tf.training import trainer as trainer_lib
-from tests import tiny
-from tests.data import corpus
 
 EXPERIMENTS = pathlib.Path(index.ROOT) / "experiments"
 ROWS = index.read_rows()
@@ -141,91 +136,6 @@ def test_header_says_what_the_row_is_and_costs(row):
 def test_index_lists_the_rows():
   text = pathlib.Path(index.README).read_text()
   assert index.with_index(text, ROWS) == text, "run python -m experiments.index"
-
-
-@pytest.fixture(scope="module", name="records")
-def fixture_records(tmp_path_factory):
-  """Shards as the headers of `experiments/data` make them."""
-  folder = tmp_path_factory.mktemp("records")
-  for line in (EXPERIMENTS / "data/wikibooks.yaml").read_text().splitlines():
-    if line.startswith("#     --"):
-      assert line.split()[1:] == ["--seq_length=512", "--fresh_masks"]
-  vocab_file = corpus.write(folder, text=corpus.text(300))
-  corpus.prepare(
-    input=f"{folder}/text.txt",
-    vocab=vocab_file,
-    output_dir=f"{folder}/shards",
-    seq_length=tiny.LENGTH,
-    fresh_masks=True,
-  )
-  return f"{folder}/shards/*.tfrecord"
-
-
-def reduced(records: str) -> str:
-  """Returns overrides that leave the depth as it is and little else."""
-  base = tiny.overrides(records)["task"]
-  own = ("num_layers", "initializer_range", "dropout_rate")
-  own += ("attention_dropout_rate",)
-  encoder = base["model"]["encoder"]["any"]
-  encoder = {name: encoder[name] for name in encoder if name not in own}
-  encoder |= {"hidden_size": 16, "intermediate_size": 32, "vocab_size": 200}
-  tables = {name: base[name] for name in ("train_data", "validation_data")}
-  return ",".join(
-    f"task.{table}.{name}={value}"
-    for table, fields in (tables | {"model.encoder.any": encoder}).items()
-    for name, value in fields.items()
-  )
-
-
-@functools.cache
-def build_model(num_layers: int, overrides: str):
-  """Builds the model of the first row that is this deep; reduced, all agree."""
-  row = next(row for row in ROWS if step_of(row)[0] == num_layers)
-  task = index.load_config(row, overrides).task
-  return task_factory.get_task(task).build_model()
-
-
-def step_of(row):
-  """Returns what a step at reduced width depends on."""
-  said = PAPER[name_of(row)]
-  layers = sizes.SIZES[said.size].num_layers
-  return layers, said.mode, said.unit_size
-
-
-@pytest.mark.parametrize("step", sorted(set(map(step_of, ROWS))), ids=str)
-def test_rows_take_a_step_at_reduced_width(step, records):
-  num_layers, mode, unit_size = step
-  rows = [row for row in ROWS if step_of(row) == step]
-  configs = [index.load_config(row, reduced(records)) for row in rows]
-  # Rows with one shape differ in nothing that a single step could see.
-  assert len({repr(c.task.model.as_dict()) for c in configs}) == 1
-  config = configs[0]
-  model = build_model(num_layers, reduced(records))
-  task = task_factory.get_task(config.task)
-  how = {"model": model, "evaluate": False}
-  how["optimizer"] = train_utils.create_optimizer(task, config)
-  trainer = trainer_lib.SharedWeightsTrainer(config, task, **how)
-  rng = np.random.default_rng(0)
-  for variable in model.trainable_variables:
-    variable.assign(rng.normal(scale=0.3, size=variable.shape))
-  trainer.initialize()
-  before = [v.numpy() for v in model.trainable_variables]
-  # A step of 24 layers takes a second this way; compiling it takes ten.
-  tf.config.run_functions_eagerly(True)
-  try:
-    logs = trainer.train(tf.constant(1))
-  finally:
-    tf.config.run_functions_eagerly(False)
-
-  assert np.isfinite(logs["training_loss"])
-  assert trainer.optimizer.iterations == 1
-  after = model.trainable_variables
-  assert any(np.any(old != new.numpy()) for old, new in zip(before, after))
-  blocks = model.encoder_network.transformer_layers
-  assert len(blocks) == num_layers
-  distinct = unit_size if mode == "swe" else num_layers
-  for role in zip(*(block.weights for block in blocks)):
-    assert len({v.numpy().tobytes() for v in role}) == distinct, role[0].name
 
 
 @pytest.mark.parametrize(

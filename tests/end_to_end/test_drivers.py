@@ -13,6 +13,7 @@ import subprocess
 import time
 
 import pytest
+import tensorflow as tf
 import yaml
 
 from tests import tiny
@@ -67,8 +68,9 @@ _INTERVALS = ("steps_per_loop", "summary_interval", "checkpoint_interval")
 SLOW = {f"trainer.{name}": 1 for name in _INTERVALS}
 
 
-def test_stock_driver_killed_three_times_ends_with_the_same_weights(
-  tmp_path, config_file
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_stock_driver_killed_and_restarted_ends_with_the_same_weights(
+  tmp_path, config_file, kills
 ):
   straight = start(STOCK, tmp_path / "straight", config_file, "train_and_eval")
   output = programs.succeed(straight)
@@ -76,7 +78,7 @@ def test_stock_driver_killed_three_times_ends_with_the_same_weights(
 
   rng = random.Random(0)
   killed = tmp_path / "killed"
-  for after_step in sorted(rng.sample(range(1, tiny.STEPS - 1), 3)):
+  for after_step in sorted(rng.sample(range(1, tiny.STEPS - 1), kills)):
     process = start(STOCK, killed, config_file, **SLOW)
     kill_after(process, killed, tiny.STEPS, after_step)
   output = programs.succeed(start(STOCK, killed, config_file, **SLOW))
@@ -288,9 +290,12 @@ def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
     "sharing.unit_size = 2",
   ]
   driver = [*STOCK, *(f"--gin_params={binding}" for binding in bound)]
-  four = {"task.model.encoder.any.num_layers": 4}
+  changes = {
+    "task.model.encoder.any.num_layers": 4,
+    "trainer.validation_summary_subdir": "evals/held_out",
+  }
   output = programs.succeed(
-    start(driver, model_dir, config_file, "train_and_eval", **four)
+    start(driver, model_dir, config_file, "train_and_eval", **changes)
   )
   assert "untied 2x2 after step 3" in output
   sharing = yaml.safe_load((model_dir / "params.yaml").read_text())["task"][
@@ -304,3 +309,12 @@ def test_what_gin_binds_is_in_params_yaml_and_in_the_report(
     (row,) = csv.DictReader(file)
   assert (row["method"], row["unit"]) == ("swe", "2x2")
   assert float(row["untie_step"]) == 3
+  (path,) = (model_dir / "evals/held_out").glob("events*")
+  last = {
+    value.tag: float(tf.make_ndarray(value.tensor))
+    for event in tf.compat.v1.train.summary_iterator(str(path))
+    for value in event.summary.value
+    if event.step == tiny.STEPS
+  }
+  assert float(row["validation_loss"]) == last["validation_loss"]
+  assert float(row["mlm_accuracy"]) == 100 * last["masked_lm_accuracy"]

@@ -144,7 +144,9 @@ def test_weights_that_are_not_finite_are_neither_saved_nor_used(
   assert "is not finite" in checkpoint.why_broken(path)
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+  "is_async", [pytest.param(False, marks=pytest.mark.slow), True]
+)
 def test_a_full_disk_leaves_the_last_checkpoint(records, tmp_path, is_async):
   config = tiny.config_of(_layers(records))
   undisturbed = tiny.train(config, tmp_path / "undisturbed")
