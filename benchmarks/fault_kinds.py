@@ -483,8 +483,8 @@ KINDS: dict[str, tuple[Callable[[Run], Answer], int]] = {
   "other_shards": (other_shards, 7),
   "remove_a_directory": (remove_a_directory, 5),
 }
-# Several workers exit without saving after a signal, and a shard that breaks
-# or a full disk ends them with TensorFlow's own words: docs/tpu.md.
+# A shard that breaks or a full disk ends several workers with TensorFlow's own
+# words (docs/errors.md), and their answer to a signal has a test of its own.
 FOR_WORKERS = (
   "kill",
   "kill_while_saving",

@@ -52,7 +52,6 @@ _PATIENCE_SECONDS = 600
 LEFT_OUT = {
   "swe doctor tpu": "needs the TPU compiler, the extra tpu-check",
   "pip ": "sets up the machine; the rehearsal runs in what it sets up",
-  "--params_override=task.micro_batches": "a flag: the model fits",
   "--params_override=task.train_data.enable_tf_data_service": (
     "a flag: needs a tf.data service"
   ),

@@ -1,7 +1,7 @@
 """What a pre-training run costs, from its config alone.
 
 Closed formulas for each phase of the run's method. The tests check them against
-the real model, and `docs/performance.md` against the TPU compiler's report.
+the real model, and `docs/tpu_compiler.md` against the TPU compiler's report.
 They count a BERT of the encoder's size.
 """
 

@@ -2,5 +2,6 @@
 
 Read `algorithm1` first, then the two models (`regression`, `deep_linear`),
 then the experiment you care about: one module per statement of the paper, all
-listed in `experiment`. `docs/theory.md` has the derivations and the results.
+listed in `experiment`. `docs/theory.md` has the results, and
+`docs/theory_proofs.md` the derivations.
 """

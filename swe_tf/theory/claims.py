@@ -88,7 +88,7 @@ class Statement:
 
 # Proved in the paper.
 paper = functools.partial(Statement, "paper")
-# Proved in docs/theory.md.
+# Proved in docs/theory_proofs.md.
 derived = functools.partial(Statement, "derived")
 # Contradicts a printed statement, by a counter-example.
 slip = functools.partial(Statement, "slip")

@@ -1,8 +1,8 @@
 """Over-parameterised linear regression: section 3.1 of the paper.
 
 A model y = w* . x with L coordinates, which play the part of layers, and n
-noiseless samples. docs/theory.md derives the expected errors. Every array has a
-leading axis of seeds.
+noiseless samples. docs/theory_proofs.md derives the expected errors. Every
+array has a leading axis of seeds.
 """
 
 from collections.abc import Callable

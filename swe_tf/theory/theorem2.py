@@ -1,7 +1,7 @@
 """Theorem 2: sharing, then unsharing, for targets near a positive definite one.
 
 Targets are Phi = Phi_0 + rho sigma_min(Phi_0) D with |D|_F = 1. The theorem
-covers rho <= 1/3; docs/theory.md shows that its own proof gives rho <
+covers rho <= 1/3; docs/theory_proofs.md shows that its own proof gives rho <
 1/sqrt(2), and that nothing can give rho > 1. The theorem forces the stem to be
 symmetric, which Algorithm 1 does not: both are run, and so is plain gradient
 descent.

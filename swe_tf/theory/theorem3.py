@@ -3,8 +3,8 @@
 Literal gradient descent on full matrices, at the largest step size that each
 statement allows, with the bounds tested at every step. Also a stronger form of
 Theorem 3: the step size of the lemma alone gives the rate 2L, with no L^2 and
-no sqrt(d) in the step size (docs/theory.md has the proof). How the number of
-steps grows with depth is in `depth`.
+no sqrt(d) in the step size (docs/theory_proofs.md has the proof). How the
+number of steps grows with depth is in `depth`.
 """
 
 import itertools
