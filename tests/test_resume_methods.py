@@ -52,7 +52,6 @@ _METHODS = {
     ),
     (2, 3, 4),
   ),
-  "identity": (_sharing(untie_step=4, untied_as="identity"), (4,)),
   "equal_init": (_sharing(mode="equal_init"), ()),
   "albert": (_sharing(untie_step=None, untie_fraction=1.0), (_STEPS,)),
   "reparameterize": (_sharing(mode="reparameterize"), ()),
