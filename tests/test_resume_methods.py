@@ -69,7 +69,7 @@ _METHODS = {
   "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
 }
 # Each takes most of a minute. `swe` is in `tests/training/test_trainer.py` too.
-_IN_EVERY_RUN = ("adaptive", "loops", "net2net", "stacking")
+_IN_EVERY_RUN = ("loops", "stacking")
 
 
 class ResumeTest(runs.RunsTestCase):
