@@ -52,7 +52,6 @@ _METHODS = {
     ),
     (2, 3, 4),
   ),
-  "identity": (_sharing(untie_step=4, untied_as="identity"), (4,)),
   "equal_init": (_sharing(mode="equal_init"), ()),
   "albert": (_sharing(untie_step=None, untie_fraction=1.0), (_STEPS,)),
   "reparameterize": (_sharing(mode="reparameterize"), ()),
@@ -70,7 +69,7 @@ _METHODS = {
   "stacking": (_growing(4, "stacking", 0.3, 0.6), (3, 6)),
 }
 # Each takes most of a minute. `swe` is in `tests/training/test_trainer.py` too.
-_IN_EVERY_RUN = ("adaptive", "loops", "net2net", "stacking")
+_IN_EVERY_RUN = ("loops", "stacking")
 
 
 class ResumeTest(runs.RunsTestCase):

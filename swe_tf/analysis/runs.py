@@ -216,17 +216,16 @@ def _method(
     # Fields of the same name mean the same for every method.
     as_swe = {"sharing": sharing | {"mode": catalog.SWE}}
     tau = catalog.read(as_swe, steps, None).untie_step
-  # What keeps arms apart. A knob that is off is the same as one left out.
-  dropped = {"recipe", "unit_size", *catalog.KNOBS} - resolved.knobs.keys()
+  # What keeps arms apart.
+  dropped = {"recipe", "unit_size"}
   if rule in catalog.rules():
     dropped |= {"untie_step", "untie_fraction"}
   own = {key: value for key, value in sharing.items() if key not in dropped}
   loops = [str(stage["loops"]) for stage in own.get("loops") or ()]
-  changes = [f"{'-'.join(loops)} loops"] if loops else []
-  changes += [f"{key}={value}" for key, value in resolved.knobs.items()]
-  if is_swe and name != catalog.BASELINE and changes:
-    # Not Algorithm 1 as printed: no number of the paper compares with it.
-    rule = " ".join([rule] * (rule != catalog.FIXED) + changes)
+  if is_swe and name != catalog.BASELINE and loops:
+    # Not Algorithm 1 as printed: no number of the paper compares with it. Only
+    # the fixed rule has loops.
+    rule = f"{'-'.join(loops)} loops"
   is_plain = is_swe or resolved.sharing.mode == catalog.NONE
   if rule == catalog.FIXED and is_plain:
     own = {"bindings": own.get("bindings")}

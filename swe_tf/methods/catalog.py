@@ -27,9 +27,6 @@ from swe_tf.sharing import untie_step as untie_step_lib
 BASELINE, SWE, ALBERT = "baseline", "swe", "albert"
 NONE = "none"  # Of `task.sharing.mode` and of `task.growth.method`.
 FIXED, STAGED = "fixed", "staged"
-# Fields of `task.sharing` that, when changed, depart from Algorithm 1 as
-# printed; with their defaults.
-KNOBS = {"untied_as": "copies"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,12 +76,6 @@ class Resolved:
   def is_never_shared(self) -> bool:
     """Whether no two layers would ever be tied."""
     return self.untie_step == 0 or self.sharing.unit_size == self.num_layers
-
-  @property
-  def knobs(self) -> dict[str, Any]:
-    """The fields that depart from Algorithm 1, except `loops`."""
-    values = {name: getattr(self.sharing, name) for name in KNOBS}
-    return {name: v for name, v in values.items() if v != KNOBS[name]}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -61,8 +61,6 @@ class SharingConfig(base_config.Config):
     patience: How many times in a row they must disagree.
     loops: How often the unit is applied while shared; empty for all units, as
       in Algorithm 1. Fewer make a shared step cheaper.
-    untied_as: What the layers are right after untying: `copies` of their stem,
-      as in Algorithm 1, or new layers that start as the `identity`.
     recipe: The name of a set of the fields above (`RECIPES`) that was tried
       and measured; the fields themselves must then be left alone.
     bindings: Gin's bindings of the method that no field above expresses; filled
@@ -79,7 +77,6 @@ class SharingConfig(base_config.Config):
   rho: float = 0.5
   patience: int = 3
   loops: list[LoopsConfig] = dataclasses.field(default_factory=list)
-  untied_as: str = "copies"
   recipe: str = ""
   bindings: list[str] = dataclasses.field(default_factory=list)
 
@@ -106,7 +103,6 @@ class GrowthConfig(base_config.Config):
 # What `fields.check` holds an experiment against. `check_interval`, `rho` and
 # `patience` matter to some rules only, which check them.
 LIMITS = {
-  "task.sharing.untied_as": fields.Limit(choices=("copies", "identity")),
   "task.growth.noise": fields.Limit(least=0),
 }
 

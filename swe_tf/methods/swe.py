@@ -6,8 +6,7 @@ slots are copied, and from then on each layer trains on its own.
 
 Use: `task.sharing.mode=swe`, `untie_fraction` (or `untie_step`) and
 `unit_size`; `rule` for a rule other than a fixed step. With `loops` the unit is
-applied fewer times while it is shared; the whole stack is untied from it, and
-`untied_as` says as what.
+applied fewer times while it is shared; the whole stack is untied from it.
 
 The cards: docs/cards/swe.md; always_tied.md for the ALBERT-like special case
 that stays shared to the end.
@@ -17,8 +16,6 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
-import numpy as np
-import tensorflow as tf
 import tf_keras
 
 from official.core import config_definitions as cfg
@@ -28,7 +25,6 @@ from swe_tf.methods import plans
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.sharing import optimizer as optimizer_lib
-from swe_tf.sharing import plan as plan_lib
 from swe_tf.sharing import schedule
 from swe_tf.sharing import untie_step as untie_step_lib
 from swe_tf.training import layer_curves
@@ -44,18 +40,15 @@ class SharingPhases(phases.Phases):
     rule: schedule.UntieRule,
     loops: untie_step_lib.LoopSchedule,
     views: Mapping[int, tf_keras.Model],
-    identity_seed: int | None = None,
   ):
     """Initializes the phases.
 
-    `views` are the models that apply the unit less often, by number of loops;
-    with an `identity_seed` the layers are untied as `become_identity` says.
+    `views` are the models that apply the unit less often, by number of loops.
     """
     self.optimizer = optimizer
     self.rule = rule
     self._loops = loops
     self._views = views
-    self._identity_seed = identity_seed
     self._name_before: str | None = None
 
   @property
@@ -92,8 +85,6 @@ class SharingPhases(phases.Phases):
       self.optimizer.split(groups)
       done = f"split {before} into {self.optimizer.plan} after step {step}"
       if not self.is_shared:
-        if self._identity_seed is not None:
-          become_identity(self.optimizer.plan, self._identity_seed)
         done = f"untied {before} after step {step}"
     was, self._name_before = self._name_before, self.name
     if done or was in (None, self.name):
@@ -129,29 +120,6 @@ class SharingPhases(phases.Phases):
     return {"sharing/loops": float(self.optimizer.loops)}
 
 
-def become_identity(plan: plan_lib.SharingPlan, seed: int) -> None:
-  """Makes new layers of all units but the first. Runs eagerly.
-
-  Copies of one layer with equal slots part only as fast as their gradients
-  differ. The new layers have random kernels of their own, by seed, tie and
-  unit, and output projections of 0, so that under Pre-LN they start as the
-  identity. Without the random kernels all of them would have the same
-  gradients and stay equal.
-
-  Slots stay copies: their scale is right, and moments of directions that no
-  longer exist fade within tens of steps.
-  """
-  for index, tie in enumerate(plan.whole_ties):
-    for unit, variable in enumerate(tie[1:], start=1):
-      if "output/" in variable.name:
-        variable.assign(tf.zeros_like(variable))
-      elif "kernel" in variable.name:
-        random = np.random.default_rng([seed, index, unit])
-        value = variable.numpy()
-        new = random.standard_normal(value.shape) * value.std()
-        variable.assign(tf.cast(new, variable.dtype))
-
-
 def build(ingredients: phases.Ingredients) -> phases.Training:
   config = ingredients.config
   sharing, trainer = config.task.sharing, config.trainer
@@ -179,10 +147,8 @@ def build(ingredients: phases.Ingredients) -> phases.Training:
       for _, count in loops.stages
       if count < plan.num_units
     }
-  is_identity = sharing.untied_as == "identity"
-  seed = getattr(config.task, "seed", 0) if is_identity else None
   return phases.Training(
-    optimizer, SharingPhases(optimizer, rule, loops, views, seed)
+    optimizer, SharingPhases(optimizer, rule, loops, views)
   )
 
 

@@ -106,13 +106,12 @@ def test_flops_are_those_of_the_cost_model(task, tmp_path):
 
 
 def test_what_departs_from_algorithm_1_is_named():
-  off = catalog.KNOBS | {"recipe": ""}
+  off = {"recipe": ""}
   plain = runs_lib.describe(config(sharing=swe()))
   same = runs_lib.describe(config(sharing=swe(**off)))
   assert same["label"] == "swe" and same["variant"] == plain["variant"]
-  knobs = dict(loops=_THRICE, untied_as="identity")
-  found = runs_lib.describe(config(sharing=swe(**(off | knobs))))
-  assert found["label"] == "swe 3 loops untied_as=identity"
+  found = runs_lib.describe(config(sharing=swe(**off, loops=_THRICE)))
+  assert found["label"] == "swe 3 loops"
   assert found["variant"] != plain["variant"]
   assert not found["is_fixed"] and not found["is_papers"]
   adaptive = [

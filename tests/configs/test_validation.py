@@ -61,7 +61,6 @@ BAD = {
     "A stage begins at step 0"
   ),
   "task.sharing.recipe=few_loop": "did you mean few_loops?",
-  "task.sharing.untied_as=twins": "must be one of copies, identity",
   "task.growth.method=stackin": "did you mean stacking?",
   "task.sharing.recipe=one_loop,task.sharing.untie_step=3": "untie_step",
   "task.seed=-1": "task.seed (-1) must be at least 0.",

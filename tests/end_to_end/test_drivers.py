@@ -92,7 +92,7 @@ def test_stock_driver_killed_and_restarted_ends_with_the_same_weights(
     assert "masked_lm_accuracy" in output
 
 
-def test_one_line_for_each_event_and_the_rest_if_verbose(tmp_path, config_file):
+def test_one_line_for_each_event(tmp_path, config_file):
   run, changes = tmp_path / "run", {"trainer.validation_interval": tiny.STEPS}
   process = start(OURS, run, config_file, "train_and_eval", **changes)
   *lines, curves, following = programs.succeed(process).splitlines()
@@ -112,9 +112,6 @@ def test_one_line_for_each_event_and_the_rest_if_verbose(tmp_path, config_file):
   assert re.match(r"trained steps 0 to .* FLOPs\): /", events[-1])
   assert curves.startswith("curves: ") and following.startswith("next: swe ")
 
-  process = start([*OURS, "--verbose"], run, config_file, "eval")
-  output = programs.succeed(process)
-  assert "restored from checkpoint" in output and " eval | step" in output
   process = start(OURS, run, config_file, "eval")
   *_, training, restored, result = programs.succeed(process).splitlines()
   assert training.startswith("training on ")
@@ -123,7 +120,7 @@ def test_one_line_for_each_event_and_the_rest_if_verbose(tmp_path, config_file):
 
 
 @pytest.mark.slow
-def test_with_a_bar_on_a_terminal_it_trains_the_same_weights(
+def test_on_a_terminal_it_trains_the_same_weights_and_verbose_tells_all(
   tmp_path, config_file
 ):
   output = programs.succeed(
@@ -142,6 +139,9 @@ def test_with_a_bar_on_a_terminal_it_trains_the_same_weights(
   text = shown.decode()
   assert "\x1b[" in text and "steps to untying, loss" in text
   assert "\x1b[" not in output
+  process = start([*OURS, "--verbose"], tmp_path / "ours", config_file, "eval")
+  output = programs.succeed(process)
+  assert "restored from checkpoint" in output and " eval | step" in output
 
 
 @pytest.mark.slow

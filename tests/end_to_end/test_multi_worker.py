@@ -67,15 +67,10 @@ def _train(folder, num_workers, rule):
   return [dict(np.load(folder / f"{i}.npz")) for i in range(num_workers)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   "num_workers, rule",
-  [
-    (2, "tau"),
-    pytest.param(2, "cosine", marks=pytest.mark.slow),
-    pytest.param(4, "cosine", marks=pytest.mark.slow),
-    pytest.param(2, "net2net", marks=pytest.mark.slow),
-    pytest.param(2, "stacking", marks=pytest.mark.slow),
-  ],
+  [(2, "tau"), (2, "cosine"), (4, "cosine"), (2, "net2net"), (2, "stacking")],
 )
 def test_workers_train_as_one_process_does(tmp_path, num_workers, rule):
   [alone] = _train(tmp_path / "alone", 1, "tau" if rule == "cosine" else rule)

@@ -56,6 +56,7 @@ def test_swept_trained_and_reported(folder):
   assert float(rows["swe halfway"]["untie_step"]) == tiny.STEPS // 2
 
 
+@pytest.mark.slow
 def test_trained_by_swe_train_and_costed(folder):
   flags = ["--experiment=swe/bert_pretraining"]
   flags += [f"--config_file={folder / 'base.yaml'}"]

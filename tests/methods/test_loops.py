@@ -1,13 +1,10 @@
-"""Few loops against the slow way, and what layers are when untied.
+"""Few loops against the slow way.
 
 The slow way is Algorithm 1, run literally on a BERT with as many layers as are
 applied, then a deep BERT made of copies of its unit, weights and slots.
 """
 
-import itertools
-
 from absl.testing import parameterized
-import numpy as np
 import tensorflow as tf
 
 from official.core import train_utils
@@ -206,52 +203,3 @@ class LoopsTest(runs.RunsTestCase):
     override["task"]["sharing"] |= sharing
     with self.assertRaisesRegex(errors.UsageError, message):
       tiny.config_of(self.base, override)
-
-
-_UNTIED = 3
-
-
-def _run_untied_as(directory, way, steps):
-  """Trains 4 layers from one loop to `steps`; returns the trainer."""
-  sharing = {"untie_step": _UNTIED, "loops": [{"loops": 1}], "untied_as": way}
-  task = tiny.encoder(num_layers=4) | {"sharing": sharing}
-  config = tiny.config_of(tiny.written(directory), {"task": task})
-  trainer = tiny.make_runner(config, directory / "model").trainer
-  trainer.train(tf.constant(steps))
-  return trainer
-
-
-def _kernels_of(trainer):
-  """Returns the kernels of all layers, by the name in the first."""
-  blocks = trainer.model.encoder_network.transformer_layers
-  rows = zip(*(block.trainable_variables for block in blocks))
-  every = {row[0].name: [v.numpy() for v in row] for row in rows}
-  return {name: row for name, row in every.items() if "kernel" in name}
-
-
-def test_layers_are_untied_as_copies_of_the_first(tmp_path):
-  trainer = _run_untied_as(tmp_path, "copies", _UNTIED)
-  assert trainer.phase == "unshared"
-  for first, *others in _kernels_of(trainer).values():
-    for other in others:
-      np.testing.assert_array_equal(first, other)
-
-
-def test_layers_are_untied_as_identities_drawn_by_the_seed_alone(tmp_path):
-  trainer, again = (
-    _run_untied_as(tmp_path / name, "identity", _UNTIED) for name in "ab"
-  )
-  tiny.assert_same_state(trainer, again)
-  for name, (first, *others) in _kernels_of(trainer).items():
-    assert first.any()
-    if "output/" in name:
-      np.testing.assert_array_equal(others, np.zeros_like(others))
-      continue
-    for one, other in itertools.combinations([first, *others], 2):
-      norm = np.linalg.norm(one) * np.linalg.norm(other)
-      assert abs(np.vdot(one, other)) <= 0.7 * norm, name
-  # It computes what the one layer did.
-  shallow = trainer._phases._views[1]  # pylint: disable=protected-access
-  batch = next(iter(trainer.task.build_inputs(trainer.config.task.train_data)))
-  whole, one = (m(batch)["mlm_logits"] for m in (trainer.model, shallow))
-  np.testing.assert_allclose(whole, one, rtol=1e-4, atol=1e-5)

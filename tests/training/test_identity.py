@@ -143,8 +143,7 @@ _HARMLESS = {
   "no evaluation": (8, {"task.validation_data.input_path": ""}),
   "logging": (8, {"trainer.validation_summary_subdir": "other"}),
 }
-_BOTH = pytest.mark.parametrize("driver", ["ours", "stock"])
-_SLOW = pytest.param("stock", marks=pytest.mark.slow)
+_DRIVERS = ["ours", pytest.param("stock", marks=pytest.mark.slow)]
 
 
 def _merged(changed):
@@ -162,7 +161,7 @@ def _content(directory):
   return {p: p.read_bytes() for p in directory.rglob("*") if p.is_file()}
 
 
-@_BOTH
+@pytest.mark.parametrize("driver", _DRIVERS)
 @pytest.mark.parametrize("case", _REFUSED)
 def test_a_change_of_the_training_is_refused(trained, tmp_path, case, driver):
   step, changed, wanted = _REFUSED[case]
@@ -178,7 +177,7 @@ def test_a_change_of_the_training_is_refused(trained, tmp_path, case, driver):
   assert after == before
 
 
-@pytest.mark.parametrize("driver", ["ours", _SLOW])
+@pytest.mark.parametrize("driver", _DRIVERS)
 @pytest.mark.parametrize("case", _HARMLESS)
 def test_a_harmless_change_does_not_matter(trained, tmp_path, case, driver):
   step, changed = _HARMLESS[case]

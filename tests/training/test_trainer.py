@@ -22,7 +22,6 @@ _EMA = {"trainer": {"optimizer_config": {"ema": {"average_decay": 0.9}}}}
 _FLOAT16 = {
   "runtime": {"mixed_precision_dtype": "float16", "loss_scale": 512.0}
 }
-_BFLOAT16 = {"runtime": {"mixed_precision_dtype": "bfloat16"}}
 _UNITS_OF_TWO = {
   "task": {"sharing": {"unit_size": 2}, **tiny.encoder(num_layers=4)}
 }
@@ -56,9 +55,6 @@ class TrainerTest(runs.RunsTestCase):
     ("two_replicas", {}, 2),
     ("units_of_two", _UNITS_OF_TWO, 1),
     ("new_optimizer", _NEW_ADAM, 1),
-    ("ema", _EMA, 1),
-    ("bfloat16", _BFLOAT16, 1),
-    ("float16", _FLOAT16, 1),
     ("float16_and_ema", {**_EMA, **_FLOAT16}, 1),
   )
   def test_resumed_equals_straight(self, override, num_replicas):
