@@ -598,12 +598,13 @@ def build() -> None:
     {_panel_title(name): _panel(name, regimes[name]) for name in drawn[:2]},
     FIGURE,
   )
+  costs = {
+    _panel_title(name): outcomes_of(name, regimes[name])
+    for name in drawn
+    if name.startswith("long")
+  }
   draw_map.draw_costs(
-    {
-      _panel_title(name): outcomes_of(name, regimes[name])
-      for name in drawn
-      if name.startswith("long")
-    },
+    {title: c for title, c in costs.items() if c["baseline"].loss.n > 2},
     _COST_LABELS,
     _SHARING,
     COST_FIGURE,

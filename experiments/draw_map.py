@@ -130,17 +130,17 @@ def draw_costs(
         [each.difference.low, each.difference.mean, each.difference.high]
       )
       colour = _SHARING if arm in sharing else _OTHER
-      x = each.flops
+      # The names of cheap starts stand on the left: on the right is the line.
+      x, place, left = each.flops, mean, 0.6 < each.flops < 0.9
       if x > 0.9 and arm in sharing:
-        # With the baseline's FLOPs they would hide each other.
+        # With the baseline's FLOPs they would hide each other, and their names.
+        left, place = hidden == 1.0, high if hidden == 1.0 else mean
         x = hidden = hidden * 1.04
       panel.plot([x, x], [low, high], color=colour, linewidth=2)
       panel.plot([x], [mean], "o", color=colour, markersize=5)
-      # The names of cheap starts stand on the left: on the right is the line.
-      left = 0.6 < each.flops < 0.9
       panel.annotate(
         labels[arm],
-        (x, mean),
+        (x, place),
         xytext=(-7 if left else 7, 0),
         textcoords="offset points",
         ha="right" if left else "left",
