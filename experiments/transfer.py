@@ -5,7 +5,7 @@
     python -m experiments.transfer run RUNS_DIR sst2 OUTPUT_DIR
     python -m experiments.transfer collect OUTPUT_DIR      # also while it runs
 
-RUNS_DIR has the sweeps `transfer` and `long_300` of experiments/map/, with
+RUNS_DIR has the sweeps `transfer` and `long_300_rate` of experiments/map/, with
 their final checkpoints. `collect` adds the scores to
 docs/results/map/transfer.json and fills the table of docs/map.md.
 
@@ -17,7 +17,8 @@ the first run:
   baseline reached 68.5 there; CoLA ended at 0.0 and MRPC at the larger class,
   so both are left out for all arms.
 - Arms: the baseline, SWE as printed and SWE with units of 2 layers, each with
-  the final checkpoints of long_300.yaml (298 tokens per weight).
+  the final checkpoints of long_300_rate.yaml (298 tokens per weight, all at
+  4e-3). Weights of long_300.yaml, which were to be used, were not kept.
 - Protocol: the paper's, with one pass over the 67,349 sentences. Peaks of 3e-4,
   1e-3 and 3e-3 for every arm, widened by a factor of 3 while the best is at an
   edge, chosen by the mean of 2 fine-tuning seeds on the checkpoint of seed 0
@@ -43,8 +44,8 @@ RESULT = ROOT / "docs" / "results" / "map" / "transfer.json"
 PAGE = ROOT / "docs" / "map.md"
 ARMS = {
   "baseline": "baseline",
-  "swe_1x12": "SWE as printed (10%)",
-  "swe_2x6": "SWE, units of 2 layers",
+  "swe_1x12_at_4": "SWE as printed (10%)",
+  "swe_2x6_at_4": "SWE, units of 2 layers",
 }
 PEAKS = (3e-4, 1e-3, 3e-3)
 TUNING_SEED, TUNING_REPEATS, REPEATS = 0, 2, 5
