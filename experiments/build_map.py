@@ -50,6 +50,7 @@ class Regime:
     stopped: Why it was stopped and nothing is judged; empty if it was not.
     tokens_per_weight: Of its baseline; None for that of its study's config, if
       the code of today still runs it.
+    peak: The only peak rate whose runs belong to it; None for all.
   """
 
   title: str
@@ -58,13 +59,21 @@ class Regime:
   smaller: str = "short"
   stopped: str = ""
   tokens_per_weight: float | None = None
+  peak: float | None = None
 
 
 REGIMES = {
+  "long_300_rate": Regime(
+    "long runs, second horizon, all at 4e-3",
+    "map/long_300",
+    ("long_300_rate", "long_300"),
+    smaller="half",
+    peak=4e-3,
+  ),
   "long_300": Regime(
     "long runs, second horizon",
     "map/long_300",
-    ("long_300", "long_300_rate"),
+    ("long_300",),
     smaller="half",
   ),
   "long": Regime(
@@ -119,10 +128,6 @@ LABELS = {
   "equal_init": "equal initial weights, never tied",
   "swe10": "SWE as printed (10%)",
   "swe_1x12": "SWE as printed (10%)",
-  "swe_1x12_at_4": "SWE as printed (10%), at the baseline's rate",
-  "swe_2x6_at_4": "SWE, units of 2 layers, at the baseline's rate",
-  "stacking_at_4": "stacking, at the baseline's rate",
-  "half_at_4": "baseline with half of the steps, at its rate",
   "swe10_2x": "SWE, units of 2 layers",
   "swe_2x6": "SWE, units of 2 layers",
   "loops1": "one layer for 30%, then 12",
@@ -325,7 +330,10 @@ def read_regimes() -> dict[str, Records]:
     found: dict[Any, Record] = {}
     for file in regime.files:
       for record in _read(file):
-        found.setdefault(_key(record), record)  # Some repeat the baseline.
+        if regime.peak in (None, record.learning_rate):
+          arm = record.arm.removesuffix("_at_4")
+          record = dataclasses.replace(record, arm=arm)
+          found.setdefault(_key(record), record)  # Some repeat the baseline.
     if found:
       regimes[name] = list(found.values())
   return regimes
@@ -549,13 +557,14 @@ def cosine_table(regime: str, records: Records) -> str:
 
 
 def depth_pays(outcomes: dict[str, outcome_lib.Outcome]) -> str:
-  """Returns whether the baseline beats a quarter of its layers."""
-  few = outcomes.get("layers3")
+  """Returns whether the baseline beats a quarter (or half) of its layers."""
+  few = outcomes.get("layers3") or outcomes.get("layers6")
   if few is None or few.difference is None:
     return "not run"
+  layers = few.arm.removeprefix("layers")
   answer = {
-    statistics.PAYS: "no: 3 layers end lower",
-    statistics.COSTS: "yes: 3 layers end higher",
+    statistics.PAYS: f"no: {layers} layers end lower",
+    statistics.COSTS: f"yes: {layers} layers end higher",
     statistics.CANNOT_TELL: "cannot tell",
   }[few.difference.word()]
   return f"{answer}, {few.difference}"
@@ -590,7 +599,7 @@ def build() -> None:
   (RESULTS / "map.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
   drawn = [
     name
-    for name in ("long_300", "long", "text")
+    for name in ("long_300_rate", "long", "text")
     # One seed has no interval to draw.
     if any(
       each.difference and each.difference.n > 1
@@ -613,16 +622,16 @@ def build() -> None:
     COST_FIGURE,
   )
   page = PAGE.read_text(encoding="utf-8")
-  page = _between(page, _TOP_BEGIN, _TOP_END, top_table(regimes))
+  page = between(page, _TOP_BEGIN, _TOP_END, top_table(regimes))
   tables = "\n".join([*tables_of(regimes), stopped()])
-  page = _between(page, _BEGIN, _END, tables)
+  page = between(page, _BEGIN, _END, tables)
   cosines = cosine_table("long", regimes["long"])
-  PAGE.write_text(_between(page, *_COSINES, cosines), encoding="utf-8")
+  PAGE.write_text(between(page, *_COSINES, cosines), encoding="utf-8")
   for card, arms in CARDS.items():
     path = ROOT / "docs" / "cards" / f"{card}.md"
     text = path.read_text(encoding="utf-8")
     table = gain_table(regimes, arms)
-    path.write_text(_between(text, _GAIN_BEGIN, _GAIN_END, table), "utf-8")
+    path.write_text(between(text, _GAIN_BEGIN, _GAIN_END, table), "utf-8")
 
 
 def _panel_title(regime: str) -> str:
@@ -639,7 +648,7 @@ def _panel(
   ]
 
 
-def _between(page: str, begin: str, end: str, text: str) -> str:
+def between(page: str, begin: str, end: str, text: str) -> str:
   before, rest = page.split(begin)
   return f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}"
 
