@@ -36,7 +36,8 @@ def check_input(
   Returns:
     Warnings: what can be trained on, but is hardly meant.
   """
-  known: dict[str, str] = {}  # Where each vocabulary was found.
+  known: dict[str, str] = {}  # Where each vocabulary was found,
+  masked: dict[str, str] = {}  # and each way to mask.
   warnings: list[str] = []
   trained_on: set[str] = set()
   for params in configs:
@@ -48,12 +49,19 @@ def check_input(
       paths = _match(params, name)
       found, said = _check_text(params, paths, vocab_size)
       known |= found
+      ways = {f"task.{name}": params.as_dict()}
       warnings += [f"task.{name}: {warning}" for warning in said]
     elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
       paths = _match(params, name)
       known |= _check_shards(params, paths, vocab_size)
+      folders = sorted(set(map(os.path.dirname, paths)))
+      ways = {each: manifest.load(each) or {} for each in folders}
     else:
       continue
+    for source, way in ways.items():
+      if "masking" in way:
+        text = f"masking={way['masking']}, masking_rate={way['masking_rate']}"
+        masked.setdefault(text, source)
     real = {p if files.is_url(p) else os.path.realpath(p) for p in paths}
     if params.is_training:
       trained_on |= real
@@ -62,6 +70,12 @@ def check_input(
         f"{len(shared)} of the {len(real)} files of task.{name} are also "
         f"trained on, such as {shared[0]}: its loss says little."
       )
+  if len(masked) > 1:
+    (one, first), (other, second), *_ = masked.items()
+    warnings.append(
+      f"{second} has {other}, but {first} has {one}: their losses cannot be "
+      "compared; mask both alike."
+    )
   if len(known) > 1:
     first, second, *_ = known.values()
     raise errors.UsageError(

@@ -92,6 +92,11 @@ def test_warnings(folder):
   validation = _text(folder, is_training=False)
   (same,) = checks.check_input(_text(folder), validation)
   assert "1 of the 1 files of task.validation_data are also trained on" in same
+  (other,) = checks.check_input(
+    _records(folder), _text(folder, is_training=False, masking="whole_word")
+  )
+  assert other.startswith("task.validation_data has masking=whole_word, ")
+  assert f"but {folder}/shards has masking=random, masking_rate=0.15" in other
   (cased,) = checks.check_input(
     _text(folder, vocab_file_path=f"{folder}/mixed")
   )
