@@ -17,7 +17,7 @@ import dataclasses
 from importlib import resources
 import re
 import shlex
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import yaml
@@ -32,19 +32,12 @@ from swe_tf.doctor.tpu import topologies
 SCRIPTS = ("create.sh", "startup.sh", "train.sh", "keep.sh", "teardown.sh")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Machine:
-  """How Google Cloud names a generation, as of 2026.
+class _Machine(NamedTuple):
+  """How Google Cloud names a generation, as of 2026."""
 
-  Attributes:
-    accelerator: The type of a slice; most generations count cores.
-    image: The software version of the VM.
-    chips_per_host: The chips of the largest slice that has a single host.
-  """
-
-  accelerator: str
-  image: str
-  chips_per_host: int
+  accelerator: str  # The type of a slice; most generations count cores.
+  image: str  # The software version of the VM.
+  chips_per_host: int  # Of the largest slice that has a single host.
 
 
 _MACHINES = {

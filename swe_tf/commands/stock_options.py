@@ -29,7 +29,7 @@ MODES = (
 class StockOptions:
   """The stock driver's flags, which Model Garden's parser accepts as flags."""
 
-  experiment: str = opt.flag("The experiment: swe/bert_pretraining, ...")
+  experiment: str = opt.flag("The experiment, such as swe/bert_pretraining.")
   mode: str | None = opt.flag("What to run.", None, choices=MODES)
   model_dir: str | None = opt.flag("Directory for the run.", None)
   config_file: tuple[str, ...] = opt.flag(

@@ -4,8 +4,8 @@ The files exist, text is text and known to the vocabulary, shards are as the
 config and their manifest say, and there is enough for a batch.
 """
 
-import functools
 import os
+from typing import Any
 
 from absl import logging
 import numpy as np
@@ -36,7 +36,8 @@ def check_input(
   Returns:
     Warnings: what can be trained on, but is hardly meant.
   """
-  known: dict[str, str] = {}  # Where each vocabulary was found.
+  known: dict[str, str] = {}  # Where each vocabulary was found,
+  masked: dict[str, str] = {}  # and each way to mask.
   warnings: list[str] = []
   trained_on: set[str] = set()
   for params in configs:
@@ -48,12 +49,17 @@ def check_input(
       paths = _match(params, name)
       found, said = _check_text(params, paths, vocab_size)
       known |= found
+      ways = {f"task.{name}": params.as_dict()}
       warnings += [f"task.{name}: {warning}" for warning in said]
     elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
       paths = _match(params, name)
-      known |= _check_shards(params, paths, vocab_size)
+      ways = _check_shards(params, paths, vocab_size)
+      known |= _vocabularies(ways)
     else:
       continue
+    for source, way in ways.items():
+      text = f"masking={way['masking']}, masking_rate={way['masking_rate']}"
+      masked.setdefault(text, source)
     real = {p if files.is_url(p) else os.path.realpath(p) for p in paths}
     if params.is_training:
       trained_on |= real
@@ -62,6 +68,12 @@ def check_input(
         f"{len(shared)} of the {len(real)} files of task.{name} are also "
         f"trained on, such as {shared[0]}: its loss says little."
       )
+  if len(masked) > 1:
+    (one, first), (other, second), *_ = masked.items()
+    warnings.append(
+      f"{second} has {other}, but {first} has {one}: their losses cannot be "
+      "compared; mask both alike."
+    )
   if len(known) > 1:
     first, second, *_ = known.values()
     raise errors.UsageError(
@@ -92,7 +104,7 @@ def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
   vocabulary = loader.tokenizer.vocabulary
   _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
   if loader.folder:
-    known = _check_shards(params, paths, vocab_size)
+    known = _vocabularies(_check_shards(params, paths, vocab_size))
     return known | {vocabulary.sha256: params.vocab_file_path}, []
   for path in paths:
     text_files.check(path, text_files.PEEK_BYTES)
@@ -101,6 +113,10 @@ def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
   warnings = coverage.check_files(loader.tokenizer, paths)
   _check_batch(params, loader.sequences(paths))
   return {vocabulary.sha256: name}, warnings
+
+
+def _vocabularies(manifests: dict[str, dict[str, Any]]) -> dict[str, str]:
+  return {found["vocab_sha256"]: each for each, found in manifests.items()}
 
 
 def _check_batch(params: cfg.DataConfig, examples: tf.data.Dataset) -> None:
@@ -117,75 +133,71 @@ def _check_batch(params: cfg.DataConfig, examples: tf.data.Dataset) -> None:
     )
 
 
-def _check_shards(params, paths, vocab_size) -> dict[str, str]:
-  """Checks all shards; returns their folders by vocabulary."""
-  known: dict[str, str] = {}
-  unknown: set[str] = set()
-
-  @functools.cache
-  def load(folder):
+def _check_shards(params, paths, vocab_size) -> dict[str, dict[str, Any]]:
+  """Checks all shards; returns the manifests of their folders."""
+  manifests = {}
+  for folder in sorted(set(map(os.path.dirname, paths))):
+    shards = [path for path in paths if os.path.dirname(path) == folder]
     found = manifest.load(folder)
-    missing = manifest.missing_shards(folder, found)
-    if missing:
-      total = len(manifest.shards_of(found))
-      raise errors.UsageError(
-        f"{folder} lacks {len(missing)} of the {total} shards of its manifest, "
-        f"such as {missing[0]}; re-run the same `swe prepare pretraining` to "
-        "make them again."
-      )
-    if found and not found["splits"]["train"].get("predictions"):
-      raise errors.UsageError(
-        f"the shards in {folder} have no token to predict; prepare the text "
-        "again with its own vocabulary."
-      )
-    return found
-
-  for shard in paths:
-    folder = os.path.dirname(shard)
-    found = load(folder)
-    if not found:
-      if files.as_path(os.path.join(folder, manifest.JOURNAL_NAME)).exists():
-        raise errors.UsageError(
-          f"the shards in {folder} are not finished; re-run the same `swe "
-          "prepare pretraining` to resume."
-        )
-      # Model Garden's own script writes no manifest.
-      if folder not in unknown:
-        logging.info("No manifest in %s: only one record is checked.", folder)
-        check_record(params, shard, vocab_size)
-        unknown.add(folder)
+    if found:
+      _check_prepared(params, folder, found, shards)
+      _check_size(folder, found["vocab_size"], vocab_size)
+      manifests[folder] = found
       continue
-    known[found["vocab_sha256"]] = folder
-    facts = manifest.shards_of(found).get(os.path.basename(shard))
-    if facts is None:
+    if files.as_path(os.path.join(folder, manifest.JOURNAL_NAME)).exists():
+      raise errors.UsageError(
+        f"the shards in {folder} are not finished; re-run the same `swe "
+        "prepare pretraining` to resume."
+      )
+    # Model Garden's own script writes no manifest.
+    logging.info("No manifest in %s: only one record is checked.", folder)
+    check_record(params, shards[0], vocab_size)
+  kind = getattr(params, "file_type", "tfrecord")
+  _check_batch(params, dataset_fn.pick_dataset_fn(kind)(paths))
+  return manifests
+
+
+def _check_prepared(params, folder, found, shards) -> None:
+  """Raises unless shards are as their manifest and the config say."""
+  listed = manifest.shards_of(found)
+  for shard in shards:
+    if os.path.basename(shard) not in listed:
       raise errors.UsageError(
         f"{shard} is not a shard of its manifest; set input_path to "
         f"{os.path.join(folder, '*.tfrecord')}."
       )
-    made_with = {"seq_length": found["max_seq_length"]}
-    is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
-    if not is_text:
-      if found["fresh_masks"]:
-        raise errors.UsageError(
-          f"{shard} has no masks (fresh_masks); train with the experiment "
-          "swe/bert_pretraining_text, which draws them."
-        )
-      made_with["max_predictions_per_seq"] = found["max_predictions_per_seq"]
-    for name, made in made_with.items():
-      if getattr(params, name) != made:
-        raise errors.UsageError(
-          f"{name} is {getattr(params, name)}, but {shard} was made with "
-          f"{made}; set {name} to {made}, or prepare the text again."
-        )
-    if params.use_next_sentence_label:
+  missing = manifest.missing_shards(folder, found)
+  if missing:
+    raise errors.UsageError(
+      f"{folder} lacks {len(missing)} of the {len(listed)} shards of its "
+      f"manifest, such as {missing[0]}; re-run the same `swe prepare "
+      "pretraining` to make them again."
+    )
+  if not found["splits"]["train"].get("predictions"):
+    raise errors.UsageError(
+      f"the shards in {folder} have no token to predict; prepare the text "
+      "again with its own vocabulary."
+    )
+  made_with = {"seq_length": found["max_seq_length"]}
+  if not isinstance(params, pretrain_text.PretrainTextDataConfig):
+    if found["fresh_masks"]:
       raise errors.UsageError(
-        f"{shard} has no sentence pairs; set use_next_sentence_label to false."
+        f"the shards in {folder} have no masks (fresh_masks); train with the "
+        "experiment swe/bert_pretraining_text, which draws them."
       )
-    _check_size(shard, found["vocab_size"], vocab_size)
-    manifest.check_unchanged(facts, shard)
-  kind = getattr(params, "file_type", "tfrecord")
-  _check_batch(params, dataset_fn.pick_dataset_fn(kind)(paths))
-  return known
+    made_with["max_predictions_per_seq"] = found["max_predictions_per_seq"]
+  for name, made in made_with.items():
+    if getattr(params, name) != made:
+      raise errors.UsageError(
+        f"{name} is {getattr(params, name)}, but {folder} was made with "
+        f"{made}; set {name} to {made}, or prepare the text again."
+      )
+  if params.use_next_sentence_label:
+    raise errors.UsageError(
+      f"{folder} has no sentence pairs; set use_next_sentence_label to false."
+    )
+  for shard in shards:
+    manifest.check_unchanged(listed[os.path.basename(shard)], shard)
 
 
 def _match(params: cfg.DataConfig, name: str) -> list[str]:

@@ -1,19 +1,14 @@
 """Hours and dollars of a number of FLOPs on TPUs. Imports no TensorFlow."""
 
 import dataclasses
+from typing import NamedTuple
 
 
-@dataclasses.dataclass(frozen=True)
-class Chip:
-  """A TPU by Google's documentation; the price is the list price in 2025.
+class Chip(NamedTuple):
+  """A TPU by Google's documentation; the price is the list price in 2025."""
 
-  Attributes:
-    flops: The peak in bfloat16, per second.
-    price: Dollars per chip and hour, on demand, in the cheapest US region.
-  """
-
-  flops: float
-  price: float
+  flops: float  # The peak in bfloat16, per second.
+  price: float  # Per chip and hour, on demand, in the cheapest US region.
 
 
 CHIPS = {
