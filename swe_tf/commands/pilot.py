@@ -147,7 +147,6 @@ def run(options: Options) -> int:
   # JSON has no number for a loss that diverged.
   finite = json.loads(json.dumps(plan | result), parse_constant=lambda _: None)
   files.write_json(path, finite)
-  say(f"all of it: {path}", markup=False)
   report = f"{options.output_dir.rstrip('/')}_report"
   messages.say_next("swe report", runs=options.output_dir, output_dir=report)
   return int(bool(failures))

@@ -43,8 +43,3 @@ def run(options: Options) -> None:
       tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
       max_seq_length=options.max_seq_length,
     )
-  messages.say_next(
-    "swe finetune --checkpoint=RUN --output_dir=DIR",
-    task=task.name,
-    data_dir=options.output_dir,
-  )

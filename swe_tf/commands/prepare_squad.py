@@ -58,8 +58,3 @@ def run(options: Options) -> None:
       tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
       windows=windows,
     )
-  messages.say_next(
-    "swe finetune --checkpoint=RUN --output_dir=DIR",
-    task=f"squad_v{options.version}",
-    data_dir=options.output_dir,
-  )
