@@ -7,8 +7,10 @@ on checkpoints. What is written to `out` is always seen.
 
 from collections.abc import Iterator
 import contextlib
+import functools
 import logging as standard_logging
 import os
+import shlex
 import sys
 import threading
 import time
@@ -36,6 +38,18 @@ def say(line: str) -> None:
   print(line, file=out, flush=True)
 
 
+def say_next(command: str, **flags: Any) -> None:
+  """Prints the command that users most likely want now."""
+  words = [f"--{name}={value}" for name, value in flags.items()]
+  say(f"next: {command} {shlex.join(words)}")
+
+
+@functools.cache
+def console() -> rich_console.Console:
+  """Returns the one console: only its own displays can be nested."""
+  return rich_console.Console(file=out, highlight=False)
+
+
 def is_quiet() -> bool:
   return bool(_streams)
 
@@ -45,20 +59,27 @@ def warn(line: str) -> None:
 
 
 @contextlib.contextmanager
-def during(text: str, console: Any = None) -> Iterator[None]:
-  """Shows what takes long: a spinner; off a terminal, the seconds so far."""
-  console = console or rich_console.Console(file=out, highlight=False)
-  if console.is_terminal:
-    with console.status(text):
+def during(
+  text: str, on: rich_console.Console | None = None, announce: bool = True
+) -> Iterator[None]:
+  """Shows what takes long: a spinner; off a terminal, the seconds so far.
+
+  `announce` says so at once, and not only if it does take long.
+  """
+  shown = on or console()
+  if shown.is_terminal:
+    with shown.status(text):
       yield
     return
   done, begin = threading.Event(), time.monotonic()
-  console.print(f"{text} ...")
+  if announce:
+    shown.print(f"{text} ...", soft_wrap=True)
 
   def tick() -> None:
     # Rarer and rarer, so that a long wait does not fill a log.
     while not done.wait(max(_PAUSE_SECONDS, (time.monotonic() - begin) / 10)):
-      console.print(f"{text}: {time.monotonic() - begin:.0f} s")
+      spent = time.monotonic() - begin
+      shown.print(f"{text}: {spent:.0f} s", soft_wrap=True)
 
   thread = threading.Thread(target=tick, daemon=True)
   thread.start()

@@ -17,6 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 _LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+# What is found in code comes after what is found in pages.
+_LATE = "---\nsearch: {boost: 0.2}\n---\n"
 # Pages that stand outside of docs/, and the front page.
 _PAGES = {
   "README.md": "index.md",
@@ -71,7 +73,7 @@ def _source(path: pathlib.Path) -> str:
   language = {".py": "python", ".yaml": "yaml", ".json": "json"}
   text = path.read_text(encoding="utf-8")
   code = f"```{language.get(path.suffix, 'text')}\n{text.rstrip()}\n```\n"
-  return f"# {name}\n\n{code}"
+  return f"{_LATE}# {name}\n\n{code}"
 
 
 def _modules() -> list[str]:
@@ -114,7 +116,7 @@ def on_files(files, config):
   """Adds the pages that are not in docs/."""
   made: dict[str, str] = {}
   for module in _modules():
-    made[f"api/{module}.md"] = f"# {module}\n\n::: {module}\n"
+    made[f"api/{module}.md"] = f"{_LATE}# {module}\n\n::: {module}\n"
   pages = [
     *DOCS.glob("*.md"),
     *DOCS.glob("*/*.md"),

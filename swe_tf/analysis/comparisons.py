@@ -131,12 +131,17 @@ def summarize(
   return pd.DataFrame(rows, dtype=object).astype(dict.fromkeys(_FLAGS, bool))
 
 
-def validation_losses(curves: pd.DataFrame) -> dict[str, scalars.Curve]:
-  """Returns the steps and validation losses of each run."""
-  return {
-    run: list(zip(curve.step, curve.value))
-    for run, curve in curves[curves.curve == VALIDATION].groupby("run")
-  }
+def steps_until(curve: scalars.Curve, loss: float) -> float | None:
+  """Returns the step at which a loss was first so low; None if it never was.
+
+  >>> steps_until([(10, 4.0), (20, 2.0)], 2.5)
+  17.5
+  """
+  for (start, high), (end, low) in zip(curve[:1] + curve, curve):
+    if low <= loss:
+      part = (high - loss) / (high - low) if high > loss else 1.0
+      return start + part * (end - start)
+  return None
 
 
 def _row(group: pd.DataFrame, baseline: pd.DataFrame) -> dict[str, Any]:
@@ -163,8 +168,10 @@ def _row(group: pd.DataFrame, baseline: pd.DataFrame) -> dict[str, Any]:
     "loss_difference": None,
     "mlm_gain": None,
     "flops_ratio": None,
+    "equal_part": None,
+    "equal_loss": None,
   }
-  for name in ("seconds", runs_lib.LOSS, runs_lib.ACCURACY):
+  for name in ("seconds", "dollars", runs_lib.LOSS, runs_lib.ACCURACY):
     row[name] = interval(counted, name)
   if len(counted):
     row |= {key: first[key] for key in ("steps", "tokens", "flops")}
@@ -176,8 +183,18 @@ def _row(group: pd.DataFrame, baseline: pd.DataFrame) -> dict[str, Any]:
     row["differences"] = [ours[s] - theirs[s] for s in ours if s in theirs]
     row["loss_difference"] = statistics.paired(ours, theirs)
     row["mlm_gain"] = difference(counted, baseline, runs_lib.ACCURACY)
+    # The part of its steps, and so of its FLOPs, after which the baseline was
+    # where the arm ended.
+    parts = []
+    for run in baseline[baseline.seed.isin(list(ours))].itertuples():
+      reached = steps_until(run.curve, ours[run.seed])
+      parts.append(reached and reached / run.steps)
+    row["equal_part"] = statistics.mean(parts)
+    if row["equal_part"] and row["flops_ratio"]:
+      ratios = [row["flops_ratio"] / part for part in parts]
+      row["equal_loss"] = statistics.mean(ratios)
   row["verdict"] = statistics.verdict(
-    row["loss_difference"], row["flops_ratio"]
+    row["loss_difference"], row["flops_ratio"], row["equal_loss"]
   )
   return row
 
@@ -273,6 +290,10 @@ def _judge(found: pd.DataFrame) -> tuple[str, str]:
   if ratio is not None and abs(ratio - 1) >= statistics.SAME_COST:
     start += f", with {ratio:.2f} of its FLOPs"
   sentences = [f"{start}."]
+  if (part := judged.equal_part) and part.mean < 1:
+    sentences.append(
+      f"The baseline was there after {part.mean:.2f} of its steps and FLOPs."
+    )
   if judged.verdict == statistics.UNEQUAL:
     sentences.append("A baseline scheduled for as many FLOPs would tell.")
   if lowest.loss_difference.mean < judged.loss_difference.mean:

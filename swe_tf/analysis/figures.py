@@ -26,6 +26,7 @@ _LINES = ("-", "--", ":", "-.")
 WORD_COLOURS = {statistics.PAYS: BLUE, statistics.COSTS: ORANGE}
 UNDECIDED = "gray"
 _DPI = 120
+FLOPS = "FLOPs"
 
 
 class Figure(NamedTuple):
@@ -48,17 +49,21 @@ def looks(baselines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
   return found
 
 
-def panels(
-  count: int, size: tuple[float, float] = (11.0, 4.4)
-) -> tuple[Any, list[Any]]:
+def new_panel(height: float = 3.6) -> tuple[Any, Any]:
+  """Returns a drawing and its panel, as wide as a phone can show."""
   from matplotlib import figure
 
+  size = (5.2, height)  # In inches.
   drawing = figure.Figure(figsize=size, dpi=_DPI, layout="constrained")
-  return drawing, list(drawing.subplots(1, count, squeeze=False)[0])
+  return drawing, drawing.subplots()
 
 
 def finish(panel: Any, x: str, y: str) -> None:
+  from matplotlib import ticker
+
   panel.set_xlabel(x)
+  if x == FLOPS:  # 100 G, not 1.0 with a factor in the corner.
+    panel.xaxis.set_major_formatter(ticker.EngFormatter())
   panel.set_ylabel(y)
   panel.grid(alpha=0.25)
   panel.spines[["top", "right"]].set_visible(False)
@@ -66,7 +71,7 @@ def finish(panel: Any, x: str, y: str) -> None:
 
 def legend(drawing: Any, panel: Any) -> None:
   handles, labels = panel.get_legend_handles_labels()
-  columns = 1 if max(map(len, labels), default=0) > 60 else 2
+  columns = 1 if max(map(len, labels), default=0) > 30 else 2
   place = "outside lower center"
   drawing.legend(handles, labels, loc=place, ncols=columns, fontsize=8)
 
@@ -86,8 +91,7 @@ def draw_differences(arms: pd.DataFrame) -> Figure:
   settings = arms.groupby("setting", sort=False)
   has_headings = settings.ngroups > 1
   height = 1.1 + 0.3 * (len(arms) + has_headings * settings.ngroups)
-  # Narrow, so that its labels can be read on a phone.
-  drawing, (panel,) = panels(1, (8.0, height))
+  drawing, panel = new_panel(height)
   panel.axvline(0.0, color="black", linewidth=1.2)
   place, ticks = 0, {}
   for setting, found in settings:
@@ -96,7 +100,7 @@ def draw_differences(arms: pd.DataFrame) -> Figure:
       panel.text(
         0.01,
         place,
-        textwrap.shorten(setting, 95, placeholder=" …"),
+        textwrap.shorten(setting, 70, placeholder=" …"),
         transform=panel.get_yaxis_transform(),
         va="center",
         fontsize=8,
@@ -114,24 +118,26 @@ def draw_differences(arms: pd.DataFrame) -> Figure:
       panel.plot(values, [place] * len(values), "o", color=colour)
       ticks[place] = arm.arm
       place += 1
-  x = "final validation loss minus the baseline's (nats per token); "
-  finish(panel, x + "left is better", "")
+  finish(panel, "← better     nats per token from the baseline     worse →", "")
   panel.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
   panel.set_ylim(place - 0.5, -0.5)
   return save(
     drawing,
     "differences",
-    "Each dot is a seed, each line the 95% interval of the mean over seeds: "
+    "Final validation loss minus the baseline's. Each dot is a seed, each line "
+    "the 95% interval of the mean over seeds: "
     "blue pays, orange costs, gray cannot tell.",
   )
 
 
-def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
+def draw_losses(
+  name: str, runs: pd.DataFrame, curves: pd.DataFrame
+) -> list[Figure]:
   """Draws the mean and range over seeds of the losses in one setting.
 
-  The validation loss is drawn against the FLOPs, if they are known, and beside
-  it against the step; where all arms cost the same this is the training loss
-  (the paper's Figure 3).
+  The first figure has the validation loss against the FLOPs, if these are
+  known. The second has it against the step, or where all arms cost the same
+  the training loss (the paper's Figure 3).
   """
   is_baseline = runs.method == catalog.BASELINE
   look_of = looks(
@@ -139,10 +145,10 @@ def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
   )
   by_flops = runs.flops.notna().all()
   differ = by_flops and runs.flops.nunique() > 1
-  drawing, sides = panels(2)
   second = comparisons.VALIDATION if differ else "train/training_loss"
-  for panel, curve in zip(sides, (comparisons.VALIDATION, second)):
-    is_flops = by_flops and panel is sides[0]
+  drawn: list[Figure] = []
+  for curve, is_flops in ((comparisons.VALIDATION, by_flops), (second, False)):
+    drawing, panel = new_panel()
     is_validation = curve == comparisons.VALIDATION
     for arm, group in runs.groupby("arm", sort=False):
       look, first = look_of[arm], group.iloc[0]
@@ -156,7 +162,7 @@ def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
       shape = {"marker": "o" if is_validation else "", "markersize": 3}
       label = f"{arm} ({len(group)} {'seed' if len(group) == 1 else 'seeds'})"
       mean = values.mean(axis=1)
-      panel.plot(x, mean, label=label, linewidth=1.2, **shape, **look)
+      panel.plot(x, mean, label=label, linewidth=1.5, **shape, **look)
       area = {"alpha": 0.15, "linewidth": 0, "color": look["color"]}
       panel.fill_between(x, values.min(axis=1), values.max(axis=1), **area)
       if first.method == catalog.SWE:
@@ -170,30 +176,35 @@ def draw_losses(name: str, runs: pd.DataFrame, curves: pd.DataFrame) -> Figure:
       panel.axhline(entropy, color="gray", linestyle=":", label=label)
     kind = "validation" if is_validation else "training"
     finish(
-      panel, "FLOPs" if is_flops else "step", f"{kind} loss (nats per token)"
+      panel, FLOPS if is_flops else "step", f"{kind} loss (nats per token)"
     )
-  legend(drawing, sides[0])
-  return save(
-    drawing,
-    name,
-    f"{runs.setting.iloc[0]}. Mean over seeds, with their range; a dashed "
-    "vertical line is the step after which the weights were untied.",
-  )
+    legend(drawing, panel)
+    what = (
+      f"{kind.capitalize()} loss against {'FLOPs' if is_flops else 'steps'}"
+    )
+    caption = f"{what}: mean over seeds, with their range. "
+    if not drawn:
+      caption += f"{runs.setting.iloc[0]}. "
+    caption += "A dashed vertical line is where the weights were untied."
+    drawn.append(save(drawing, name + "_steps" * len(drawn), caption))
+  return drawn
 
 
-def draw_untie_steps(name: str, arms: pd.DataFrame) -> Figure:
+def draw_untie_steps(name: str, arms: pd.DataFrame) -> list[Figure]:
   """Draws final loss and accuracy against tau, with a line for each unit.
 
   This is the paper's Figure 4. The arms are the baseline and those that share
   with a fixed tau.
   """
-  drawing, sides = panels(2)
   units = arms[arms.is_fixed].unit.unique()
   look_of = looks((), units)
-  for panel, score, title in (
-    (sides[0], runs_lib.LOSS, "final validation loss (nats per token)"),
-    (sides[1], runs_lib.ACCURACY, "final MLM accuracy (%)"),
+  caption = f"{arms.setting.iloc[0]}. Mean over seeds and its 95% interval."
+  drawn = []
+  for score, title in (
+    (runs_lib.LOSS, "final validation loss (nats per token)"),
+    (runs_lib.ACCURACY, "final MLM accuracy (%)"),
   ):
+    drawing, panel = new_panel()
     for unit in units:
       found = arms[
         (arms.is_baseline | (arms.unit == unit)) & arms[score].notna()
@@ -211,8 +222,7 @@ def draw_untie_steps(name: str, arms: pd.DataFrame) -> Figure:
     fraction = untie_step_lib.PAPERS_FRACTION
     label = f"the paper's choice, {fraction:.0%}"
     panel.axvline(fraction, color="gray", linestyle=":", label=label)
-    x_title = "untie step / steps (0: baseline, 1: always shared)"
-    finish(panel, x_title, title)
-  legend(drawing, sides[0])
-  caption = f"{arms.setting.iloc[0]}. Mean over seeds and its 95% interval."
-  return save(drawing, name, caption)
+    finish(panel, "untie step / steps (0: baseline, 1: always shared)", title)
+    legend(drawing, panel)
+    drawn.append(save(drawing, f"{name}_{score}", caption))
+  return drawn

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.analysis import comparisons
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import statistics
 
@@ -53,8 +52,7 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
     raise errors.UsageError(
       f"{root} has no study.json: no sweep was run there."
     )
-  found, curves = runs_lib.read([root])
-  losses = comparisons.validation_losses(curves)
+  found, _ = runs_lib.read([root])
   records = []
   for run in found.itertuples():
     is_over = run.status in (runs_lib.FINISHED, runs_lib.DIVERGED)
@@ -67,7 +65,7 @@ def read_records(output_dir: files.PathLike) -> list[Record]:
         steps=run.steps,
         phases=run.phases,
         seconds=run.seconds,
-        curve=tuple(losses[run.run]),
+        curve=tuple(run.curve),
       )
     )
   return records

@@ -35,8 +35,12 @@ class Report(NamedTuple):
   sections: Sequence[Section]
 
 
-def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
-  """Reads runs and makes a report."""
+def make(
+  roots: Sequence[files.PathLike],
+  site_scores: str = "",
+  price: float | None = None,
+) -> Report:
+  """Reads runs and makes a report; `price` is in dollars per hour."""
   site = column.read_site_scores(site_scores) if site_scores else {}
   columns = finetuning.read_columns(roots)
   found, curves = runs_lib.read(roots)
@@ -45,6 +49,10 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
       f"{', '.join(map(str, roots))}: no pre-training run in it (a directory "
       "with params.yaml, train/ and validation/)."
     )
+  if price is not None and len(found):
+    found["dollars"] = [
+      seconds and price * seconds / 3600 for seconds in found.seconds
+    ]
   tasks = finetuning.read_tasks(roots)
   found, notes = finetuning.attach(found, tasks, columns, site)
   # The scores of single checkpoints, in the rows of the paper.
@@ -73,9 +81,9 @@ def make(roots: Sequence[files.PathLike], site_scores: str = "") -> Report:
     settings,
     f"{len(runs)} runs, {len(comparisons.finished_runs(runs))} of them "
     f"finished, in {count} {'setting' if count == 1 else 'settings'}.",
-    losses[:1]
+    sum(losses[:1], [])
     + ([figures_lib.draw_differences(compared)] if len(compared) else []),
-    _sections(runs, arms, losses[1:], column_section, notes),
+    _sections(runs, arms, sum(losses[1:], []), column_section, notes),
   )
 
 
@@ -102,8 +110,8 @@ def _sections(
     taus = fixed.groupby("unit").untie_step.transform("nunique")
     if (taus > 1).any():
       chosen = pd.concat([found[found.is_baseline], fixed[taus > 1]])
-      name = f"untie_step_{len(sweeps) + 1}"
-      sweeps.append(figures_lib.draw_untie_steps(name, chosen))
+      name = f"untie_step_{len(sweeps) // 2 + 1}"
+      sweeps += figures_lib.draw_untie_steps(name, chosen)
   listed = runs.assign(method=runs.label, setting="").sort_values("run")
   listed["learning_rate"] = [rate or None for rate in listed.learning_rate]
   sections = [

@@ -127,6 +127,7 @@ def _outcome(
     "flops": phases and sum(count * flops for count, flops in phases),
     "seconds": _number(result.get("seconds")),
     "entropy": _number(study.get("unigram_entropy")),
+    "curve": losses,
     LOSS: loss if is_good else None,
     ACCURACY: 100 * accuracy if is_good and accuracy is not None else None,
   }

@@ -79,12 +79,15 @@ def paired(
 
 
 def verdict(
-  difference: Interval | None, flops_ratio: float | None = None
+  difference: Interval | None,
+  flops_ratio: float | None = None,
+  equal_loss: Interval | None = None,
 ) -> str | None:
   """Returns the verdict on an arm; None if it cannot be compared.
 
   `difference` is its final loss minus the baseline's, `flops_ratio` its FLOPs
-  divided by the baseline's.
+  divided by the baseline's, `equal_loss` by those that had taken the baseline
+  to the same loss.
   """
   if difference is None:
     return None
@@ -93,9 +96,12 @@ def verdict(
   found = difference.word()
   if flops_ratio is None or abs(flops_ratio - 1) < SAME_COST:
     return found
-  # Otherwise only a baseline that is scheduled for as many FLOPs would tell: in
-  # the middle of its schedule it needs more for a loss than at its end.
-  return found if found == (PAYS if flops_ratio < 1 else COSTS) else UNEQUAL
+  if found == (PAYS if flops_ratio < 1 else COSTS):
+    return found
+  # In the middle of its schedule a baseline needs more FLOPs for a loss than at
+  # its end. If it needs fewer all the same, the arm costs; otherwise only a
+  # baseline that is scheduled for as many FLOPs would tell.
+  return COSTS if equal_loss and equal_loss.low > 1 else UNEQUAL
 
 
 def quantile(n: int) -> float:

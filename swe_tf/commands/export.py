@@ -12,8 +12,10 @@ pre-training run, `huggingface` includes the language-model head, and
 """
 
 import dataclasses
+import time
 
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
@@ -42,6 +44,22 @@ def run(options: Options) -> None:
   checkpoint_files.find_with_config(options.checkpoint, options.config_file)
   if options.vocab:
     vocab_lib.Vocabulary.load(options.vocab)
+  begin = time.monotonic()
+  with messages.during(f"exporting {options.checkpoint}"):
+    what = _export(options)
+  messages.say(
+    f"{what} as {options.format} in {time.monotonic() - begin:.0f} s: "
+    f"{options.output_dir}"
+  )
+  if options.format == "savedmodel":
+    signature = {"tag_set": "serve", "signature_def": "serving_default"}
+    messages.say_next(
+      "saved_model_cli show", dir=options.output_dir, **signature
+    )
+
+
+def _export(options: Options) -> str:
+  """Writes the model; returns what it is."""
   # TensorFlow takes seconds to import.
   from swe_tf.convert import finetuned
   from swe_tf.convert import huggingface
@@ -69,4 +87,4 @@ def run(options: Options) -> None:
       serving.write(scratch, tuned)
     else:
       serving.write_encoder(scratch, encoder)
-  print(f"{options.output_dir}: {options.format}")
+  return "the fine-tuned model" if tuned else "the encoder"

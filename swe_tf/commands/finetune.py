@@ -21,6 +21,7 @@ from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.data.prepare import prepared_data
 from swe_tf.doctor import findings
@@ -144,12 +145,12 @@ def run(options: Options) -> int:
     else [_plan(options, options.task, *places)]
   )
   console = rich_console.Console()
-  console.print("starting TensorFlow and checking the input ...")
-  from swe_tf.studies import sweep as sweep_lib
-  from swe_tf.studies.finetune import task as task_lib
+  with messages.during("starting TensorFlow and checking the input"):
+    from swe_tf.studies import sweep as sweep_lib
+    from swe_tf.studies.finetune import task as task_lib
 
-  sweep_lib.leave_gpus_to_runs()
-  tasks = [task_lib.FineTuning(plan) for plan in plans]
+    sweep_lib.leave_gpus_to_runs()
+    tasks = [task_lib.FineTuning(plan) for plan in plans]
   _print_room(options, tasks, console)
   executor = executors.make(options.jobs, options.ray_address)
   succeeded = [task.run(executor, console) for task in tasks]

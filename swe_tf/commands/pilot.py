@@ -20,10 +20,9 @@ import math
 import multiprocessing
 from typing import Any
 
-from rich import console as rich_console
-
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf import plugins
 from swe_tf.analysis import outcome as outcome_lib
 from swe_tf.commands import options as opt
@@ -56,11 +55,11 @@ def _steps_in_time(options: Options, config: Any, say) -> int:
   assert options.hours is not None
   planned = config.trainer.train_steps
   trial = pilot.make_study(options.experiment, config, planned, options.seeds)
-  say("timing a step of the baseline ...")
   cores = executors.share_of_cores(0, options.jobs)
   # TensorFlow cannot be confined to the cores of a run once it has started.
   spawn = multiprocessing.get_context("spawn")
-  with futures.ProcessPoolExecutor(1, spawn, plugins.load) as process:
+  pool = futures.ProcessPoolExecutor(1, spawn, plugins.load)
+  with messages.during("timing a step of the baseline"), pool as process:
     timing = process.submit(
       pilot.time_step, options.experiment, trial.overrides, cores
     ).result()
@@ -81,9 +80,8 @@ def run(options: Options) -> int:
       f"with {begun['seeds']}, and more seeds after a look at the result would "
       "make its 95% interval wrong; use another --output_dir for a new pilot."
     )
-  console = rich_console.Console()
-  say = functools.partial(console.print, soft_wrap=True, highlight=False)
-  say("starting TensorFlow and reading the plan ...")
+  console = messages.console()
+  say = functools.partial(console.print, soft_wrap=True)
   config = stock_options.read_config(options)
   from swe_tf.studies import experiments
   from swe_tf.studies import pilot
@@ -149,6 +147,8 @@ def run(options: Options) -> int:
   # JSON has no number for a loss that diverged.
   finite = json.loads(json.dumps(plan | result), parse_constant=lambda _: None)
   files.write_json(path, finite)
+  report = f"{options.output_dir.rstrip('/')}_report"
+  messages.say_next("swe report", runs=options.output_dir, output_dir=report)
   return int(bool(failures))
 
 

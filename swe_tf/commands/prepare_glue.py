@@ -10,6 +10,7 @@ and checked before the first one is written.
 import dataclasses
 
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.data.glue import examples
 from swe_tf.data.glue import tasks
@@ -31,13 +32,14 @@ def run(options: Options) -> None:
   vocab_lib.Vocabulary.load(options.vocab)
   glue_files = examples.read_glue_directory(options.input_dir, task)
   # TensorFlow takes seconds to import, so bad data is reported first.
-  from swe_tf.data.glue import records
-  from swe_tf.data.text import tokenizers
+  with messages.during("writing the records"):
+    from swe_tf.data.glue import records
+    from swe_tf.data.text import tokenizers
 
-  records.write_glue_directory(
-    glue_files,
-    task,
-    options.output_dir,
-    tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
-    max_seq_length=options.max_seq_length,
-  )
+    records.write_glue_directory(
+      glue_files,
+      task,
+      options.output_dir,
+      tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
+      max_seq_length=options.max_seq_length,
+    )

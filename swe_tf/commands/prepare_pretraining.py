@@ -19,6 +19,7 @@ import yaml
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.data.prepare import job
 
@@ -110,7 +111,12 @@ def run(options: Options) -> None:
   print(
     f"{corpus['size']:,} examples, {corpus['tokens']:,} tokens, "
     f"{corpus['predictions']:,} predictions in a pass, made in "
-    f"{time.monotonic() - begin:.0f} s. Train {experiment} with\n"
-    f"  --config_file={options.path('data.yaml')}\nor, to validate on it, "
-    f"with\n  --config_file={options.path('validation.yaml')}"
+    f"{time.monotonic() - begin:.0f} s: {options.output_dir}\nto validate on "
+    f"it: --config_file={options.path('validation.yaml')}"
+  )
+  messages.say_next(
+    "swe train --mode=train --config_file=experiments/small/tiny.yaml",
+    config_file=options.path("data.yaml"),
+    experiment=experiment,
+    model_dir=f"{options.output_dir.rstrip('/')}_run",
   )

@@ -12,6 +12,7 @@ first one wrote. The file is read and checked before anything is written.
 import dataclasses
 
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.data.squad import questions
 from swe_tf.data.text import vocab as vocab_lib
@@ -46,13 +47,14 @@ def run(options: Options) -> None:
   split = options.split or ("train" if squad.looks_like_training else "eval")
   questions.check_convertible(squad, for_training=split == "train")
   # TensorFlow takes seconds to import, so bad data is reported first.
-  from swe_tf.data.squad import records
-  from swe_tf.data.text import tokenizers
+  with messages.during("writing the records"):
+    from swe_tf.data.squad import records
+    from swe_tf.data.text import tokenizers
 
-  records.write_squad_directory(
-    squad,
-    split,
-    options.output_dir,
-    tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
-    windows=windows,
-  )
+    records.write_squad_directory(
+      squad,
+      split,
+      options.output_dir,
+      tokenizer=tokenizers.CachedTokenizer(options.vocab, options.lower_case),
+      windows=windows,
+    )

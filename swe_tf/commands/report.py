@@ -13,6 +13,7 @@ import dataclasses
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.analysis import report as report_lib
 from swe_tf.commands import options as opt
 
@@ -30,6 +31,9 @@ class Options:
   )
   site_scores: str = opt.flag(
     "YAML file of scores from the GLUE site by run: `runs/a: {QNLI: 93.0}`.", ""
+  )
+  price: float | None = opt.flag(
+    "Dollars per hour of the machine of a run.", None, least=0.0
   )
 
 
@@ -49,8 +53,9 @@ def run(options: Options) -> None:
         f"output_dir {output_dir} has a file that no report wrote ({path.name})"
         "; name a new directory, or one with an earlier report."
       )
-  report = report_lib.make(options.runs, options.site_scores)
-  contents = report_lib.to_files(report)
+  with messages.during("reading the runs and drawing"):
+    report = report_lib.make(options.runs, options.site_scores, options.price)
+    contents = report_lib.to_files(report)
   for path in earlier:
     if path.name not in contents:
       path.unlink()  # What is no longer true is gone.
@@ -60,4 +65,5 @@ def run(options: Options) -> None:
   print(report.verdict)
   for line in report.settings:
     print(f"- {line}")
-  print(f"report: {output_dir / 'report.html'}")
+  print(f"{len(contents)} files: {output_dir}")
+  messages.say(f"next: python -m webbrowser {output_dir}/report.html")

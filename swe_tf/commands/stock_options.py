@@ -12,6 +12,7 @@ from typing import Any
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
+from swe_tf import messages
 from swe_tf.commands import options as opt
 
 MODES = (
@@ -80,12 +81,13 @@ def read_config(options: StockOptions, must_share: bool = True) -> Any:
   It has `task.sharing` if it `must_share`, or if gin has a stock task share.
   """
   options.check_files()
-  if not options.experiment.startswith("swe/"):  # It takes seconds.
-    from official.common import registry_imports  # noqa: F401 (registers)
-  from swe_tf import registry  # noqa: F401 (registers)
-  from swe_tf.configs import experiment
-  from swe_tf.configs import parsing
-  from swe_tf.methods import gin_bindings
+  with messages.during("starting TensorFlow"):
+    if not options.experiment.startswith("swe/"):  # It takes seconds.
+      from official.common import registry_imports  # noqa: F401 (registers)
+    from swe_tf import registry  # noqa: F401 (registers)
+    from swe_tf.configs import experiment
+    from swe_tf.configs import parsing
+    from swe_tf.methods import gin_bindings
 
   parsing.parse_gin(options)
   config = parsing.parse_configuration(options, lock_return=False)

@@ -22,6 +22,7 @@ from rich import table as rich_table
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.studies import executors
 from swe_tf.studies import study_file
@@ -74,17 +75,17 @@ def run(options: Options) -> int:
       "results; use --ray_address."
     )
   files.check_output_dir(options.output_dir, "output_dir")
-  if not options.print_commands:
-    console.print(
-      f"starting TensorFlow and checking {len(study.runs)} runs ..."
-    )
-  from swe_tf.studies import experiments
-  from swe_tf.studies import sweep as sweep_lib
+  # What is printed may be only the commands.
+  told = rich_console.Console(stderr=options.print_commands)
+  many = f"{len(study.runs)} runs"
+  with messages.during(f"starting TensorFlow and checking {many}", told):
+    from swe_tf.studies import experiments
+    from swe_tf.studies import sweep as sweep_lib
 
-  sweep_lib.leave_gpus_to_runs()
-  configs = experiments.make_configs(
-    study, options.params_override, has_data=not options.dry_run
-  )
+    sweep_lib.leave_gpus_to_runs()
+    configs = experiments.make_configs(
+      study, options.params_override, has_data=not options.dry_run
+    )
   runs = sweep_lib.make_runs(study, configs, options.output_dir)
   if options.dry_run:
     _print_plan(runs, console)
@@ -127,9 +128,6 @@ def run(options: Options) -> int:
     spent = f"{result['steps']:,}", cost, f"{result['seconds']:.0f}"
     table.add_row(run.name, *values, *spent)
   console.print(table)
-  console.print(
-    f"tables and figures: swe report --runs={options.output_dir} "
-    "--output_dir=DIR",
-    soft_wrap=True,
-  )
+  report = f"{options.output_dir.rstrip('/')}_report"
+  messages.say_next("swe report", runs=options.output_dir, output_dir=report)
   return int(bool(failures))

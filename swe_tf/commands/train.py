@@ -16,8 +16,6 @@ import shlex
 import time
 from typing import Any
 
-from rich import console as rich_console
-
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import messages
@@ -90,9 +88,7 @@ def run(options: Options) -> None:
       found = checks.warnings(config, options.model_dir)
     for warning in found:
       messages.warn(warning)
-  shown = progress_lib.Progress(
-    rich_console.Console(file=messages.out), {_NAME: 1.0}
-  )
+  shown = progress_lib.Progress(messages.console(), {_NAME: 1.0})
   began, first = time.monotonic(), 0
 
   def start(trainer):
@@ -132,19 +128,18 @@ def run(options: Options) -> None:
       verbose=options.verbose,
       **accepted,
     )
-  if "train" not in options.mode or not cluster.is_chief():
+  if not cluster.is_chief():
     return
-  steps, spent = config.trainer.train_steps, time.monotonic() - began
-  flops = ""
-  if isinstance(config, experiment.SharingExperimentConfig):
-    with contextlib.suppress(errors.UsageError):  # Of BERT only.
-      flops = f" (all steps: {cost.training_flops(config):.2e} FLOPs)"
-  messages.say(
-    f"trained steps {first:,} to {steps:,} in "
-    f"{progress_lib.show_time(spent)}{flops}: {options.model_dir}"
-  )
+  done, flops = "evaluated", ""
+  if "train" in options.mode:
+    done = f"trained steps {first:,} to {config.trainer.train_steps:,}"
+    if isinstance(config, experiment.SharingExperimentConfig):
+      with contextlib.suppress(errors.UsageError):  # Of BERT only.
+        flops = f" (all steps: {cost.training_flops(config):.2e} FLOPs)"
+  spent = progress_lib.show_time(time.monotonic() - began)
+  messages.say(f"{done} in {spent}{flops}: {options.model_dir}")
   messages.say(f"curves: tensorboard --logdir={shlex.quote(options.model_dir)}")
   if is_ours:
-    words = ["swe", "export", f"--checkpoint={options.model_dir}"]
-    words += ["--format=savedmodel", f"--output_dir={options.model_dir}_export"]
-    messages.say(f"next: {shlex.join(words)}")
+    name = options.model_dir.rstrip("/")
+    out = {"format": "savedmodel", "output_dir": f"{name}_export"}
+    messages.say_next("swe export", checkpoint=name, **out)

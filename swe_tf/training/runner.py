@@ -47,7 +47,8 @@ class _Controller(orbit.Controller):
     return path
 
   def evaluate(self, steps=-1):
-    output = super().evaluate(steps)
+    with messages.during("evaluating", announce=False):
+      output = super().evaluate(steps)
     if messages.is_quiet():
       shown = ", ".join(
         f"{name} {value:.4f}"

@@ -249,10 +249,10 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self._train_iter = tf.nest.map_structure(iter, self.train_dataset)
     if self._loop_fn is None:
       start = time.time()
-      messages.say(f"{self._phases.name}: compiling")
-      self._loop_fn = self.create_train_loop_fn()
-      self._loop_fn(self._train_iter, tf.constant(1, tf.int32))
-      _ = self._step  # Waits for the step.
+      with messages.during(f"{self._phases.name}: compiling"):
+        self._loop_fn = self.create_train_loop_fn()
+        self._loop_fn(self._train_iter, tf.constant(1, tf.int32))
+        _ = self._step  # Waits for the step.
       self.checkpoint.track_new_variables()  # The first step makes slots.
       messages.say(
         f"{self._phases.name}: compiled and made the first step in "

@@ -184,6 +184,29 @@ def test_where_the_flops_differ(difference, flops, word):
   assert statistics.verdict(_interval(*difference), flops) == word
 
 
+def test_flops_at_an_equal_loss(tmp_path):
+  """The baseline was at 3.5 after 60 of 100 steps, and slightly before."""
+  for seed in range(2):
+    curve = [(40, 4.0), (80, 3.0 - seed / 100)]
+    write_run(tmp_path / f"base{seed}", config(seed=seed), 2.0, curve=curve)
+    for name, tau, loss in (("cheap", 0.5, 3.5), ("dear", 0.2, 3.5)):
+      ours = config(seed=seed, sharing=swe(tau, loops=[{"loops": 1}]))
+      write_run(tmp_path / f"{name}{seed}", ours, loss, axes={"arm": name})
+  arms = fake_runs.summarize(tmp_path)
+  for name, word in (
+    ("cheap", "cannot tell (unequal FLOPs)"),
+    # Even in the middle of its schedule the baseline needed fewer.
+    ("dear", "costs"),
+  ):
+    found = arms.loc[name]
+    assert found.equal_part.mean == pytest.approx(0.599, abs=1e-3)
+    ratio = pytest.approx(found.flops_ratio / 0.599, rel=1e-3)
+    assert found.equal_loss.mean == ratio and found.verdict == word
+  assert "The baseline was there after 0.60 of its steps" in _say(tmp_path)[0]
+  write_run(tmp_path / "low", config(sharing=swe()), 1.9)
+  assert fake_runs.summarize(tmp_path).loc[_SWE].equal_loss is None
+
+
 def test_it_is_about_the_paper_s_method_and_names_a_lower_one(tmp_path):
   write_seeds(tmp_path, "base", _BASE)
   write_seeds(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())

@@ -226,7 +226,9 @@ def test_figures(drawn):
   (panel,) = drawings["differences"].axes
   dots = [line for line in panel.lines if line.get_marker() == "o"]
   assert list(dots[0].get_xdata()) == [-1.0, -1.0]
-  validation, training = drawings["loss_1"].axes
+  (validation,), (training,) = (
+    drawings[name].axes for name in ("loss_1", "loss_1_steps")
+  )
   for panel in (validation, training):
     lines = {line.get_label(): line for line in panel.lines}
     entropy = lines["entropy of single tokens"]
@@ -240,10 +242,10 @@ def test_figures(drawn):
   assert validation.get_xlabel() == "FLOPs"
   (half, end), losses = curve.get_xdata(), curve.get_ydata()
   assert end == pytest.approx(2 * half) and losses.tolist() == [4.5, 2.5]
-  loss, accuracy = drawings["untie_step_1"].axes
-  for panel in (loss, accuracy):
+  for score in ("validation_loss", "mlm_accuracy"):
+    (panel,) = drawings[f"untie_step_1_{score}"].axes
     assert list(panel.lines[0].get_xdata()) == [0, 0.1, 0.5]
-  figure, _ = report.figures
+  figure = report.figures[0]
   assert figure.png.startswith(b"\x89PNG") and b"<svg" in figure.svg
 
 
@@ -257,7 +259,7 @@ def test_losses_against_flops_where_they_differ(tmp_path, monkeypatch):
   losses = [(1, 9.0), (7, 5.0), (100, 2.0)]
   write_events(tmp_path / "one" / "train", {"training_loss": losses})
   figures.draw_losses("loss", *fake_runs.read(tmp_path))
-  flops, _ = drawings[0].axes
+  (flops,) = drawings[0].axes
   assert flops.get_xlabel() == "FLOPs"
   base, one = (line.get_xdata() for line in flops.lines[:2])
   assert base[0] == pytest.approx(base[1] / 2)

@@ -40,15 +40,20 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
   first = {name: (output / name).read_bytes() for name in _names(output)}
   pages = {"report.md", "report.html"}
   tables = {"methods.csv", "runs.csv"}
-  figures = _figures("differences", "loss_1", "untie_step_1")
+  losses = _figures("loss_1", "loss_1_steps")
+  scores = ("validation_loss", "mlm_accuracy")
+  figures = losses | _figures(
+    "differences", *(f"untie_step_1_{score}" for score in scores)
+  )
   assert set(first) == pages | tables | figures
 
   _report(tmp_path / "runs", output)
   again = {name: (output / name).read_bytes() for name in _names(output)}
   assert again == first, "it depends on nothing else"
   _report(tmp_path / "runs" / "a", output)
-  left = pages | tables | _figures("loss_1")
-  assert _names(output) == left, "what is no longer true is gone"
+  assert _names(output) == pages | tables | losses, (
+    "what is no longer true is gone"
+  )
   with pytest.raises(errors.UsageError, match="is a file"):
     _report(tmp_path / "runs", tmp_path / "runs" / "a" / "params.yaml")
 

@@ -131,7 +131,12 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   shards = _write_shards(options, vocabulary, texts, todo)
   columns = rich_progress.Progress.get_default_columns()
   rate = rich_progress.TextColumn("{task.fields[rate]}")
-  with rich_progress.Progress(*columns, rate, console=console) as progress:
+  with (
+    rich_progress.Progress(
+      *columns, rate, console=console, disable=not console.is_terminal
+    ) as progress,
+    messages.during("writing shards", console),
+  ):
     bar = progress.add_task(
       "writing shards", total=total, completed=len(done), rate=""
     )

@@ -111,11 +111,9 @@ def run(output_dir: str, params_override: str | None = None) -> None:
     )
   console.print(verdict(arms))
   console.print(f"page: {path}")
-  checkpoint = shlex.quote(os.path.join(output_dir, MODEL))
-  console.print(
-    f"next: swe export --checkpoint={checkpoint} --format=savedmodel "
-    "--output_dir=exported"
-  )
+  out = {"format": "savedmodel", "output_dir": "exported"}
+  checkpoint = os.path.join(output_dir, MODEL)
+  messages.say_next("swe export", checkpoint=checkpoint, **out)
 
 
 class DemoArm:
@@ -166,6 +164,12 @@ def verdict(arms: Mapping[str, DemoArm]) -> str:
     f"of {model.loss - baseline.loss:+.3f}: one seed {statistics.CANNOT_TELL} "
     "whether sharing pays; docs/map.md has more of them."
   )
+  curve = baseline.curves["validation/validation_loss"]
+  if reached := comparisons.steps_until(curve, model.loss):
+    told += (
+      f" The baseline was at {model.loss:.3f} after "
+      f"{reached / baseline.steps:.2f} of its steps and FLOPs."
+    )
   if shallow := arms.get(SHALLOW):
     told += (
       f" {shallow.layers} layers, for {shallow.flops / baseline.flops:.2f} of "
@@ -217,7 +221,7 @@ def _figures(
     x: str = "training step",
     top: float | None = None,
   ):
-    drawing, (panel,) = figures.panels(1, (5.6, 3.7))
+    drawing, panel = figures.new_panel()
     for curve, look in lines:
       panel.plot(*zip(*curve), **look)
     if tau and x == "training step":
@@ -260,7 +264,7 @@ def _figures(
     "Validation losses by what they cost: the FLOPs of the matrix "
     "products so far. The learning rates decay to 0 at the end of each run, so "
     "compare the ends.",
-    x="FLOPs",
+    x=figures.FLOPS,
   )
   blue = {"color": figures.BLUE, "linewidth": 2}
   if cosines := model.curves.get("train/sharing/gradient_cosine"):

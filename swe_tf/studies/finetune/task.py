@@ -19,6 +19,7 @@ from official.core import exp_factory
 from official.core import task_factory
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import finetuning
 from swe_tf.data.prepare import prepared_data
@@ -132,11 +133,9 @@ class FineTuning:
     self.has_selected = True
     if succeeded:  # Otherwise the same command may choose another run.
       self._drop_checkpoints(run for run in self.runs if run.name != best)
-    console.print(
-      f"selected {folder / best}; next: swe export "
-      f"--checkpoint={folder / best} --format=savedmodel --output_dir=served",
-      soft_wrap=True,
-    )
+    console.print(f"selected {folder / best}", soft_wrap=True)
+    out = {"format": "savedmodel", "output_dir": "served"}
+    messages.say_next("swe export", checkpoint=folder / best, **out)
     return succeeded
 
   def _prune(self) -> None:
