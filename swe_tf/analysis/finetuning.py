@@ -1,8 +1,8 @@
 """The scores of `swe finetune` as frames, and as columns of pre-training runs.
 
 A score belongs to the run whose last checkpoint was fine-tuned. The paper has
-GLUE's test sets, so a score on a dev set has a name of its own, and the name of
-the paper's row is reserved for scores from the benchmark's site.
+GLUE's test sets, which only the benchmark's site can score, so a score on a dev
+set has a name of its own and nothing of the paper beside it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from swe_tf import errors
 from swe_tf import files
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.scoring import column as column_lib
-
-Scores = Mapping[str, float]
-
 
 def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
   """Reads the fine-tunings of single tasks that selected a run.
@@ -54,19 +50,9 @@ def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
   return pd.DataFrame(found, columns=names, dtype=object)
 
 
-def column_frame(dev: Scores, site: Scores | None = None) -> pd.DataFrame:
+def column_frame(dev: Mapping[str, float]) -> pd.DataFrame:
   """Returns the scores of one checkpoint in the rows of the paper's tables."""
-  # AX and SQuAD have only one set, which is comparable with the paper's.
-  same = {k: v for k, v in dev.items() if column_lib.dev_name(k) == k}
-  test = column_lib.with_averages(same | dict(site or {}))
-  rows = [
-    {
-      "score": row,
-      "dev": None if row == column_lib.AX else dev.get(row),
-      "test": None if row.lower().startswith("squad") else test.get(row),
-    }
-    for row in column_lib.ROWS
-  ]
+  rows = [{"score": row, "dev": dev.get(row)} for row in column_lib.ROWS]
   return pd.DataFrame(rows, dtype=object)
 
 
@@ -77,22 +63,9 @@ def score_names() -> list[str]:
 
 
 def attach(
-  runs: pd.DataFrame,
-  tasks: pd.DataFrame,
-  columns: pd.DataFrame,
-  site: Mapping[str, Scores],
+  runs: pd.DataFrame, tasks: pd.DataFrame
 ) -> tuple[pd.DataFrame, list[str]]:
-  """Adds a column per score to the runs; says which fine-tunings are left out.
-
-  `site` has test set scores by the name of a run or of a column.
-  """
-  known = [*runs.get("run", ()), *columns.name]
-  for name in site:
-    if name not in known:
-      hint = errors.nearest(name, known, f"there are {known}.")
-      raise errors.UsageError(
-        f"site scores: {name} is neither a run nor a column; {hint}"
-      )
+  """Adds a column per score to the runs; says which fine-tunings are left out."""
   if runs.empty:
     return runs, []
   by_path = {run.path.resolve(): run for run in runs.itertuples()}
@@ -102,7 +75,6 @@ def attach(
     return next((by_path[each] for each in parents if each in by_path), None)
 
   dev: dict[str, dict[str, float]] = {name: {} for name in runs.run}
-  test = {name: dict(site.get(name, {})) for name in runs.run}
   usual = tasks.groupby("task").protocol.agg(lambda each: each.mode().iloc[0])
   notes = []
   for each in tasks.itertuples():
@@ -119,10 +91,6 @@ def attach(
       dev[run.run] |= each.scores
       continue
     notes.append(f"Left out: {each.name}: {why}")
-  for each in columns.itertuples():
-    run = run_of(each.checkpoint)
-    if run is not None:
-      test[run.run] |= site.get(each.name, {})
   rows = {}
   for run in runs[runs.status == runs_lib.FINISHED].itertuples():
     scores = {
@@ -130,6 +98,6 @@ def attach(
       for row, value in column_lib.with_averages(dev[run.run]).items()
     }
     same = {row: value for row, value in scores.items() if row in dev[run.run]}
-    rows[run.Index] = scores | column_lib.with_averages(same | test[run.run])
+    rows[run.Index] = scores | column_lib.with_averages(same)
   added = pd.DataFrame.from_dict(rows, orient="index", dtype=object)
   return runs.join(added), notes

@@ -20,7 +20,6 @@ from swe_tf.analysis import pages
 from swe_tf.analysis import paper
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis.pages import Section
-from swe_tf.scoring import column
 
 TITLE = "Sharing weights, then unsharing: what your runs show"
 
@@ -36,12 +35,9 @@ class Report(NamedTuple):
 
 
 def make(
-  roots: Sequence[files.PathLike],
-  site_scores: str = "",
-  price: float | None = None,
+  roots: Sequence[files.PathLike], price: float | None = None
 ) -> Report:
   """Reads runs and makes a report; `price` is in dollars per hour."""
-  site = column.read_site_scores(site_scores) if site_scores else {}
   columns = finetuning.read_columns(roots)
   found, curves = runs_lib.read(roots)
   if found.empty and columns.empty:
@@ -54,10 +50,10 @@ def make(
       seconds and price * seconds / 3600 for seconds in found.seconds
     ]
   tasks = finetuning.read_tasks(roots)
-  found, notes = finetuning.attach(found, tasks, columns, site)
+  found, notes = finetuning.attach(found, tasks)
   # The scores of single checkpoints, in the rows of the paper.
   frames = [
-    finetuning.column_frame(each.scores, site.get(each.name)).assign(
+    finetuning.column_frame(each.scores).assign(
       setting=f"{each.name}: {each.checkpoint.name}, {each.init} weights"
     )
     for each in columns.itertuples()

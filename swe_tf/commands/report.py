@@ -2,7 +2,6 @@ r"""Writes a verdict, figures and tables of runs.
 
     swe report --runs=runs/study --output_dir=runs/report
     swe report --runs=runs/study,runs/glue --output_dir=runs/report
-    swe report --runs=runs --site_scores=site.yaml --output_dir=runs/report
 
 Writes a self-contained `report.html`, `report.md`, a CSV file for each table,
 and the figures as PNG and SVG. Runs that repeat a row of the paper stand beside
@@ -29,9 +28,6 @@ class Options:
   output_dir: str = opt.flag(
     "Directory for the report: new, empty, or with an earlier one to replace."
   )
-  site_scores: str = opt.flag(
-    "YAML file of scores from the GLUE site by run: `runs/a: {QNLI: 93.0}`.", ""
-  )
   price: float | None = opt.flag(
     "Dollars per hour of the machine of a run.", None, least=0.0
   )
@@ -54,7 +50,7 @@ def run(options: Options) -> None:
         "; name a new directory, or one with an earlier report."
       )
   with messages.during("reading the runs and drawing"):
-    report = report_lib.make(options.runs, options.site_scores, options.price)
+    report = report_lib.make(options.runs, options.price)
     contents = report_lib.to_files(report)
   for path in earlier:
     if path.name not in contents:

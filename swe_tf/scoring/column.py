@@ -8,9 +8,7 @@ score of the GLUE site, which has more tasks, and it counts MNLI twice.
 
 from collections.abc import Mapping
 
-from swe_tf import errors
 from swe_tf import files
-from swe_tf import yaml_files
 
 AX = "AX"
 # Where `swe finetune --tasks` writes a column.
@@ -80,33 +78,3 @@ def with_averages(scores: Mapping[str, float]) -> dict[str, float]:
     if set(rows) <= set(scores):
       complete[name] = sum(scores[row] for row in rows) / len(rows)
   return {row: complete[row] for row in ROWS if row in complete}
-
-
-def read_site_scores(path: files.PathLike) -> dict[str, dict[str, float]]:
-  """Reads the scores that the benchmark's site returned, by run and row."""
-  content = yaml_files.read(path)
-  tables = content if isinstance(content, dict) else {"it": content}
-  for name, scores in tables.items():
-    if not isinstance(scores, dict):
-      raise errors.UsageError(
-        f"{path}: {name} has {scores!r}; give scores under the name of each "
-        "run, such as `runs/large_swe: {QNLI: 93.0, SST-2: 94.7}`."
-      )
-    for row, value in scores.items():
-      if row not in GLUE_ROWS:
-        raise errors.UsageError(
-          f"{path}: {name} has a score for {row}; the rows are "
-          f"{', '.join(GLUE_ROWS)}."
-        )
-      # YAML's `yes` is a bool, which Python counts as a number. Only a
-      # correlation, as of AX, can really be as low as 1%.
-      is_number = type(value) in (int, float) and -100 <= value <= 100
-      if not is_number or (row != AX and abs(value) <= 1):
-        raise errors.UsageError(
-          f"{path}: {name}: {row} is {value!r}; scores are in percent: write "
-          "93 for a fraction of 0.93."
-        )
-  return {
-    str(name): {row: float(value) for row, value in scores.items()}
-    for name, scores in content.items()
-  }

@@ -207,17 +207,10 @@ def test_one_command_gives_the_column_of_the_paper(command, tmp_path):
   assert (folder / "column.txt").read_text() == shown
   assert again.count("finished before") == len(calls)
 
-  # In a report, beside the scores from the benchmark's site.
-  site = tmp_path / "site.yaml"
-  rows = ", ".join(f"{row}: 60" for row in column.TEST_ROWS)
-  site.write_text(f"out: {{{rows}}}\n")
-  (section,) = report.make([folder], str(site)).sections
-  cells = section.frame.set_index("score")[["dev", "test"]]
-  assert list(cells.loc["QNLI"]) == [50.0, 60.0]
-  assert list(cells.loc["AX"]) == [None, 20.0]
-  assert list(cells.loc["squad_v1.1"]) == [52.0, None]
-  averages_found = list(cells.loc["GLUE average"])
-  assert averages_found == pytest.approx([45.0, (20 + 5 * 60) / 6])
+  # In a report.
+  (section,) = report.make([folder]).sections
+  cells = dict(zip(section.frame.score, section.frame.dev))
+  assert cells == pytest.approx(content["scores"])
 
 
 def test_a_task_that_fails_leaves_the_others_and_a_dash(command, tmp_path):
@@ -259,23 +252,6 @@ def test_paper_needs_ax_and_every_fault_comes_before_any_work(
   with pytest.raises(errors.UsageError, match="no_such"):
     command(1, params_override="task.no_such=1")
   assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-  "text, message",
-  [
-    ("[1, 2]", "scores under the name"),
-    ("run: 3", "run has 3"),
-    ("run: {CoLA: 60}", "a score for CoLA"),
-    ("run: {QNLI: high}", "QNLI is 'high'"),
-    ("run: {QNLI: 0.93}", "write 93 for a fraction"),
-  ],
-)
-def test_a_file_of_site_scores_that_cannot_be(tmp_path, text, message):
-  path = tmp_path / "site.yaml"
-  path.write_text(text)
-  with pytest.raises(errors.UsageError, match=message):
-    column.read_site_scores(path)
 
 
 def test_selection_by_mean_of_complete_rates():
