@@ -2,11 +2,13 @@
 
     swe prepare glue --task=SST-2 --input_dir=GLUE/SST-2 --max_seq_length=32 \\
       --vocab=experiments/small/characters.txt --output_dir=sst2
-    python -m experiments.transfer run RUNS_DIR sst2 OUTPUT_DIR
+    python -m experiments.transfer keep RUNS_DIR           # also while it runs
+    python -m experiments.transfer run sst2 OUTPUT_DIR
     python -m experiments.transfer collect OUTPUT_DIR      # also while it runs
 
-RUNS_DIR has the sweeps `transfer` and `long_300_rate` of experiments/map/, with
-their final checkpoints. `collect` adds the scores to
+RUNS_DIR has the sweeps `transfer` and `long_300_rate` of experiments/map/;
+`keep` exports their final encoders to docs/results/map/encoders/ (0.4 MB each),
+from which `run` starts, on any machine. `collect` adds the scores to
 docs/results/map/transfer.json and fills the table of docs/map.md.
 
 The paper's gains are larger in fine-tuning than in pre-training. Decided before
@@ -41,6 +43,7 @@ from swe_tf.analysis import statistics
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULT = ROOT / "docs" / "results" / "map" / "transfer.json"
+ENCODERS = RESULT.parent / "encoders"
 PAGE = ROOT / "docs" / "map.md"
 ARMS = {
   "baseline": "baseline",
@@ -53,20 +56,28 @@ _RUN = re.compile(r"(?P<arm>\w+)-lr(?P<peak>[\d.e-]+)-seed(?P<seed>\d+)")
 _BEGIN, _END = "<!-- transfer: begin -->\n", "<!-- transfer: end -->\n"
 
 
-def checkpoints(runs_dir: str) -> dict[tuple[str, int], pathlib.Path]:
-  """Returns the finished runs of the arms at their best peaks."""
-  peaks = {}  # transfer.yaml has each arm at its best peak only.
-  for path in pathlib.Path(runs_dir, "transfer").glob("*/result.json"):
-    found = _RUN.fullmatch(path.parent.name)
-    assert found is not None
-    peaks[found["arm"]] = found["peak"]
-  runs = {}
+def keep(runs_dir: str) -> None:
+  """Exports the encoders of the finished runs of the arms."""
   # A run without `result.json` may still train; a restored one has no weights.
   for path in sorted(pathlib.Path(runs_dir).glob("*/*/result.json")):
-    found = _RUN.fullmatch(path.parent.name)
+    found, target = (
+      _RUN.fullmatch(path.parent.name),
+      ENCODERS / path.parent.name,
+    )
     has_weights = any(path.parent.glob("ckpt-*.index"))
-    if found and has_weights and peaks.get(found["arm"]) == found["peak"]:
-      runs.setdefault((found["arm"], int(found["seed"])), path.parent)
+    if found and found["arm"] in ARMS and has_weights and not target.exists():
+      command = ["swe", "export", "--format=model_garden"]
+      command += [f"--checkpoint={path.parent}", f"--output_dir={target}"]
+      subprocess.run(command, check=True)
+
+
+def checkpoints() -> dict[tuple[str, int], pathlib.Path]:
+  """Returns the kept encoders by arm and seed."""
+  runs = {}
+  for path in sorted(ENCODERS.iterdir()):
+    found = _RUN.fullmatch(path.name)
+    assert found is not None
+    runs[found["arm"], int(found["seed"])] = path
   return runs
 
 
@@ -75,6 +86,7 @@ def _finetune(checkpoint, data_dir, output_dir, peaks, repeats) -> None:
     "swe", "finetune", "--task=SST-2", f"--checkpoint={checkpoint}",
     f"--data_dir={data_dir}", f"--output_dir={output_dir}", "--epochs=1",
     f"--learning_rates={','.join(map(str, peaks))}", f"--seeds={repeats}",
+    "--jobs=2",
   ]  # fmt: skip
   subprocess.run(command, check=True)
 
@@ -98,9 +110,9 @@ def best_peaks(found: pd.DataFrame) -> dict[str, float]:
   return means.idxmax(axis=1).to_dict()
 
 
-def run(runs_dir: str, data_dir: str, output_dir: str) -> None:
+def run(data_dir: str, output_dir: str) -> None:
   """Tunes each arm, then fine-tunes its fresh checkpoints."""
-  runs = checkpoints(runs_dir)
+  runs = checkpoints()
   for arm in ARMS:
     peaks = list(PEAKS)
     tuning_dir = f"{output_dir}/{arm}-seed{TUNING_SEED}"
@@ -162,4 +174,4 @@ def collect(output_dir: str) -> None:
 
 
 if __name__ == "__main__":
-  {"run": run, "collect": collect}[sys.argv[1]](*sys.argv[2:])
+  {"keep": keep, "run": run, "collect": collect}[sys.argv[1]](*sys.argv[2:])

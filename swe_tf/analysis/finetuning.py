@@ -16,6 +16,7 @@ from swe_tf import files
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.scoring import column as column_lib
 
+
 def read_tasks(roots: Sequence[files.PathLike]) -> pd.DataFrame:
   """Reads the fine-tunings of single tasks that selected a run.
 
@@ -65,7 +66,7 @@ def score_names() -> list[str]:
 def attach(
   runs: pd.DataFrame, tasks: pd.DataFrame
 ) -> tuple[pd.DataFrame, list[str]]:
-  """Adds a column per score to the runs; says which fine-tunings are left out."""
+  """Adds a column per score to the runs; says what is left out, and why."""
   if runs.empty:
     return runs, []
   by_path = {run.path.resolve(): run for run in runs.itertuples()}

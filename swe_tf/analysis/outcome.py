@@ -171,12 +171,7 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
   if best.control != "baseline":
     control = f"{best.control}, a baseline with as few FLOPs"
   if word == statistics.CANNOT_TELL:
-    needed = statistics.seeds_needed(difference)
-    many = (
-      f"about {needed} seeds" if needed else "no reasonable number of seeds"
-    )
-    why = f"{arm} minus {control} is {difference}; {many} would show that much."
-    return Verdict(word, why, arm)
+    return Verdict(word, f"{arm} minus {control} is {difference}.", arm)
   pays = word == statistics.PAYS
   low, high = sorted((abs(difference.low), abs(difference.high)))
   return Verdict(

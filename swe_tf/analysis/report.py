@@ -34,9 +34,7 @@ class Report(NamedTuple):
   sections: Sequence[Section]
 
 
-def make(
-  roots: Sequence[files.PathLike], price: float | None = None
-) -> Report:
+def make(roots: Sequence[files.PathLike], price: float | None = None) -> Report:
   """Reads runs and makes a report; `price` is in dollars per hour."""
   columns = finetuning.read_columns(roots)
   found, curves = runs_lib.read(roots)

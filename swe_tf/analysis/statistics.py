@@ -109,18 +109,3 @@ def quantile(n: int) -> float:
   from scipy import stats
 
   return float(stats.t.ppf(0.5 + _LEVEL / 2, n - 1))
-
-
-def seeds_needed(difference: Interval) -> int | None:
-  """Returns how many seeds would tell, if mean and deviation stay the same.
-
-  None if not even 100 would, or there is only one so far.
-  """
-  if difference.n < 2:
-    return None
-  deviation = (difference.high - difference.mean) * math.sqrt(difference.n)
-  deviation /= quantile(difference.n)
-  for n in range(difference.n + 1, 101):
-    if quantile(n) * deviation / math.sqrt(n) < abs(difference.mean):
-      return n
-  return None

@@ -58,28 +58,27 @@ def import_huggingface(
 
 def read_tensors(directory: files.Path) -> dict[str, np.ndarray]:
   """Returns the weights of an encoder by Hugging Face's names."""
-  tensors = {}
-  for path in theirs.weight_files(directory):
-    try:
-      with (
-        files.local_copy(path) as local,
-        safetensors.safe_open(local, framework="numpy") as archive,
-      ):
-        for name in archive.keys():  # noqa: SIM118 (no dict)
-          # Names may start with that of the architecture (`bert.`), and layer
-          # norms may have gamma and beta, as in the oldest files.
-          short = name
-          for layout in theirs.LAYOUTS.values():
-            short = short.removeprefix(layout.prefix)
-          short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
-          short = short.replace("LayerNorm.beta", "LayerNorm.bias")
-          if short.startswith(_ENCODER):
-            # Weights may be float16; heads and position ids are left out.
-            tensors[short] = archive.get_tensor(name).astype(np.float32)
-    except (OSError, TypeError, safetensors.SafetensorError) as error:
-      raise errors.UsageError(
-        f"cannot read {path}: {str(error).splitlines()[0]}."
-      ) from error
+  tensors, path = {}, directory / theirs.WEIGHTS
+  try:
+    with (
+      files.local_copy(path) as local,
+      safetensors.safe_open(local, framework="numpy") as archive,
+    ):
+      for name in archive.keys():  # noqa: SIM118 (no dict)
+        # Names may start with that of the architecture (`bert.`), and layer
+        # norms may have gamma and beta, as in the oldest files.
+        short = name
+        for layout in theirs.LAYOUTS.values():
+          short = short.removeprefix(layout.prefix)
+        short = short.replace("LayerNorm.gamma", "LayerNorm.weight")
+        short = short.replace("LayerNorm.beta", "LayerNorm.bias")
+        if short.startswith(_ENCODER):
+          # Weights may be float16; heads and position ids are left out.
+          tensors[short] = archive.get_tensor(name).astype(np.float32)
+  except (OSError, TypeError, safetensors.SafetensorError) as error:
+    raise errors.UsageError(
+      f"cannot read {path}: {str(error).splitlines()[0]}."
+    ) from error
   return tensors
 
 

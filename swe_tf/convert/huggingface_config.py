@@ -215,27 +215,12 @@ def read(input_dir: files.PathLike) -> dict[str, Any]:
       f"{vocab_file} has {tokens} tokens, but vocab_size is "
       f"{params['vocab_size']} in {CONFIG}; the files do not belong together."
     )
-  weight_files(directory)
+  if not (directory / WEIGHTS).is_file():
+    raise errors.UsageError(
+      f"there is no {directory / WEIGHTS}; a PyTorch file has to be saved as "
+      "one safetensors file first."
+    )
   return params
-
-
-def weight_files(directory: files.Path) -> list[files.Path]:
-  """Returns the safetensors files of a directory: one, or those of an index."""
-  if (directory / WEIGHTS).is_file():
-    return [directory / WEIGHTS]
-  index = directory / f"{WEIGHTS}.index.json"
-  content: Any = files.read_json(index) if index.exists() else {}
-  names: Any = content.get("weight_map") if isinstance(content, dict) else None
-  is_map = isinstance(names, dict) and names
-  parts = sorted({str(n) for n in names.values()}) if is_map else [WEIGHTS]
-  for part in parts:
-    # A name must not lead out of the directory.
-    if "/" in part or not (directory / part).is_file():
-      raise errors.UsageError(
-        f"there is no {directory / part}; a PyTorch file has to be saved as "
-        "safetensors first."
-      )
-  return [directory / part for part in parts]
 
 
 def encoder_params(path: files.PathLike) -> dict[str, Any]:

@@ -42,7 +42,6 @@ class Tuning:
   Attributes:
     learning_rates: The first rates, ascending.
     seeds: The seeds; the first is used for tuning.
-    factor: The factor between neighbouring rates when the grid is widened.
     most_rates: The maximum number of rates of an arm.
     drop_above: How far above the baseline's loss an arm is dropped.
     probes: Arms that get the other rates only if they do well at the middle
@@ -55,7 +54,6 @@ class Tuning:
   learning_rates: tuple[float, ...]
   seeds: tuple[int, ...]
   baseline: str
-  factor: float = 2.0
   most_rates: int = 6
   drop_above: float = math.inf
   probes: tuple[str, ...] = ()
@@ -74,11 +72,10 @@ class Tuning:
       raise errors.UsageError(
         f"tuning.learning_rates ({list(rates)}) must be at least 3, ascending."
       )
-    if not self.seeds or self.factor <= 1 or self.most_rates < len(rates):
+    if not self.seeds or self.most_rates < len(rates):
       raise errors.UsageError(
-        f"tuning: seeds ({list(self.seeds)}) must not be empty, factor "
-        f"({self.factor}) above 1, most_rates ({self.most_rates}) at least "
-        f"{len(rates)}."
+        f"tuning: seeds ({list(self.seeds)}) must not be empty, most_rates "
+        f"({self.most_rates}) at least {len(rates)}."
       )
 
   @property
@@ -194,7 +191,7 @@ def next_points(tuning: Tuning, losses: Losses) -> list[Point]:
     elif len(tried) < tuning.most_rates and best in (tried[0], tried[-1]):
       power = -1 if best == tried[0] else 1
       # Without the noise of binary fractions, which would be in its name.
-      beyond = float(f"{best * tuning.factor**power:.6g}")
+      beyond = float(f"{best * 2.0**power:.6g}")
       wanted.append(Point(arm, beyond, first_seed))
     elif _is_tuned(tuning, losses, control):
       # Until its control is tuned, the arm may still be dropped.

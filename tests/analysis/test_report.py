@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from swe_tf.analysis import figures
-from swe_tf.analysis import finetuning
 from swe_tf.analysis import pages
 from swe_tf.analysis import report as report_lib
 from swe_tf.analysis import statistics
