@@ -29,7 +29,7 @@ from official.modeling.multitask import train_lib
 import swe_tf
 
 BLOCKS = 8
-STEPS, BATCH, PEAK = 600, 64, 3e-3
+STEPS, BATCH, PEAK = 300, 64, 3e-3
 FUNCTIONS = (datasets.make_friedman2, datasets.make_friedman3)
 
 
