@@ -28,7 +28,7 @@ demo: venv
 	@$(BIN)/swe demo --output_dir=runs/demo
 
 # Two curves each, with and without sharing; see docs/examples.md.
-EXAMPLES := mlp vit gpt model_garden_vit
+EXAMPLES := mlp vit gpt multitask model_garden_vit
 
 examples: venv
 	for name in $(EXAMPLES); do \

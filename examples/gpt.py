@@ -11,6 +11,7 @@ import functools
 
 import comparison
 import numpy as np
+import reporting
 import tf_keras
 import transformer
 
@@ -67,7 +68,7 @@ def train(steps: int, *, share: bool, callbacks=()):
 
 
 def main(argv=None) -> None:
-  flags = comparison.parse_flags(__doc__, STEPS, argv)
+  flags = reporting.parse_flags(__doc__, STEPS, argv)
   comparison.compare(
     train,
     flags,

@@ -9,6 +9,7 @@ updates.
 """
 
 import comparison
+import reporting
 from sklearn import datasets
 import tf_keras
 
@@ -68,7 +69,7 @@ def train(steps: int, *, share: bool, callbacks=()):
 
 
 def main(argv=None) -> None:
-  flags = comparison.parse_flags(__doc__, STEPS, argv)
+  flags = reporting.parse_flags(__doc__, STEPS, argv)
   comparison.compare(
     train,
     flags,

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import comparison
+import reporting
 import tensorflow as tf
 import vit
 import yaml
@@ -110,7 +111,7 @@ def train(model_dir: pathlib.Path, config_file: pathlib.Path, flags) -> None:
 
 
 def main(argv=None) -> None:
-  options = comparison.parse_flags(__doc__, STEPS, argv)
+  options = reporting.parse_flags(__doc__, STEPS, argv)
   output_dir = pathlib.Path(options.output_dir).resolve()
   output_dir.mkdir(parents=True, exist_ok=True)
   config_file = write_config(output_dir, options.steps)
@@ -120,7 +121,7 @@ def main(argv=None) -> None:
     train(model_dir, config_file, flags)
     curve = scalars.read_scalars(str(model_dir / "validation"))
     curves[name] = [value for _, value in curve["validation_loss"]]
-  comparison.report(
+  reporting.report(
     "Model Garden's ViT-Ti/16 on digits",
     curves,
     metric="validation loss",

@@ -7,6 +7,7 @@ same seed and see the same batches for the same number of updates.
 """
 
 import comparison
+import reporting
 from sklearn import datasets
 from sklearn import model_selection
 import tf_keras
@@ -59,7 +60,7 @@ def train(steps: int, *, share: bool, callbacks=()):
 
 
 def main(argv=None) -> None:
-  flags = comparison.parse_flags(__doc__, STEPS, argv)
+  flags = reporting.parse_flags(__doc__, STEPS, argv)
   comparison.compare(
     train,
     flags,

@@ -3,7 +3,8 @@
 `swe_tf.cli` prints the message alone, without a stack trace.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
 import difflib
 import errno
 import os
@@ -21,6 +22,54 @@ class UsageError(ValueError):
 
 class Failed(RuntimeError):
   """The input is fine, but the work did not succeed; the exit code is 1."""
+
+
+# What `keep` has found so far; None outside of it.
+_kept: list[UsageError] | None = None
+_earlier: Sequence[UsageError] = ()
+
+
+@contextlib.contextmanager
+def keep(earlier: Sequence[UsageError] = ()) -> Iterator[list[UsageError]]:
+  """Yields a list for the faults of all `part`s inside, which do not raise.
+
+  What else is raised there is taken for a consequence of these faults, or of
+  the `earlier` ones, if there are any.
+  """
+  global _kept, _earlier
+  before = _kept, _earlier
+  _kept, _earlier = [], earlier
+  try:
+    yield _kept
+  finally:
+    _kept, _earlier = before
+
+
+@contextlib.contextmanager
+def part(place: str = "") -> Iterator[None]:
+  """Encloses a check that those after it do not need.
+
+  Its faults get `place` in front. The first one is raised as usual; inside of
+  `keep` it ends this block alone, so that the others are found too.
+  """
+  first = len(_kept or ())
+  try:
+    yield
+  except UsageError as error:
+    if _kept is None:
+      raise type(error)(f"{place}{error}") from error
+    _kept.append(error)
+  except Exception:
+    if not (_kept or _earlier):
+      raise
+  if _kept and place:
+    _kept[first:] = [type(each)(f"{place}{each}") for each in _kept[first:]]
+
+
+def fault(message: str) -> None:
+  """Raises a fault that is a `part` of its own."""
+  with part():
+    raise UsageError(message)
 
 
 def nearest(

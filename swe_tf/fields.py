@@ -54,16 +54,18 @@ def conform(
   found = {}
   for name, value in overrides.items():
     path = f"{place}.{name}".lstrip(".")
-    if name not in known:
-      hint = errors.nearest(name, known, f"it has {', '.join(known)}.")
-      raise errors.UsageError(
-        f"{place or 'an experiment'} has no parameter {name!r}; {hint}"
-      )
-    if name == "type" and isinstance(config, oneof.OneOfConfig) and value:
-      others = [each for each in known if each not in (name, *_NEVER_SHARED)]
-      if value not in known:
-        _check_choice(path, value, others)
-    found[name] = _convert(hints.get(name, Any), values.get(name), value, path)
+    with errors.part():
+      if name not in known:
+        hint = errors.nearest(name, known, f"it has {', '.join(known)}.")
+        raise errors.UsageError(
+          f"{place or 'an experiment'} has no parameter {name!r}; {hint}"
+        )
+      now = values.get(name)
+      if name == "type" and isinstance(config, oneof.OneOfConfig) and value:
+        others = [each for each in known if each not in (name, *_NEVER_SHARED)]
+        if value not in known:
+          _check_choice(path, value, others)
+      found[name] = _convert(hints.get(name, Any), now, value, path)
   return found
 
 
@@ -206,4 +208,5 @@ def check(config: base_config.Config, limits: Mapping[str, Limit]) -> None:
     else:
       if value is None and not limit.required:
         continue
-      limit.check(".".join(names), value)
+      with errors.part():
+        limit.check(".".join(names), value)

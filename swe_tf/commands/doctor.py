@@ -4,12 +4,13 @@ r"""Checks a `swe train` command line before you run it.
       --config_file=FILE --params_override=...
 
 Prints what the run would do, and everything that would keep it from starting or
-from doing what you meant. Nothing is trained or written. The exit status is 1
-if there is a fault, and 2 if there is no experiment to check. See also `swe
-doctor cost`, `swe doctor tpu`.
+from doing what you meant. Nothing is trained or written. The exit status is 2
+if a fault is in the configuration, and 1 if all faults are elsewhere. See also
+`swe doctor cost`, `swe doctor tpu`.
 """
 
 import dataclasses
+import itertools
 
 from rich import console as rich_console
 from rich import markup
@@ -26,17 +27,24 @@ class Options(stock_options.StockOptions):
 
 
 def run(options: Options) -> None:
-  config = stock_options.read_config(options, must_share=False)
+  with errors.keep() as faults:
+    config = stock_options.read_config(options, must_share=False)
   from swe_tf.doctor import checks
 
   console = rich_console.Console(soft_wrap=True, highlight=False)
-  faults = []
-  for name, verdict, text in checks.run(config, options.model_dir):
+  wrong = dict.fromkeys(map(str, faults))
+  lines = [("config", "fault", text) for text in wrong]
+  names = []
+  found = checks.run(config, options.model_dir, faults=faults)
+  for name, verdict, text in itertools.chain(lines, found):
     if verdict == "fault":
-      faults.append(name)
+      names.append(name)
     color = _COLORS[verdict]
     console.print(f"[{color}]{verdict:<5}[/] {name:<10}", markup.escape(text))
-  if faults:
-    raise errors.Failed(
-      f"the run cannot start; see the faults above: {', '.join(faults)}."
+  if names == ["config"]:
+    raise errors.UsageError(*wrong)
+  if names:
+    raise (errors.UsageError if faults else errors.Failed)(
+      "the run cannot start; see the faults above: "
+      f"{', '.join(dict.fromkeys(names))}."
     )

@@ -93,7 +93,8 @@ def read_config(options: StockOptions, must_share: bool = True) -> Any:
   config = parsing.parse_configuration(options, lock_return=False)
   is_ours = isinstance(config, experiment.CheckedExperimentConfig)
   if not is_ours and gin_bindings.is_shared_by_gin():
-    config = gin_bindings.describe(config)
+    with errors.part():
+      config = gin_bindings.describe(config)
   if must_share and not hasattr(config.task, "sharing"):
     raise errors.UsageError(
       f"--experiment={options.experiment} does not share weights; use "

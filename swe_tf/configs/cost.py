@@ -206,7 +206,7 @@ def estimate(config: cfg.ExperimentConfig) -> Cost:
     if not config.task.train_data.use_next_sentence_label:
       updated -= sizes.pooler_parameter_count(size)
     # A new optimizer makes all its slots at once, even those of branches.
-    with_slots = updated if slots_lib.made_on_demand(optimizer) else parameters
+    with_slots = updated if slots_lib.is_legacy(optimizer) else parameters
     in_memory = dataclasses.replace(size, num_layers=encoder.size.num_layers)
     return PhaseCost(
       steps=phase.steps,

@@ -18,6 +18,7 @@ from official.core import exp_factory
 from official.modeling import optimization
 from official.nlp.configs import bert
 from official.nlp.data import pretrain_dataloader
+from swe_tf import errors
 from swe_tf import fields
 from swe_tf import messages
 from swe_tf.configs import cluster
@@ -74,10 +75,13 @@ class SharingExperimentConfig(CheckedExperimentConfig):
   def validate(self):
     """Fills in what gin, a recipe and `train_steps` set; checks everything."""
     super().validate()
-    gin_bindings.complete(self.task, catalog.resolve(self).num_layers)
-    follow_train_steps(self)
-    limits.check(self)
-    catalog.check(self)
+    for check in (_complete, follow_train_steps, limits.check, catalog.check):
+      with errors.part():
+        check(self)
+
+
+def _complete(config: SharingExperimentConfig) -> None:
+  gin_bindings.complete(config.task, catalog.resolve(config).num_layers)
 
 
 def follow_train_steps(config: cfg.ExperimentConfig) -> None:

@@ -117,11 +117,12 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
     super().validate()
     task = self.task
     if task.validation_data.drop_remainder:
-      raise errors.UsageError(
+      errors.fault(
         "task.validation_data.drop_remainder is true, so the last examples "
         "would not be scored; set it to false."
       )
-    limits.check(self, follows_data=True)
+    with errors.part():
+      limits.check(self, follows_data=True)
     data = prepared_data.read_prepared_data(task.data_dir)
     if task.init_checkpoint:
       source = find_encoder(task.init_checkpoint)

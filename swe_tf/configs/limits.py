@@ -120,7 +120,7 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
   """
   optimizer = config.trainer.optimizer_config.optimizer.type
   if optimizer == "adafactor":
-    raise errors.UsageError(
+    errors.fault(
       "trainer.optimizer_config.optimizer.type: this version of Model Garden "
       "has no adafactor; use adafactor_keras."
     )
@@ -129,16 +129,17 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
   runtime = config.runtime
   gpus, strategy = runtime.num_gpus, runtime.distribution_strategy
   if gpus > 1 and strategy in ("off", "one_device"):
-    raise errors.UsageError(
+    errors.fault(
       f"runtime.num_gpus is {gpus}, but runtime.distribution_strategy "
       f"{strategy!r} has one device; set it to 'mirrored'."
     )
-  micro_batches.check(config.task, max(1, gpus))
+  with errors.part():
+    micro_batches.check(config.task, max(1, gpus))
   trainer = config.trainer
   if trainer.steps_per_loop and (
     trainer.summary_interval % trainer.steps_per_loop
   ):
-    raise errors.UsageError(
+    errors.fault(
       f"trainer.summary_interval ({trainer.summary_interval}) must be a "
       f"multiple of trainer.steps_per_loop ({trainer.steps_per_loop})."
     )
@@ -147,7 +148,7 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
   if encoder is not None and encoder.is_bert:
     width, heads = params.get("hidden_size"), params.get("num_attention_heads")
     if width and heads and width % heads:
-      raise errors.UsageError(
+      errors.fault(
         f"num_attention_heads ({heads}) of task.model.encoder must divide "
         f"hidden_size ({width})."
       )
@@ -158,10 +159,10 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
   ):
     try:
       tf_utils.get_activation(value)
-    except (TypeError, ValueError) as error:
-      raise errors.UsageError(
+    except (TypeError, ValueError):
+      errors.fault(
         f"{name} ({value!r}) is not known to Keras; see tf_keras.activations."
-      ) from error
+      )
   configs = {name: getattr(config.task, name) for name in _DATA}
   used = [n for n, data in configs.items() if data.input_path] or [_DATA[0]]
   positions = encoder.positions if encoder and not follows_data else None
@@ -169,12 +170,12 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
     length = getattr(data, "seq_length", None)
     predictions = getattr(data, "max_predictions_per_seq", None)
     if length and predictions and predictions > length:
-      raise errors.UsageError(
+      errors.fault(
         f"task.{name}.max_predictions_per_seq ({predictions}) must be at most "
         f"seq_length ({length})."
       )
     if name in used and length and positions and length > positions:
-      raise errors.UsageError(
+      errors.fault(
         f"task.{name}.seq_length ({length}) is more than the positions of the "
         f"encoder ({positions}); shorten it, or set max_position_embeddings of "
         "the encoder."
@@ -182,7 +183,7 @@ def check(config: cfg.ExperimentConfig, follows_data: bool = False) -> None:
     if length in (None, positions) or name not in used or not positions:
       continue
     if encoder and encoder.has_one_length:
-      raise errors.UsageError(
+      errors.fault(
         f"task.{name}.seq_length ({length}) must be the positions of the "
         f"encoder ({positions}): {encoder.kind!r} takes one length only."
       )
@@ -197,7 +198,7 @@ def check_replicas(config: cfg.ExperimentConfig, workers: int = 1) -> None:
   for name in _DATA:
     batch = getattr(config.task, name).global_batch_size
     if batch and batch % replicas:
-      raise errors.UsageError(
+      errors.fault(
         f"task.{name}.global_batch_size ({batch}) cannot be divided among "
         f"{replicas} replicas."
       )

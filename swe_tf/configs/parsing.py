@@ -38,16 +38,16 @@ _SCHEDULE = {
 @contextlib.contextmanager
 def _one_line(place: str = "") -> Iterator[None]:
   """Turns whatever a config can raise into a line that begins with `place`."""
-  place = f"{place}: " if place else ""
-  try:
-    yield
-  except errors.UsageError as error:
-    raise type(error)(f"{place}{error}") from error
-  except yaml.YAMLError as error:
-    problem = getattr(error, "problem", None) or errors.first_line(error)
-    raise errors.UsageError(f"{place}not YAML ({problem}).") from error
-  except _FAULTS as error:
-    raise errors.UsageError(f"{place}{errors.first_line(error)}.") from error
+  with errors.part(f"{place}: " if place else ""):
+    try:
+      yield
+    except errors.UsageError:
+      raise
+    except yaml.YAMLError as error:
+      problem = getattr(error, "problem", None) or errors.first_line(error)
+      raise errors.UsageError(f"not YAML ({problem}).") from error
+    except _FAULTS as error:
+      raise errors.UsageError(f"{errors.first_line(error)}.") from error
 
 
 def parse_configuration(
@@ -58,13 +58,15 @@ def parse_configuration(
   params = base_experiment(options.experiment)
   for path in options.config_file or ():
     with _one_line(path):
-      params.override(yaml_files.read(path), is_strict=True)
+      content = yaml_files.read(path)
+      _refuse_as_optimizer(content)
+      params.override(content, is_strict=True)
   params = parser.parse_data_service(parser.parse_runtime(params))
   params = apply_overrides(params, options.params_override)
   with _one_line():
     params.validate()
   if params.runtime.distribution_strategy is False:  # In a stock experiment.
-    raise errors.UsageError(
+    errors.fault(
       "runtime.distribution_strategy is false, which is how YAML reads off; "
       "put it in quotes: runtime.distribution_strategy='off'."
     )
@@ -73,6 +75,18 @@ def parse_configuration(
   if lock_return:
     params.lock()
   return params
+
+
+def _refuse_as_optimizer(overrides: Any) -> None:
+  for name in ("trainer", "optimizer_config", "optimizer", "type"):
+    overrides = overrides.get(name) if isinstance(overrides, dict) else None
+  if overrides == "swe":
+    raise errors.UsageError(
+      "trainer.optimizer_config.optimizer.type ('swe') must be the optimizer "
+      "that sharing goes around, such as adamw: Model Garden makes optimizers "
+      "without the model, whose blocks share. A swe/ experiment shares by "
+      "task.sharing, a stock one by --gin_file=gin/stock.gin."
+    )
 
 
 def base_experiment(name: str) -> cfg.ExperimentConfig:
@@ -105,9 +119,9 @@ def apply_overrides(
     for name in names:
       # Model Garden would silently let the one hide the other.
       if names.count(name) > 1:
-        raise errors.UsageError(f"{name} is set twice; set it once.")
+        errors.fault(f"{name} is set twice; set it once.")
       if any(other.startswith(f"{name}.") for other in names):
-        raise errors.UsageError(
+        errors.fault(
           f"{name} is set, and so is a parameter of this table; set only one."
         )
     text = params_override
@@ -120,6 +134,7 @@ def apply_overrides(
         f"{params_override!r} is not NAME=VALUE; separate parameters by "
         "commas, and put a value that has commas in quotes."
       )
+    _refuse_as_optimizer(overrides)
     gin_bindings.refuse_conflicts(overrides)
     config.override(overrides, is_strict=True)
   return config

@@ -45,18 +45,19 @@ def check_input(
     if not params.input_path or params.input_path == "dummy":
       continue
     name = "train_data" if params.is_training else "validation_data"
-    if is_text:
-      paths = _match(params, name)
-      found, said = _check_text(params, paths, vocab_size)
-      known |= found
-      ways = {f"task.{name}": params.as_dict()}
-      warnings += [f"task.{name}: {warning}" for warning in said]
-    elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
-      paths = _match(params, name)
-      ways = _check_shards(params, paths, vocab_size)
-      known |= _vocabularies(ways)
-    else:
-      continue
+    paths: list[str] = []
+    ways: dict[str, Any] = {}
+    with errors.part():
+      if is_text:
+        paths = _match(params, name)
+        found, said = _check_text(params, paths, vocab_size)
+        known |= found
+        ways = {f"task.{name}": params.as_dict()}
+        warnings += [f"task.{name}: {warning}" for warning in said]
+      elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
+        paths = _match(params, name)
+        ways = _check_shards(params, paths, vocab_size)
+        known |= _vocabularies(ways)
     for source, way in ways.items():
       text = f"masking={way['masking']}, masking_rate={way['masking_rate']}"
       masked.setdefault(text, source)
@@ -140,8 +141,10 @@ def _check_shards(params, paths, vocab_size) -> dict[str, dict[str, Any]]:
     shards = [path for path in paths if os.path.dirname(path) == folder]
     found = manifest.load(folder)
     if found:
-      _check_prepared(params, folder, found, shards)
-      _check_size(folder, found["vocab_size"], vocab_size)
+      with errors.part():
+        _check_prepared(params, folder, found, shards)
+      with errors.part():
+        _check_size(folder, found["vocab_size"], vocab_size)
       manifests[folder] = found
       continue
     if files.as_path(os.path.join(folder, manifest.JOURNAL_NAME)).exists():
@@ -188,12 +191,12 @@ def _check_prepared(params, folder, found, shards) -> None:
     made_with["max_predictions_per_seq"] = found["max_predictions_per_seq"]
   for name, made in made_with.items():
     if getattr(params, name) != made:
-      raise errors.UsageError(
+      errors.fault(
         f"{name} is {getattr(params, name)}, but {folder} was made with "
         f"{made}; set {name} to {made}, or prepare the text again."
       )
   if params.use_next_sentence_label:
-    raise errors.UsageError(
+    errors.fault(
       f"{folder} has no sentence pairs; set use_next_sentence_label to false."
     )
   for shard in shards:

@@ -101,7 +101,7 @@ def check_data(config: _Config, *_) -> str:
     some = paths
     if len(paths) > _SAMPLE:
       some = [paths[i * len(paths) // _SAMPLE] for i in range(_SAMPLE)]
-    for path in some:
+    for path in filter(tf.io.gfile.exists, some):
       if isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
         vocab_size = encoder.vocab_size if encoder else None
         data_checks.check_record(data, path, vocab_size)
@@ -293,18 +293,31 @@ _CHECKS: dict[str, Callable[[_Config, str | None], str]] = {
 
 
 def run(
-  config: _Config, model_dir: str | None, names: Sequence[str] = tuple(_CHECKS)
+  config: _Config,
+  model_dir: str | None,
+  names: Sequence[str] = tuple(_CHECKS),
+  faults: Sequence[errors.UsageError] = (),
 ) -> Iterator[tuple[str, str, str]]:
-  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it."""
+  """Yields each check's name, `ok`, `warn` or `fault`, and a line about it.
+
+  `faults` are those of the config: what follows from them is not said again.
+  """
+  said = {str(fault) for fault in faults}
   for name in names:
     if name == "model" and not hasattr(config.task, "sharing"):
       continue  # Fine-tuning: one phase.
-    try:
-      yield name, "ok", _CHECKS[name](config, model_dir)
-    except findings.Warned as warning:
-      yield name, "warn", str(warning)
-    except errors.UsageError as error:
-      yield name, "fault", str(error)
+    if name == "init" and faults:
+      continue  # The model is not yet the one that is meant.
+    text = ""
+    with errors.keep(faults) as found, errors.part():
+      text = _CHECKS[name](config, model_dir)
+    for error in found:
+      if str(error) not in said:
+        is_warning = isinstance(error, findings.Warned)
+        yield name, "warn" if is_warning else "fault", str(error)
+        said.add(str(error))
+    if text and not found:
+      yield name, "ok", text
 
 
 def warnings(config: _Config, model_dir: str) -> Iterator[str]:

@@ -242,7 +242,8 @@ def _resolve(
 ) -> Resolved:
   rule, tau = rules().get(sharing.rule), None
   if sharing.mode == SWE and rule is not None and rule.fixes_tau:
-    tau = tau_of(sharing, train_steps)
+    with errors.part():
+      tau = tau_of(sharing, train_steps)
   return Resolved(sharing, growth, train_steps, num_layers, tau)
 
 
@@ -297,20 +298,24 @@ def check(config: Any) -> None:
   resolved = resolve(config)
   sharing, growth = resolved.sharing, resolved.growth
   method = find(resolved)
-  tau_of(sharing, resolved.train_steps)  # Even if the method has none.
-  if resolved.num_layers is not None:
-    for units in (sharing, *sharing.stages):
-      untie_step_lib.check_unit_size(units.unit_size, resolved.num_layers)
+  with errors.part():
+    tau_of(sharing, resolved.train_steps)  # Even if the method has none.
+  for units in (sharing, *sharing.stages):
+    with errors.part():
+      if resolved.num_layers is not None:
+        untie_step_lib.check_unit_size(units.unit_size, resolved.num_layers)
   encoder = registry.encoder_of(config.task.as_dict())
-  if encoder is not None and sharing.mode != NONE:
-    encoder.check_can_share(sharing.unit_size)
-  make_rule(resolved)
+  with errors.part():
+    if encoder is not None and sharing.mode != NONE:
+      encoder.check_can_share(sharing.unit_size)
+  with errors.part():
+    make_rule(resolved)
   if growth.fractions and method.growth == NONE:
-    raise errors.UsageError(
+    errors.fault(
       "task.growth.fractions is set, but task.growth.method is 'none'."
     )
   if sharing.loops and method.mode != SWE:
-    raise errors.UsageError(
+    errors.fault(
       f"task.sharing.loops is set, but the method is {method.name!r}, which "
       "ties no layers."
     )

@@ -27,7 +27,7 @@ class GrowthPhases(phases_lib.Phases):
 
   def __init__(self, optimizer, steps: Sequence[int], sizes: Sequence[int]):
     """Initializes the phases: it grows after `steps`, through `sizes`."""
-    if not slots.made_on_demand(optimizer):
+    if not slots.is_legacy(optimizer):
       raise errors.UsageError(
         f"{type(optimizer).__name__} makes the slots of all variables at once; "
         "a model that grows (task.growth) needs a legacy optimizer: adamw, "

@@ -360,7 +360,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def get_config(self) -> dict[str, Any]:
     """Returns what `model.save` needs; the plan by its variables' names."""
     inner, plan = self.inner_optimizer, self._whole_plan
-    if slots.made_on_demand(inner) or self._loops.stages:
+    if slots.is_legacy(inner) or self._loops.stages:
       raise NotImplementedError(
         "Keras does not save the slots of a legacy optimizer with a model, nor "
         "would it know of few loops. Use an optimizer of tf_keras.optimizers, "

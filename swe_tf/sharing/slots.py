@@ -15,18 +15,14 @@ from swe_tf import errors
 from swe_tf.sharing import plan
 
 
-def _is_legacy(optimizer) -> bool:
-  return isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer)
-
-
-def made_on_demand(optimizer) -> bool:
+def is_legacy(optimizer) -> bool:
   """Whether a variable gets its slots with its first update, not with all."""
-  return _is_legacy(optimizer)
+  return isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer)
 
 
 def check_optimizer(optimizer, what: str) -> None:
   """Raises for an optimizer with which sharing would not be Algorithm 1."""
-  if not _is_legacy(optimizer):
+  if not is_legacy(optimizer):
     plan.require_keras(optimizer, tf_keras.optimizers.Optimizer, what)
   if isinstance(optimizer, tf_keras.optimizers.Nadam):
     raise errors.UsageError(
@@ -55,7 +51,7 @@ def check_alike(optimizer, variables: Sequence[tf.Variable]) -> None:
     "_do_layer_adaptation",
   ):
     rule = getattr(optimizer, name, None)
-    legacy = _is_legacy(optimizer)
+    legacy = is_legacy(optimizer)
     if rule and len({rule(v.name if legacy else v) for v in variables}) > 1:
       raise errors.UsageError(
         f"{type(optimizer).__name__} decays or adapts some weights of the tie "
@@ -67,13 +63,13 @@ def check_alike(optimizer, variables: Sequence[tf.Variable]) -> None:
 
 def build(optimizer, variables: Sequence[tf.Variable]) -> None:
   """Makes the slots of a new optimizer, which needs all of them at once."""
-  if not _is_legacy(optimizer):
+  if not is_legacy(optimizer):
     optimizer.build(variables)
 
 
 def all_reduce(optimizer, grads_and_vars):
   """Sums gradients over the replicas, as `optimizer` itself would."""
-  if _is_legacy(optimizer):
+  if is_legacy(optimizer):
     return optimizer._aggregate_gradients(grads_and_vars)  # pylint: disable=protected-access
   return optimizer.aggregate_gradients(grads_and_vars)
 
@@ -83,14 +79,14 @@ def clip_by_value(optimizer, grads_and_vars):
 
   A new optimizer takes one kind of clipping only.
   """
-  if _is_legacy(optimizer) and optimizer.clipvalue is not None:
+  if is_legacy(optimizer) and optimizer.clipvalue is not None:
     return optimizer._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
   return grads_and_vars
 
 
 def finalize(optimizer, variables: Sequence[tf.Variable]) -> None:
   """Does what a new optimizer does to variables after an update of Keras."""
-  if not _is_legacy(optimizer):
+  if not is_legacy(optimizer):
     optimizer.finalize_variable_values(variables)
 
 
@@ -102,7 +98,7 @@ def all_variables(optimizer) -> Sequence[tf.Variable]:
 
 def slots_of(optimizer, variable: tf.Variable) -> dict[str, tf.Variable]:
   """Returns the slots of `variable` by name. They must exist."""
-  if _is_legacy(optimizer):
+  if is_legacy(optimizer):
     names = optimizer.get_slot_names()
     return {name: optimizer.get_slot(variable, name) for name in names}
   index = optimizer._index_dict[optimizer._var_key(variable)]  # pylint: disable=protected-access
@@ -133,7 +129,7 @@ def _slot_lists(optimizer) -> dict[str, Sequence[tf.Variable]]:
 
 def has_slots(optimizer, variable: tf.Variable) -> bool:
   """Returns whether the optimizer has made the slots of `variable`."""
-  if _is_legacy(optimizer):
+  if is_legacy(optimizer):
     return plan.variable_key(variable) in optimizer._slots  # pylint: disable=protected-access
   made = getattr(optimizer, "_index_dict", {})
   return optimizer._var_key(variable) in made  # pylint: disable=protected-access
@@ -141,12 +137,12 @@ def has_slots(optimizer, variable: tf.Variable) -> bool:
 
 def can_have_slots(optimizer) -> bool:
   """Whether slots are there or can be made; a new optimizer must be built."""
-  return _is_legacy(optimizer) or bool(getattr(optimizer, "_built", False))
+  return is_legacy(optimizer) or bool(getattr(optimizer, "_built", False))
 
 
 def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
   """Makes the slots of `variables` where they are missing."""
-  if _is_legacy(optimizer):
+  if is_legacy(optimizer):
     optimizer._create_all_weights(list(variables))  # pylint: disable=protected-access
   else:
     optimizer.build(list(variables))
@@ -156,7 +152,7 @@ def copy_slots(
   optimizer, pairs: Iterable[tuple[tf.Variable, tf.Variable]]
 ) -> None:
   pairs = list(pairs)
-  if pairs and _is_legacy(optimizer):  # A legacy Nadam takes no empty list.
+  if pairs and is_legacy(optimizer):  # A legacy Nadam takes no empty list.
     create_slots(optimizer, [v for pair in pairs for v in pair])
   for source, target in pairs:
     targets = slots_of(optimizer, target)

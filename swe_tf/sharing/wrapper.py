@@ -225,6 +225,11 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     self.inner_optimizer.learning_rate = value
 
   @property
+  def _learning_rate(self):  # A schedule, for the TensorBoard callback.
+    inner = self.inner_optimizer
+    return getattr(inner, "_learning_rate", inner.learning_rate)
+
+  @property
   def variables(self):
     # Stock's can be called, as a legacy optimizer's has to be.
     return type(super().variables)(slots.all_variables(self.inner_optimizer))
@@ -241,8 +246,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
   def get_config(self):
     raise NotImplementedError(
       f"A {type(self).__name__} refers to variables of its model, so it cannot "
-      "be built from a config. Save weights or a tf.train.Checkpoint, or call "
-      "model.save(..., include_optimizer=False)."
+      "be built from a config. Save weights or a tf.train.Checkpoint."
     )
 
 

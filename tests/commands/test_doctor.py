@@ -37,17 +37,28 @@ def test_a_sound_run_and_all_faults_of_another(flags, tmp_path, capsys):
   assert not model_dir.exists()
 
   overrides = (
-    "task.train_data.input_path=/nowhere,runtime.num_gpus=99,"
-    "trainer.optimizer_config.learning_rate.polynomial.decay_steps=5"
+    "task.train_data.input_path=/nowhere,task.validation_data.input_path=/no,"
+    "trainer.optimizer_config.learning_rate.polynomial.decay_steps=5,"
+    "runtime.num_gpus=99"
   )
+  words = ["num_gpus", "/nowhere does", "/no does", "decay"]
+  _check_faults(flags, overrides, words, capsys, errors.Failed)
+  # Those of the configuration come first, and are no end of it.
+  overrides += (
+    ",task.sharing.unitsize=1,trainer.optimizer_config.optimizer.type=swe2,"
+    "task.sharing.unit_size=3,task.sharing.untie_step=99,task.micro_batches=0"
+  )
+  wrong = ["unitsize", "swe2", "(99)", "micro_batches", "unit_size"]
+  _check_faults(flags, overrides, wrong + words, capsys, errors.UsageError)
+
+
+def _check_faults(flags, overrides, words, capsys, kind):
   options = doctor.Options(**flags, params_override=overrides)
-  with pytest.raises(errors.Failed, match="devices, data, schedule"):
+  with pytest.raises(kind, match="devices, data, schedule"):
     doctor.run(options)
   faults = re.findall("(?m)^fault.*$", capsys.readouterr().out)
-  for fault, words in zip(
-    faults, ("num_gpus", "/nowhere", "decay"), strict=True
-  ):
-    assert words in fault
+  for fault, word in zip(faults, words, strict=True):
+    assert word in fault
 
 
 def test_fine_tuning(tmp_path, capsys):

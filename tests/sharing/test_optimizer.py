@@ -332,6 +332,17 @@ class PhaseTest(tf.test.TestCase):
     with self.assertRaisesRegex(RuntimeError, "iterations"):
       legacy.iterations = tf.Variable(0, dtype=tf.int64)
 
+  def test_tensorboard_has_the_rate_of_a_schedule(self):
+    optimizers, board = tf_keras.optimizers, tf_keras.callbacks.TensorBoard()
+    rate = optimizers.schedules.ExponentialDecay(0.5, 1, 0.5)
+    for kind in (optimizers.SGD, optimizers.legacy.SGD):
+      optimizer = self._optimizer(kind(rate))
+      self._step(optimizer)
+      self.model.compile(optimizer)
+      board.model = self.model
+      logs = board._collect_learning_rate({})
+      self.assertAllClose(logs["learning_rate"], 0.25)
+
 
 class FitTest(tf.test.TestCase, parameterized.TestCase):
   def _fit(self, inner, tau, callbacks=(), batches=4, epochs=1, **kwargs):

@@ -9,11 +9,15 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
+from official.core import task_factory
+from official.core import train_lib
+from official.core import train_utils
 from official.modeling import performance
 from swe_tf import errors
 from swe_tf.methods import plans
 from swe_tf.sharing import schedule
 from swe_tf.sharing import wrapper
+from swe_tf.training import trainer as trainer_lib
 from tests import tiny
 from tests.sharing import toy
 from tests.training import runs
@@ -86,6 +90,29 @@ class TrainerTest(runs.RunsTestCase):
       runner.controller.evaluate(1)
     for name, value in tiny.final_state(runner.trainer).items():
       self.assertAllEqual(value, before[name], name)
+
+  def test_run_experiment_shares_with_our_trainer_and_refuses_stocks(self):
+    config = tiny.config_of(self.base)
+    task = task_factory.get_task(config.task)
+
+    def run(folder, trainer=None):
+      train_lib.run_experiment(
+        distribution_strategy=tf.distribute.get_strategy(),
+        mode="train",
+        task=task,
+        params=config,
+        model_dir=os.path.join(self.get_temp_dir(), folder),
+        trainer=trainer,
+      )
+
+    # AutoGraph wraps it, since it is found in the step.
+    with self.assertRaisesRegex(Exception, "nothing would be shared"):
+      run("stock")
+    optimizer = train_utils.create_optimizer(task, config)
+    model = task.build_model()
+    ours = trainer_lib.SharedWeightsTrainer(config, task, model, optimizer)
+    run("ours", ours)
+    self.assertEqual(ours.optimizer.untied_at, tiny.TAU)
 
   def test_float16_scales_the_loss_and_clips(self):
     runner = self._runner(_FLOAT16)

@@ -18,6 +18,8 @@ from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import registry
+from tests import tiny
 from tests.data import corpus
 
 
@@ -63,10 +65,19 @@ def _read(folder, **changes):
   }
 
 
-@pytest.mark.parametrize("fresh", [False, True])
-def test_what_it_writes_is_all_that_training_needs(tmp_path, options, fresh):
+@pytest.mark.parametrize(
+  "size, blocks, width, fresh",
+  [
+    *(("tiny", 2, 128, fresh) for fresh in (False, True)),
+    pytest.param("mini", 4, 256, False, marks=pytest.mark.slow),
+    pytest.param("small", 4, 512, False, marks=pytest.mark.slow),
+  ],
+)
+def test_what_it_writes_is_all_that_training_needs(
+  tmp_path, options, size, blocks, width, fresh
+):
   texts = options.pop("input").split(",")
-  configs = [f"{index.ROOT}/experiments/small/tiny.yaml"]
+  configs = [f"{index.ROOT}/experiments/small/{size}.yaml"]
   for text, name in zip(texts, ("data", "validation")):
     own = options | {"input": text, "output_dir": str(tmp_path / name)}
     made = prepare_pretraining.Options(**own, fresh_masks=fresh)
@@ -76,17 +87,21 @@ def test_what_it_writes_is_all_that_training_needs(tmp_path, options, fresh):
     experiment="swe/bert_pretraining" + "_text" * fresh,
     config_file=tuple(configs),
     params_override="task.train_data.global_batch_size=8,"
-    "task.validation_data.global_batch_size=8",
+    "task.validation_data.global_batch_size=8,task.sharing.untie_step=1,"
+    "trainer.train_steps=2,trainer.steps_per_loop=1,trainer.summary_interval=1",
   )
   config = stock_options.read_config(flags)
   encoder = config.task.model.encoder.any
   assert encoder.vocab_size == len(corpus.tokens())
-  assert encoder.max_position_embeddings == 64 and encoder.hidden_size == 128
+  assert encoder.max_position_embeddings == 64 and encoder.hidden_size == width
   task = task_factory.get_task(config.task)
   assert task.check_data() == []
   for data in (config.task.train_data, config.task.validation_data):
     batch = next(iter(task.build_inputs(data)))
     assert batch["masked_lm_ids"].shape == (8, 10)
+  trainer = tiny.train(config, tmp_path / "run", 2)
+  assert trainer.phase == "unshared"
+  assert len(registry.blocks_of(trainer.model)) == blocks
 
 
 def test_the_stock_loader_reads_the_shards(tmp_path, options):
