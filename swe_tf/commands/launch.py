@@ -130,7 +130,7 @@ def run(options: Options) -> None:
     (folder / "run.yaml").write_text(text, encoding="utf-8")
     for name, text in render(dataclasses.asdict(options) | values).items():
       (folder / name).write_text(text, encoding="utf-8")
-  price = hours.Machine.of(generation, chips, hours.UTILIZATION, None)
+  price = hours.Machine(generation, chips)
   flops = cost.estimate(config).flops
   print(
     f"wrote {options.output_dir}: {values['accelerator']} in {options.zone}, "
