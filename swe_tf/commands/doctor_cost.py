@@ -64,7 +64,7 @@ def run(options: Options) -> None:
   ):
     by_phase.add_row(name, *(render(getattr(each, field)) for each in phases))
   console.print(by_phase)
-  machine = hours.Machine.of(
+  machine = hours.Machine(
     options.chip, options.chips, options.utilization, options.price
   )
   flops = {"this run": cost.flops} | cost_lib.of_methods(config)

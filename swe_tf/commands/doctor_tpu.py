@@ -88,10 +88,11 @@ def run(options: Options) -> None:
     + (f", {parts} micro-batches" if parts > 1 else "")
   )
   console.print(depths_lib.make_table(found, topology, title))
+  compiled = {kind: list(reports[kind]) for kind in reports}
   say(
     f"compiled with {versions} at "
-    + ", ".join(f"{chosen} layers ({kind})" for kind, chosen in depths.items())
-    + f"; {depths_lib.how_far_from_a_line(found, depths)}"
+    + ", ".join(f"{at} layers ({kind})" for kind, at in compiled.items())
+    + f"; {depths_lib.how_far_from_a_line(found, compiled)}"
   )
   if parts > 1:
     say(

@@ -99,8 +99,12 @@ def run(options: Options) -> None:
   files.refuse_existing([options.output_dir])
   config = stock_options.read_config(options)
   from swe_tf.configs import cost
+  from swe_tf.configs import limits
   from swe_tf.doctor.tpu import programs
 
+  # Whether the bucket has a run or a checkpoint is for the VM to see.
+  needed = stock_options.needed_data(options)
+  limits.check_inputs(config, *needed, resumes=True)
   if options.fit:
     found = files.read_object(options.fit, topology=str, micro_batches=int)
     if found["topology"] != topology.name:
@@ -130,7 +134,7 @@ def run(options: Options) -> None:
     (folder / "run.yaml").write_text(text, encoding="utf-8")
     for name, text in render(dataclasses.asdict(options) | values).items():
       (folder / name).write_text(text, encoding="utf-8")
-  price = hours.Machine.of(generation, chips, hours.UTILIZATION, None)
+  price = hours.Machine(generation, chips)
   flops = cost.estimate(config).flops
   print(
     f"wrote {options.output_dir}: {values['accelerator']} in {options.zone}, "

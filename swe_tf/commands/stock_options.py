@@ -104,16 +104,18 @@ def read_config(options: StockOptions, must_share: bool = True) -> Any:
   return config
 
 
+def needed_data(options: StockOptions) -> list[str]:
+  """Returns which data the mode reads."""
+  words = {"train_data": "train", "validation_data": "eval"}
+  if not options.experiment.startswith("swe/"):
+    return []  # The data of a plug-in's experiment may not be in files.
+  return [data for data, word in words.items() if word in (options.mode or "")]
+
+
 def check_inputs(options: StockOptions, config: Any) -> None:
   """Raises unless what the mode reads is given; see `limits.check_inputs`."""
   from swe_tf.configs import limits
 
-  words = {"train_data": "train", "validation_data": "eval"}
-  needed = [
-    data for data, word in words.items() if word in (options.mode or "")
-  ]
-  if not options.experiment.startswith("swe/"):
-    needed = []  # The data of a plug-in's experiment may not be in files.
   model_dir = files.as_path(options.model_dir or "")
   resumes = bool(options.model_dir) and (model_dir / "checkpoint").exists()
-  limits.check_inputs(config, *needed, resumes=resumes)
+  limits.check_inputs(config, *needed_data(options), resumes=resumes)

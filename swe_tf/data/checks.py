@@ -57,7 +57,7 @@ def check_input(
       elif isinstance(params, pretrain_dataloader.BertPretrainDataConfig):
         paths = _match(params, name)
         ways = _check_shards(params, paths, vocab_size)
-        known |= _vocabularies(ways)
+        known |= {way["vocab_sha256"]: source for source, way in ways.items()}
     for source, way in ways.items():
       text = f"masking={way['masking']}, masking_rate={way['masking_rate']}"
       masked.setdefault(text, source)
@@ -105,7 +105,8 @@ def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
   vocabulary = loader.tokenizer.vocabulary
   _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
   if loader.folder:
-    known = _vocabularies(_check_shards(params, paths, vocab_size))
+    found = _check_shards(params, paths, vocab_size)
+    known = {each["vocab_sha256"]: folder for folder, each in found.items()}
     return known | {vocabulary.sha256: params.vocab_file_path}, []
   for path in paths:
     text_files.check(path, text_files.PEEK_BYTES)
@@ -114,10 +115,6 @@ def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
   warnings = coverage.check_files(loader.tokenizer, paths)
   _check_batch(params, loader.sequences(paths))
   return {vocabulary.sha256: name}, warnings
-
-
-def _vocabularies(manifests: dict[str, dict[str, Any]]) -> dict[str, str]:
-  return {found["vocab_sha256"]: each for each, found in manifests.items()}
 
 
 def _check_batch(params: cfg.DataConfig, examples: tf.data.Dataset) -> None:

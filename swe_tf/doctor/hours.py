@@ -27,20 +27,17 @@ class Machine:
 
   name: str
   chips: int
-  utilization: float
-  price: float
+  utilization: float = UTILIZATION
+  asked: float | None = None  # By default the list price.
 
-  @classmethod
-  def of(
-    cls, chip: str, chips: int, utilization: float, price: float | None
-  ) -> "Machine":
-    asked = CHIPS[chip].price if price is None else price
-    return cls(chip, chips, utilization, asked)
+  @property
+  def price(self) -> float:
+    return CHIPS[self.name].price if self.asked is None else self.asked
 
   def hours(self, flops: float) -> float:
     """Returns how long the FLOPs take.
 
-    >>> round(Machine.of("v5e", 8, 0.5, None).hours(197e12 * 4 * 3600), 3)
+    >>> round(Machine("v5e", 8, 0.5).hours(197e12 * 4 * 3600), 3)
     1.0
     """
     speed = CHIPS[self.name].flops * self.chips * self.utilization

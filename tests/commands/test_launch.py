@@ -104,6 +104,7 @@ def test_a_run_is_started_again_after_75_only(write, tmp_path):
       "validation_data.input_path",
     ),
     ({"override": _DATA + ",task.train_data.global_batch_size=9"}, "divided"),
+    ({"override": _DATA.replace("gs://b/t*", "''")}, "train_data.* is not set"),
   ],
 )
 def test_what_cannot_be_launched_is_one_line(write, tmp_path, flags, message):

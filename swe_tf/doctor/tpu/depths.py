@@ -170,7 +170,7 @@ def make_table(
 
 def how_far_from_a_line(found, depths: Mapping[str, Sequence[int]]) -> str:
   if any(len(chosen) == 2 for chosen in depths.values()):
-    return "the full depth is extrapolated from both, unchecked"
+    return "what is extrapolated from two depths is unchecked"
   deviations = [
     (abs(estimates[name].deviation), f"{label} of the {kind} step")
     for kind, estimates in found.items()

@@ -169,7 +169,8 @@ def fewest_micro_batches(
 
   Fewer are faster, since the matrices are larger. Numbers are tried from 1 up.
   A number is rejected at the first step that does not fit; the stock step,
-  which mostly needs the most memory, comes first.
+  which mostly needs the most memory, comes first. The step that needs the most
+  is then compiled at the full depth: a line from fewer layers can be too low.
   """
   hbm = topology.generation.hbm
   sequences = config.task.train_data.global_batch_size // topology.replicas
@@ -177,28 +178,27 @@ def fewest_micro_batches(
     if sequences % count:
       continue
     cut = config.replace(task={"micro_batches": count})
+    kinds = [kind.name for kind in step_kinds.kinds(cut)]
     reports: Reports = {}
-    peak = 0.0
-    for kind in (kind.name for kind in step_kinds.kinds(cut)):
+    peaks: dict[str, float] = {}
+    for kind in kinds:
       reports |= compile_steps(cut, kinds=[kind])
-      if any("too_large" in each for each in reports[kind].values()):
-        peak = math.inf  # It could not be compiled.
+      peaks[kind] = _peak(reports[kind], layers)
+      if peaks[kind] > hbm:
         break
-      found = depths_lib.extrapolate(reports[kind], layers)["peak"]
-      if not found.holds:
-        raise errors.Failed(
-          f"the memory of {layers} layers with task.micro_batches={count} is "
-          f"not linear in the depths {', '.join(map(str, reports[kind]))}; "
-          "choose larger depths"
-        )
-      peak = max(peak, found.value)
-      if peak > hbm:
-        break
+    most = max(peaks, key=lambda kind: peaks[kind])
+    if peaks[most] <= hbm and layers not in reports[most]:
+      whole = dict.fromkeys(kinds, [layers])
+      real = compile_steps(cut, kinds=[most], depths=whole)[most]
+      equal = [kind for kind in kinds if reports[kind] == reports[most]]
+      reports |= dict.fromkeys(equal, real)
+      peaks[most] = _peak(real, layers)
+    peak = peaks[most]
     needs = findings.size(peak) if math.isfinite(peak) else "more"
-    verdict = f"the {kind} step is too large" if peak > hbm else "fits"
+    verdict = f"the {most} step is too large" if peak > hbm else "fits"
     say(
       f"task.micro_batches={count} needs {needs} of {findings.size(hbm)}: "
-      f"{verdict}"
+      f"{verdict} ({', '.join(map(str, reports[most]))} layers compiled)"
     )
     if peak <= hbm:
       return cut, reports
@@ -206,3 +206,10 @@ def fewest_micro_batches(
     f"not even one sequence at a time fits {topology.name}; use a TPU with "
     "more memory, shorter sequences or a smaller model"
   )
+
+
+def _peak(reports: dict[int, dict[str, Any]], layers: int) -> float:
+  """Returns the memory of a step at the full depth; infinity if too large."""
+  if any("too_large" in each for each in reports.values()):
+    return math.inf  # It could not be compiled.
+  return depths_lib.extrapolate(reports, layers)["peak"].value
