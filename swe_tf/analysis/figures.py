@@ -118,7 +118,7 @@ def draw_differences(arms: pd.DataFrame) -> Figure:
       panel.plot(values, [place] * len(values), "o", color=colour)
       ticks[place] = arm.arm
       place += 1
-  finish(panel, "← better     nats per token from the baseline     worse →", "")
+  finish(panel, "nats per token from the baseline; left is better", "")
   panel.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
   panel.set_ylim(place - 0.5, -0.5)
   return save(
