@@ -118,7 +118,7 @@ def draw_differences(arms: pd.DataFrame) -> Figure:
       panel.plot(values, [place] * len(values), "o", color=colour)
       ticks[place] = arm.arm
       place += 1
-  finish(panel, "← better     nats per token from the baseline     worse →", "")
+  finish(panel, "nats per token from the baseline; left is better", "")
   panel.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
   panel.set_ylim(place - 0.5, -0.5)
   return save(
@@ -179,13 +179,11 @@ def draw_losses(
       panel, FLOPS if is_flops else "step", f"{kind} loss (nats per token)"
     )
     legend(drawing, panel)
-    what = (
-      f"{kind.capitalize()} loss against {'FLOPs' if is_flops else 'steps'}"
-    )
-    caption = f"{what}: mean over seeds, with their range. "
-    if not drawn:
-      caption += f"{runs.setting.iloc[0]}. "
-    caption += "A dashed vertical line is where the weights were untied."
+    on = "FLOPs" if is_flops else "steps"
+    caption = f"{kind.capitalize()} loss against {on}: mean over seeds, with "
+    caption += f"their range. {runs.setting.iloc[0]}."
+    if (runs.method == catalog.SWE).any():
+      caption += " A dashed vertical line is where the weights were untied."
     drawn.append(save(drawing, name + "_steps" * len(drawn), caption))
   return drawn
 

@@ -126,6 +126,7 @@ def _outcome(
     "untie_step": tau,
     "flops": phases and sum(count * flops for count, flops in phases),
     "seconds": _number(result.get("seconds")),
+    "cpu_seconds": _number(result.get("cpu_seconds")),
     "entropy": _number(study.get("unigram_entropy")),
     "curve": losses,
     LOSS: loss if is_good else None,

@@ -183,15 +183,16 @@ def run(
         mode, config, model_dir, pretrain_steps=pretrain_steps
       )
     else:
-      runner = make_runner(
-        config,
-        model_dir,
-        mode=mode,
-        actions=actions,
-        eval_actions=eval_actions,
-        enable_async_checkpointing=enable_async_checkpointing,
-        **trainer_arguments,
-      )
+      with messages.during("building the model", announce=False):
+        runner = make_runner(
+          config,
+          model_dir,
+          mode=mode,
+          actions=actions,
+          eval_actions=eval_actions,
+          enable_async_checkpointing=enable_async_checkpointing,
+          **trainer_arguments,
+        )
       # What is wrong with the run was found by now: nothing is written for a
       # run that cannot start. An evaluation must not race with its training.
       if "train" in mode:

@@ -5,15 +5,13 @@ self-contained HTML file, from `analysis/templates/demo.html.jinja`. Everything
 in it that comes from the user, a directory or an override, is escaped.
 """
 
-from collections.abc import Mapping, Sequence
-import contextlib
 import dataclasses
 import os
 import pathlib
 import shlex
 from typing import Any
 
-import numpy as np
+import pandas as pd
 from rich import console as rich_console
 
 from official.core import exp_factory
@@ -24,9 +22,8 @@ from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.analysis import comparisons
 from swe_tf.analysis import figures
 from swe_tf.analysis import pages
-from swe_tf.analysis import scalars
+from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import statistics
-from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import parsing
 from swe_tf.data.text import docstrings
 from swe_tf.methods import catalog
@@ -93,21 +90,18 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   configs = experiments.make_configs(study)
   # As many at a time as there are cores; the long ones come first.
   executor = executors.Local(min(len(study.runs), os.cpu_count() or 1))
-  runs, failures = sweep.run_study(
-    study, configs, output_dir, executor, console
-  )
+  _, failures = sweep.run_study(study, configs, output_dir, executor, console)
   for name, error in failures.items():
     raise errors.Failed(f"{name}: {error}")
-  arms = {each.name: read_arm(each) for each in runs}
-  content = files.read_json(files.as_path(output_dir) / "study.json")
+  arms, curves = read_arms(output_dir)
   path = os.path.join(output_dir, "index.html")
-  entropy = content["unigram_entropy"]
-  files.write_text(path, make_page(arms, entropy, output_dir, params_override))
-  for name, arm in arms.items():
+  page = make_page(arms, curves, output_dir, params_override)
+  files.write_text(path, page)
+  for arm in arms.itertuples():
     console.print(
-      f"{name}: final loss {arm.loss:.3f}, {arm.steps:,} steps, "
-      f"{arm.flops:.2e} FLOPs, {arm.result['seconds']:.0f} s, "
-      f"{arm.result['cpu_seconds']:.0f} s of CPU time"
+      f"{arm.Index}: final loss {arm.validation_loss:.3f}, "
+      f"{arm.steps:,} steps, {arm.flops:.2e} FLOPs, {arm.seconds:.0f} s, "
+      f"{arm.cpu_seconds:.0f} s of CPU time"
     )
   console.print(verdict(arms))
   console.print(f"page: {path}")
@@ -116,169 +110,108 @@ def run(output_dir: str, params_override: str | None = None) -> None:
   messages.say_next("swe export", checkpoint=checkpoint, **out)
 
 
-class DemoArm:
-  """A finished run: its `result.json`, its curves, its size, its cost.
-
-  `phases` has, in order, the steps of each phase and the FLOPs of a step in it.
-  """
-
-  def __init__(self, result: Any, curves: Any, task: Any, phases: Any):
-    self.result, self.curves, self.phases = result, curves, phases
-    self.steps = result["steps"]
-    self.flops = comparisons.flops_until(self, 1.0)
-    self.layers = encoders.require_encoder(task.as_dict()).num_layers
-    data = task.train_data
-    self.tokens_per_step = data.global_batch_size * data.seq_length
-    self.loss = result["metrics"]["validation_loss"]
-    tau = curves.get("train/sharing/untie_step")
-    self.untie_step = int(tau[-1][1]) if tau else None  # It never shares.
-
-
-def read_arm(run: executors.SweepRun) -> DemoArm:
-  result = run.directory.read_result()
-  curves = scalars.read_run(run.directory.path, run.config.trainer.as_dict())
-  steps = run.config.trainer.train_steps
-  phases = [(steps, run.cost / steps)]
-  with contextlib.suppress(errors.UsageError):  # A rule without a known tau.
-    found = cost_lib.estimate(run.config).phases.values()
-    phases = [(phase.steps, phase.flops_per_step) for phase in found]
-  return DemoArm(result, curves, run.config.task, phases)
+def read_arms(output_dir: files.PathLike) -> tuple[pd.DataFrame, pd.DataFrame]:
+  """Returns the runs of a demo by their names, and their curves."""
+  found, curves = runs_lib.read([output_dir])
+  found.index = [path.name for path in found.path]
+  found = found.loc[[n for n in (MODEL, BASELINE, SHALLOW) if n in found.index]]
+  titles = {
+    MODEL: "shared, then untied" if found.untie_step[MODEL] else MODEL,
+    BASELINE: "never shared (baseline)",
+  }
+  layers = [size.num_layers for size in found.model_size]
+  return (
+    found.assign(
+      arm=[titles.get(n, f"{k} layers") for n, k in zip(found.index, layers)],
+      layers=layers,
+      setting=found.setting_title[MODEL],
+      # Of one that diverged there is none.
+      validation_loss=found.validation_loss.astype(float),
+      mlm_accuracy=found.mlm_accuracy.astype(float),
+    ),
+    curves,
+  )
 
 
-def verdict(arms: Mapping[str, DemoArm]) -> str:
-  """Returns the outcome in one sentence."""
-  model, baseline = arms[MODEL], arms.get(BASELINE)
-  steps = f"{model.steps:,} steps"
-  if baseline is None:
+def verdict(arms: pd.DataFrame) -> str:
+  """Returns the outcome in a few sentences."""
+  model = arms.loc[MODEL]
+  steps, loss = f"{model.steps:,} steps", model.validation_loss
+  if BASELINE not in arms.index:
     return (
       f"Nothing was shared, so there is nothing to compare: after {steps} the "
-      f"model ended at {model.loss:.3f} nats per token."
+      f"model ended at {loss:.3f} nats per token."
     )
-  ratio = model.flops / baseline.flops
+  baseline = arms.loc[BASELINE]
+  ratio, apart = model.flops / baseline.flops, loss - baseline.validation_loss
   spent = ""
   if abs(ratio - 1) >= statistics.SAME_COST:
     spent = f", for {ratio:.2f} of the baseline's FLOPs,"
   told = (
-    f"After the same {steps} the shared model ended at {model.loss:.3f} nats "
-    f"per token{spent} and the baseline at {baseline.loss:.3f}, a difference "
-    f"of {model.loss - baseline.loss:+.3f}: one seed {statistics.CANNOT_TELL} "
+    f"After the same {steps} the shared model ended at {loss:.3f} nats "
+    f"per token{spent} and the baseline at {baseline.validation_loss:.3f}, a "
+    f"difference of {apart:+.3f}: one seed {statistics.CANNOT_TELL} "
     "whether sharing pays; docs/map.md has more of them."
   )
-  curve = baseline.curves["validation/validation_loss"]
-  if reached := comparisons.steps_until(curve, model.loss):
+  if reached := comparisons.steps_until(baseline.curve, loss):
     told += (
-      f" The baseline was at {model.loss:.3f} after "
-      f"{reached / baseline.steps:.2f} of its steps and FLOPs."
+      f" The baseline was at {loss:.3f} after {reached / baseline.steps:.2f} "
+      "of its steps and FLOPs."
     )
-  if shallow := arms.get(SHALLOW):
+  if SHALLOW in arms.index:
+    shallow = arms.loc[SHALLOW]
     told += (
       f" {shallow.layers} layers, for {shallow.flops / baseline.flops:.2f} of "
-      f"the baseline's FLOPs, ended at {shallow.loss:.3f}."
+      f"the baseline's FLOPs, ended at {shallow.validation_loss:.3f}."
     )
   return told
 
 
 def make_page(
-  arms: Mapping[str, DemoArm],
-  entropy: float,
+  arms: pd.DataFrame,
+  curves: pd.DataFrame,
   output_dir: str,
   params_override: str | None,
 ) -> str:
   """Returns the page."""
-  model = arms[MODEL]
-  titles = {
-    MODEL: "shared, then untied" if model.untie_step else MODEL,
-    BASELINE: "never shared (baseline)",
-  }
-  named = {
-    titles.get(name, f"{arm.layers} layers"): arm for name, arm in arms.items()
-  }
-  losses, flops, *layers = _figures(named, model, entropy)
+  model = arms.loc[MODEL]
   return pages.render(
     "demo.html.jinja",
     title=TITLE,
     verdict=verdict(arms),
-    arms=named,
+    arms=list(arms.itertuples()),
     model=model,
     params_override=params_override,
-    curves=[flops, losses],
-    layers=layers,
+    curves=figures.draw_losses("losses", arms, curves),
+    layers=_draw_layers(model, curves[curves.run == model.run]),
     here=shlex.quote(output_dir),
     other=shlex.quote(f"{output_dir.rstrip('/')}_units"),
   )
 
 
-def _figures(
-  arms: Mapping[str, DemoArm], model: DemoArm, entropy: float
-) -> list[figures.Figure]:
-  """Draws the losses and the layers, each narrow enough for a phone."""
-  found, tau = [], model.untie_step
-
-  def draw(
-    y: str,
-    lines: Sequence[tuple[Any, dict[str, Any]]],
-    caption: str,
-    x: str = "training step",
-    top: float | None = None,
-  ):
-    drawing, panel = figures.new_panel()
-    for curve, look in lines:
-      panel.plot(*zip(*curve), **look)
-    if tau and x == "training step":
-      label = f"untied after step {tau:,}"
-      panel.axvline(tau, color="black", linestyle="--", lw=1, label=label)
-    panel.legend(fontsize=10)
-    panel.set_xlim(left=0)
-    panel.set_ylim(top=top)
-    figures.finish(panel, x, y)
-    found.append(figures.save(drawing, f"{y} by {x}", caption))
-
-  ends = [(0, entropy), (model.steps, entropy)]
-  dotted = {"color": "gray", "linestyle": ":"}
-  lines: list[Any] = [
-    (ends, dotted | {"label": "entropy of single characters"})
-  ]
-  # In the order of `arms`; the baseline is black here as everywhere.
-  colours = (figures.BLUE, figures.BLACK, figures.ORANGE)
-  by_flops: list[Any] = []
-  for (name, arm), colour in zip(arms.items(), colours):
-    thick = {"color": colour, "linewidth": 2, "label": name}
-    curve = arm.curves["validation/validation_loss"]
-    lines.append((curve, thick))
-    thin = {"color": colour, "linewidth": 0.8, "alpha": 0.35}
-    lines.append((arm.curves["train/training_loss"], thin))
-    steps, losses = zip(*curve)
-    spent = comparisons.flops_until(arm, np.array(steps) / arm.steps)
-    by_flops.append((zip(spent, losses), thick))
-  draw(
-    "loss (nats per token)",
-    lines,
-    "Validation loss (thick) and training loss (thin). A model above the "
-    "dotted line does worse than one that only knows how frequent each "
-    "character is.",
-    top=1.05 * entropy,
-  )
-  draw(
-    "validation loss (nats per token)",
-    by_flops,
-    "Validation losses by what they cost: the FLOPs of the matrix "
-    "products so far. The learning rates decay to 0 at the end of each run, so "
-    "compare the ends.",
-    x=figures.FLOPS,
-  )
-  blue = {"color": figures.BLUE, "linewidth": 2}
-  if cosines := model.curves.get("train/sharing/gradient_cosine"):
-    draw(
+def _draw_layers(model: Any, curves: pd.DataFrame) -> list[figures.Figure]:
+  """Draws what the layers do while they are shared, and after it."""
+  drawn = []
+  for name, y, caption in (
+    (
+      "gradient_cosine",
       "cosine between gradients",
-      [(cosines, blue)],
       "The mean cosine between the gradients of two layers while they share "
       "weights: at 1 all layers want the same update.",
-    )
-  if tau and (drift := model.curves.get("train/sharing/distance_from_mean")):
-    draw(
+    ),
+    (
+      "distance_from_mean",
       "distance from the mean layer",
-      [([(tau, 0.0), *drift], blue)],
       "How far the layers are from their mean, relative to its norm: 0 while "
       "they are shared.",
-    )
-  return found
+    ),
+  ):
+    found = curves[curves.curve == f"train/sharing/{name}"]
+    if len(found):
+      drawing, panel = figures.new_panel()
+      panel.plot(found.step, found.value, color=figures.BLUE, linewidth=2)
+      panel.axvline(model.untie_step, color=figures.BLUE, linestyle="--", lw=1)
+      panel.set_xlim(0, model.steps)
+      figures.finish(panel, "step", y)
+      drawn.append(figures.save(drawing, name, caption))
+  return drawn

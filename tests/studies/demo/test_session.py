@@ -14,6 +14,10 @@ from swe_tf.studies import jobs
 from swe_tf.studies import sweep
 from swe_tf.studies import worker
 from swe_tf.studies.demo import session
+from tests.analysis.fake_runs import config
+from tests.analysis.fake_runs import swe
+from tests.analysis.fake_runs import write_events
+from tests.analysis.fake_runs import write_run
 
 _STEPS, _TAU = 6, 3
 _ENCODER = "task.model.encoder.any"
@@ -75,7 +79,8 @@ def test_sharing_is_untied_and_an_interrupted_run_goes_on(
   untied = "unshared"
   assert told == [(2, "shared"), (4, untied), (4, untied), (6, untied)]
   assert result["steps"] == _STEPS and result == run.directory.read_result()
-  assert session.read_arm(run).untie_step == _TAU
+  arms, _ = session.read_arms(tmp_path)
+  assert arms.untie_step["model"] == _TAU
 
 
 def test_the_baseline_is_the_run_without_sharing_whatever_was_asked(corpus):
@@ -144,51 +149,51 @@ def test_the_command_trains_both_and_tells_their_times(
     session.run(str(tmp_path), "task.seed=7")
 
 
-def _arm(loss, untie_step=None, flops=1e12, layers=2):
-  # A line from 3 at step 0 down to the loss.
-  curve = [(s, 3.0 - (3.0 - loss) * s / 700) for s in range(100, 701, 100)]
-  result = {
-    "steps": 700,
-    "metrics": {"validation_loss": loss, "masked_lm_accuracy": 0.4},
-    "seconds": 100.0,
-    "cpu_seconds": 90.0,
+def _write(root, model, baseline=None, sharing=None):
+  """Writes the runs of a demo, with their final losses."""
+  curves = {
+    "sharing/gradient_cosine": [(10, 0.9), (20, 0.8)],
+    "sharing/distance_from_mean": [(80, 0.1), (90, 0.2)],
   }
-  curves = {"train/training_loss": curve, "validation/validation_loss": curve}
-  if untie_step:
-    curves["train/sharing/untie_step"] = [(untie_step, untie_step)]
-    curves["train/sharing/gradient_cosine"] = [(10, 0.9), (20, 0.8)]
-    curves["train/sharing/distance_from_mean"] = [(80, 0.1), (90, 0.2)]
-  study = session.make_study(None, f"{_ENCODER}.num_layers={layers}")
-  task = experiments.make_config(study, study.runs[0]).task
-  return session.DemoArm(result, curves, task, [(700, flops / 700)])
+  runs = {"model": (model, sharing or swe(0.2), 24)}
+  if baseline is None:
+    runs, curves = {"model": (model, None, 24)}, {}
+  else:
+    runs |= {"baseline": (baseline, None, 24), "shallow": (2.3, None, 6)}
+  for name, (loss, shared, layers) in runs.items():
+    content = config(sharing=shared, layers=layers)
+    folder, curve = root / name, [(20, 3.0)]
+    write_run(folder, content, loss, 0.4, curve=curve, seconds=100.0)
+    result = {"seconds": 100.0, "cpu_seconds": 90.0}
+    (folder / "result.json").write_text(json.dumps(result))
+  train = {"training_loss": [(1, 9.0), (100, 2.0)], **curves}
+  write_events(root / "model" / "train", train)
+  return session.read_arms(root)
 
 
-def _arms(model, baseline, **fields):
-  shallow = _arm(2.3, flops=2.5e11, layers=1)
-  arms = {"model": _arm(model, 70, **fields), "baseline": _arm(baseline)}
-  return arms | {"shallow": shallow}
-
-
-def _page(arms, output_dir="runs/demo", override=None):
-  return session.make_page(arms, 2.9, output_dir, override)
+def _page(found, output_dir="runs/demo", override=None):
+  return session.make_page(*found, output_dir, override)
 
 
 @pytest.mark.parametrize("model", [2.2, 2.0, float("nan")])
-def test_one_seed_never_has_a_verdict(model):
-  text = session.verdict(_arms(model, 2.1))
+def test_one_seed_never_has_a_verdict(model, tmp_path):
+  text = session.verdict(_write(tmp_path, model, 2.1)[0])
   assert "one seed cannot tell whether sharing pays" in text
   assert f"at {model:.3f} nats" in text and "baseline at 2.100" in text
   assert f"difference of {model - 2.1:+.3f}" in text
-  assert "1 layers, for 0.25 of the baseline's FLOPs, ended at 2.300" in text
+  assert "6 layers, for 0.25 of the baseline's FLOPs, ended at 2.300" in text
+  # From 3.0 at step 20 to 2.1 at step 100.
+  assert ("at 2.200 after 0.91 of its steps" in text) == (model == 2.2)
 
 
-def test_the_page_tells_all_of_it_and_needs_nothing_else():
-  page = _page(_arms(2.2, 2.0, flops=5e11))
+def test_the_page_tells_all_of_it_and_needs_nothing_else(tmp_path):
+  half = swe(0.5, loops=[{"loops": 1}])
+  page = _page(_write(tmp_path, 2.2, 2.0, half))
   verdict = page.partition("The curves")[0]
   assert "difference of +0.200" in verdict
-  assert "2.200 nats per token, for 0.50 of the baseline" in verdict
+  assert "2.200 nats per token, for 0.52 of the baseline" in verdict
   # Fewer FLOPs are not hidden.
-  for part in ("The layers", "What to run next", "5.00e+11", "1.00e+12"):
+  for part in ("The layers", "What to run next", "<td>90 s</td>", "40.0%"):
     assert part in page
   references = re.findall('(?:src|href)="([^"]*)"', page)
   assert len(references) == 4
@@ -196,13 +201,13 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else():
   assert "swe export --checkpoint=runs/demo/model" in page
 
 
-def test_what_comes_from_outside_is_escaped():
+def test_what_comes_from_outside_is_escaped(tmp_path):
   override = "task.x=<script>alert(1)</script>"
-  text = _page(_arms(2.2, 2.0), "runs/<b>", override)
+  text = _page(_write(tmp_path, 2.2, 2.0), "runs/<b>", override)
   assert "<script" not in text and "<b>" not in text
   assert html.escape(override) in text
 
 
-def test_a_model_that_shares_nothing_has_nothing_to_compare_with():
-  text = _page({"model": _arm(2.0)})
+def test_a_model_that_shares_nothing_has_nothing_to_compare_with(tmp_path):
+  text = _page(_write(tmp_path, 2.0))
   assert "nothing to compare" in text and "untied" not in text
