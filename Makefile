@@ -8,7 +8,6 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: venv demo test test-all lint format bench docs clean
 .PHONY: screenshots
-.PHONY: coverage
 .PHONY: examples extras
 .PHONY: rehearsal
 
@@ -56,13 +55,6 @@ $(EXTRAS): $(STAMP)
 
 test-all: extras
 	$(BIN)/python $(PYTEST) $(ARGS)
-
-# Lines and branches that the tests run, those of their subprocesses too.
-coverage: extras
-	rm -rf build/coverage && mkdir -p build/coverage
-	$(BIN)/coverage run $(PYTEST) -p tests.coverage_plugin $(ARGS); \
-	  status=$$?; $(BIN)/coverage combine --quiet && \
-	  $(BIN)/coverage report && exit $$status
 
 CODE := swe_tf tests benchmarks experiments examples
 

@@ -134,12 +134,6 @@ def _dispatch(arguments: Sequence[str]) -> None:
       end = errors.nearest(name, COMMANDS, "swe --help lists the commands.")
       raise errors.UsageError(f"swe has no command {name!r}; {end}")
     return
-  try:
-    os.getcwd()
-  except FileNotFoundError as error:
-    raise errors.UsageError(
-      "the working directory was removed; cd to one that exists."
-    ) from error
   # No process that a command starts may import from the working directory.
   os.environ.setdefault("PYTHONSAFEPATH", "1")
   # TensorFlow's start-up messages have nothing to do with the command.

@@ -80,11 +80,7 @@ def nearest(
   >>> nearest("fixd", ["fixed", "staged"], "see the list.")
   'did you mean fixed?'
 
-  Args:
-    name: The unknown name.
-    known: The names that exist.
-    otherwise: What to say if none of them is close.
-    cutoff: The similarity that counts as close, from 0 to 1.
+  `cutoff` is the similarity, from 0 to 1, below which it is `otherwise`.
   """
   close = difflib.get_close_matches(str(name), list(known), 1, cutoff)
   return f"did you mean {close[0]}?" if close else otherwise

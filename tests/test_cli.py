@@ -118,17 +118,6 @@ def test_a_plugin_that_fails_is_one_line(swe, tmp_path, monkeypatch, code):
   assert error.startswith("error: plug-in broken_plugin cannot be imported (")
 
 
-def test_a_removed_working_directory_is_one_line(swe, tmp_path, monkeypatch):
-  gone = tmp_path / "gone"
-  gone.mkdir()
-  monkeypatch.chdir(gone)
-  gone.rmdir()
-  status, _, error = swe("experiments")
-  assert (status, error.count("\n")) == (2, 1)
-  assert "the working directory was removed" in error
-  os.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(
   "full",
   [

@@ -148,17 +148,13 @@ def describe(
 ) -> dict[str, Any]:
   """Returns what a report knows about a run before it looks at its results.
 
-  Args:
-    content: The `params.yaml` of a pre-training run.
-    axes: `axes` of its `run.json`, if it was started by a study.
-
-  Returns:
-    `method` is its name in the catalog, `label` that for readers, `title` has
-    unit and untie step too. `rule` says when it unties, or what departs from
-    Algorithm 1, `is_fixed` that nothing does, `is_papers` that tau is the
-    paper's. `variant` has the fields of the method, `setting` those that the
-    runs of a comparison have in common, both flat. `phases` are the steps and
-    the FLOPs per step of each phase. None stands for what is not known.
+  From its `params.yaml`, and the `axes` of its `run.json` if a study started
+  it. `method` is its name in the catalog, `label` that for readers, `title` has
+  unit and untie step too. `rule` says when it unties, or what departs from
+  Algorithm 1, `is_fixed` that nothing does, `is_papers` that tau is the
+  paper's. `variant` has the fields of the method, `setting` those that the runs
+  of a comparison have in common, both flat. `phases` are the steps and the
+  FLOPs per step of each phase. None stands for what is not known.
   """
   task = content["task"]
   data = task.get("train_data") or {}

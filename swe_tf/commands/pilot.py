@@ -29,8 +29,6 @@ from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.studies import executors
 
-_TIE = 1e-3  # A smaller difference of losses is none.
-
 
 @dataclasses.dataclass(frozen=True)
 class Options(stock_options.StockOptions):
@@ -181,14 +179,6 @@ def _notes(
       f"budget: it ends {few.difference} from the baseline with "
       f"{few.flops:.2f} of its FLOPs. Depth pays in longer runs, if at all."
     )
-  chosen, control = outcomes.get(verdict.arm), outcomes.get("equal_init")
-  if verdict.word == outcome_lib.SHARE and chosen and control:
-    ours, theirs = chosen.loss, control.loss
-    if ours and theirs and theirs.mean <= ours.mean + _TIE:
-      yield (
-        "Equal initial weights, never tied, do as well: what helps here is the "
-        "start, not the sharing."
-      )
   edges = [arm for arm in ("baseline", verdict.arm) if arm in at_edge]
   if edges:
     yield (

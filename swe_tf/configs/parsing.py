@@ -82,10 +82,9 @@ def _refuse_as_optimizer(overrides: Any) -> None:
     overrides = overrides.get(name) if isinstance(overrides, dict) else None
   if overrides == "swe":
     raise errors.UsageError(
-      "trainer.optimizer_config.optimizer.type ('swe') must be the optimizer "
-      "that sharing goes around, such as adamw: Model Garden makes optimizers "
-      "without the model, whose blocks share. A swe/ experiment shares by "
-      "task.sharing, a stock one by --gin_file=gin/stock.gin."
+      "trainer.optimizer_config.optimizer.type ('swe') must be the one to wrap,"
+      " such as adamw: Model Garden makes optimizers without the model. A swe/ "
+      "experiment shares by task.sharing, a stock one by gin/stock.gin."
     )
 
 

@@ -116,25 +116,6 @@ def check_data(config: _Config, *_) -> str:
   return ", ".join([*lines, f"batches of {data.global_batch_size} {shape}"])
 
 
-def check_hosts(config: _Config, *_) -> str:
-  """Counts the hosts that read data; warns if there are fewer files."""
-  hosts = cluster.num_workers(config.runtime)
-  data = config.task.train_data
-  if not data.input_path or data.input_path == "dummy":
-    return f"{hosts} host(s)"
-  try:
-    shards = len(input_reader.match_files(data.input_path))
-  except ValueError:
-    return f"{hosts} host(s)"  # `check_data` reports that nothing matches.
-  if shards < hosts:
-    raise findings.Warned(
-      f"task.train_data.input_path matches {shards} file(s), but {hosts} hosts "
-      f"read: each would read all of them and use 1 record in {hosts}; prepare "
-      f"{hosts} shards or more."
-    )
-  return f"{hosts} host(s), {shards} file(s)"
-
-
 def _describe_model(config: _Config, *_) -> str:
   try:
     cost = cost_lib.estimate(config)
@@ -282,7 +263,6 @@ _CHECKS: dict[str, Callable[[_Config, str | None], str]] = {
   "versions": check_versions,
   "devices": check_devices,
   "data": check_data,
-  "hosts": check_hosts,
   "model": _describe_model,
   "init": check_init_checkpoint,
   "schedule": check_schedule,
@@ -325,7 +305,7 @@ def warnings(config: _Config, model_dir: str) -> Iterator[str]:
 
   The commands' own checks raise what would keep a run from starting.
   """
-  cheap = ["versions", "hosts", "precision", "model_dir"]
+  cheap = ["versions", "precision", "model_dir"]
   if config.runtime.distribution_strategy in ("off", "one_device", "mirrored"):
     # This makes an optimizer; workers and TPUs must be connected before that.
     cheap.append("room")

@@ -106,7 +106,7 @@ class SharingPhases(phases.Phases):
       logs["sharing/loops"] = float(self.optimizer.loops)
     if self.is_shared:
       logs["sharing/groups"] = float(len(set(self.optimizer.plan.groups)))
-      logs["sharing/gradient_cosine"] = self.optimizer.gradient_cosine
+      logs["sharing/gradient_cosine"] = self.optimizer.gradient_cosines.mean
     else:
       logs["sharing/distance_from_mean"] = layer_curves.distance_from_mean(
         self.optimizer.plan

@@ -51,15 +51,10 @@ def evaluate(
 ) -> dict[str, Any]:
   """Scores predictions by question id, which are empty for no answer (v2.0).
 
-  Args:
-    squad: The questions.
-    predictions: The answers.
-    na_probs: For v2.0, probabilities or log odds of no answer.
-    na_prob_threshold: Above it, a question counts as predicted to have none.
-
-  Returns:
-    Percentages as in docs/scoring.md: of all questions, for v2.0 of those with
-    and without answers, and with `na_probs` at the best thresholds.
+  `na_probs` are, for v2.0, probabilities or log odds of no answer, which counts
+  as predicted above the threshold. Returns percentages as in docs/scoring.md:
+  of all questions, for v2.0 of those with and without answers, and with
+  `na_probs` at the best thresholds.
   """
   questions = {question.id: question for question in squad.questions}
   answered = [name for name in questions if name in predictions]

@@ -72,15 +72,7 @@ def mean_over_ties(
 def mix_with_mean(
   grads_and_vars: GradsAndVars, plan: plan_lib.SharingPlan
 ) -> list[tuple[tf.Tensor, tf.Variable]]:
-  """Replaces each tied gradient g_i by (g_0 + g_i) / 2, g_0 the tie's mean.
-
-  Args:
-    grads_and_vars: Pairs for every variable of the model.
-    plan: The ties.
-
-  Returns:
-    The pairs, in the given order.
-  """
+  """Replaces each tied gradient g_i by (g_0 + g_i) / 2, g_0 the tie's mean."""
   mean_of = {}
   stem_means = {
     plan_lib.variable_key(v): g for g, v in mean_over_ties(grads_and_vars, plan)

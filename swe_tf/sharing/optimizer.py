@@ -81,7 +81,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       untie_step: Tau. This class only stores it: the trainer or the callback
         calls `untie()` at that step. 0 starts unshared.
       cosine_interval: The number of updates between two measurements of
-        `gradient_cosine` while shared; None never measures it.
+        `gradient_cosines` while shared; None never measures them.
       cosines_decide: Whether untying depends on the cosines. If so, with
         micro-batches they are measured on the whole batch, which takes the
         summed gradients of all layers; if not, they are measured on each
@@ -151,11 +151,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     if self.phase == UNSHARED:
       return self.plan.num_units
     return self._loops.loops_at(int(_read(self.iterations)))
-
-  @property
-  def gradient_cosine(self) -> float:
-    """Mean pairwise cosine of the tied gradients, averaged over replicas."""
-    return self.gradient_cosines.mean
 
   @property
   def gradient_cosines(self) -> schedule.GradientCosines:

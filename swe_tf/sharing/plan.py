@@ -185,11 +185,8 @@ class SharingPlan:
   def split(self, groups: Groups) -> "SharingPlan":
     """Returns the plan with smaller groups of the same units.
 
-    Args:
-      groups: For each unit, the first unit of its group. Every group must be
-        part of one of this plan's: units cannot be tied again.
-
-    Example:
+    `groups` has the first unit of its group for each unit. Every group must be
+    part of one of this plan's: units cannot be tied again.
 
     >>> import tf_keras
     >>> layers = [tf_keras.layers.Dense(3) for _ in range(4)]

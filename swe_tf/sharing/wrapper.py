@@ -91,13 +91,9 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
   ) -> gradients.GradsAndVars:
     """Returns the gradients to add up over micro-batches before an update.
 
-    An optimizer that needs fewer gradients than there are variables can return
-    only those. The sums are then passed to `apply_gradients`.
-
-    Args:
-      grads_and_vars: Pairs for every variable of the model, of this replica and
-        one micro-batch.
-      index: Which micro-batch it is, counted from 0.
+    They come from one replica and micro-batch number `index`. An optimizer that
+    needs fewer of them than there are variables can return only those. The sums
+    are then passed to `apply_gradients`.
     """
     del index
     return grads_and_vars

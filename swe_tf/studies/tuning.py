@@ -82,9 +82,6 @@ class Tuning:
   def middle_rate(self) -> float:
     return self.learning_rates[len(self.learning_rates) // 2]
 
-  def control_of(self, arm: str) -> str:
-    return self.controls.get(arm, self.baseline)
-
 
 def from_table(table: Any, path: str = "the study") -> Tuning:
   """Reads `tuning` from a study's file."""
@@ -155,7 +152,7 @@ def dropped(tuning: Tuning, losses: Losses) -> dict[str, str]:
   for arm in tuning.arms:
     if arm in (tuning.baseline, *tuning.kept, *tuning.controls.values()):
       continue
-    control = tuning.control_of(arm)
+    control = tuning.controls.get(arm, tuning.baseline)
     rates = rates_of(tuning, losses, arm)
     base = rates_of(tuning, losses, control)
     if arm in tuning.probes and {middle} <= rates.keys() & base.keys():
@@ -177,7 +174,7 @@ def next_points(tuning: Tuning, losses: Losses) -> list[Point]:
   for arm in sorted(tuning.arms, key=lambda arm: arm != tuning.baseline):
     if arm in gone:
       continue
-    control = tuning.control_of(arm)
+    control = tuning.controls.get(arm, tuning.baseline)
     tried = list(rates_of(tuning, losses, arm))
     rates: Sequence[float] = tuning.learning_rates
     if arm in tuning.probes and not (

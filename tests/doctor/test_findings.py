@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import importlib.util
-import json
 import math
 import os
 import pathlib
@@ -70,17 +69,6 @@ def test_every_shard_is_looked_into(tmp_path):
     writer.write(tf.train.Example().SerializeToString())
   with pytest.raises(errors.UsageError, match="records-2.tfrecord has 0 "):
     checks.check_data(_config(records))
-
-
-def test_hosts(records, monkeypatch):
-  assert "1 host(s), 3 file(s)" in checks.check_hosts(_config(records))
-  workers = [f"host{i}:1" for i in range(4)]
-  several = {"distribution_strategy": "multi_worker_mirrored"}
-  cluster = {"cluster": {"worker": workers}}
-  task = {"task": {"type": "worker", "index": 0}}
-  monkeypatch.setenv("TF_CONFIG", json.dumps(cluster | task))
-  with pytest.raises(findings.Warned, match="3 file.* 4 hosts .* prepare 4 sh"):
-    checks.check_hosts(_config(records, {"runtime": several}))
 
 
 def test_the_room_is_that_of_a_real_checkpoint(records, tmp_path, monkeypatch):

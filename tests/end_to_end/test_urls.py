@@ -12,7 +12,6 @@ import tempfile
 import gin
 import matplotlib
 import matplotlib.font_manager
-import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
@@ -91,16 +90,6 @@ def _swe(command, *arguments, status=0):
   return printed.getvalue()
 
 
-def _tree(root):
-  """Returns all files under a directory by their relative paths."""
-  found = {}
-  for place, _, names in tf.io.gfile.walk(root):
-    for name in names:
-      path = f"{place.rstrip('/')}/{name}"
-      found[path.removeprefix(f"{root}/")] = files.read_bytes(path)
-  return found
-
-
 def _train_flags(root):
   shards = f"{root}/data/*.tfrecord"
   return (
@@ -150,37 +139,8 @@ def test_a_run_is_the_same_and_is_found_again(roots):
 def test_a_report_of_it_is_written(roots):
   for _ in range(2):  # The second one replaces the first.
     _swe("report", f"--runs={_RAM}/runs", f"--output_dir={_RAM}/report")
-  assert {"report.md", "report.html"} <= _tree(f"{_RAM}/report").keys()
-
-
-def test_its_encoder_is_exported(roots):
-  for root in roots:
-    _swe(
-      "export",
-      f"--checkpoint={root}/runs/swe",
-      "--format=savedmodel",
-      f"--output_dir={root}/out",
-      f"--config_file={root}/runs/swe/params.yaml",
-    )
-  local, ram = (_tree(f"{root}/out") for root in roots)
-  assert local.keys() == ram.keys()
-  ids = tf.ones([1, 4], tf.int32)
-  inputs = dict.fromkeys(
-    ("input_word_ids", "input_mask", "input_type_ids"), ids
-  )
-  outputs = [
-    tf.saved_model.load(f"{root}/out")(inputs)["default"].numpy()
-    for root in roots
-  ]
-  np.testing.assert_array_equal(*outputs)
-
-
-def test_theory_is_the_same(roots):
-  for root in roots:
-    _swe("theory", "figure2", f"--output_dir={root}/theory")
-  local, ram = (_tree(f"{root}/theory") for root in roots)
-  assert local == ram
-  assert {"claims.json", "claims.md", "figure2.png"} == ram.keys()
+  found = set(tf.io.gfile.listdir(f"{_RAM}/report"))
+  assert {"report.md", "report.html"} <= found
 
 
 def test_a_scheme_that_nobody_knows_is_one_line(roots):

@@ -136,7 +136,6 @@ _SHALLOW = "A 1-layer model would do"
 @pytest.mark.parametrize(
   "added, verdict, note",
   [
-    ({"swe": -0.2, "equal_init": -0.2}, "share", "Equal initial weights"),
     ({"swe": -0.2}, "share", ""),
     ({"swe": 0.03, "layers1": -0.1}, "do not share", _SHALLOW),
     # Above the baseline, but below the one with as few FLOPs.
@@ -163,8 +162,7 @@ def test_a_pilot_says_whether_to_share(
     assert command.run(options) == 0
     printed = capsys.readouterr().out
     assert f"verdict: {verdict}\n" in printed
-    for each in ("Equal initial weights", _SHALLOW):
-      assert (each in printed) == (each == note)
+    assert (_SHALLOW in printed) == bool(note)
     assert ("of swe is at the edge" in printed) == at_edge
   assert printed.count("(finished before)") > 18
   content = json.loads((tmp_path / "out" / "pilot.json").read_text())
