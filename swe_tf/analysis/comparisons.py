@@ -277,6 +277,9 @@ def _judge(found: pd.DataFrame) -> tuple[str, str]:
       text += (
         f" (95% interval {each.low:+.4f} to {each.high:+.4f}, {each.n} seeds)"
       )
+    ratio = arm.flops_ratio
+    if ratio is not None and abs(ratio - 1) >= statistics.SAME_COST:
+      text += f", with {ratio:.2f} of the baseline's FLOPs"
     return text
 
   name = in_words(judged.arm)
@@ -286,9 +289,6 @@ def _judge(found: pd.DataFrame) -> tuple[str, str]:
   start += (
     f": its final validation loss minus the baseline's is {minus(judged)}"
   )
-  ratio = judged.flops_ratio
-  if ratio is not None and abs(ratio - 1) >= statistics.SAME_COST:
-    start += f", with {ratio:.2f} of its FLOPs"
   sentences = [f"{start}."]
   if (part := judged.equal_part) and part.mean < 1:
     sentences.append(

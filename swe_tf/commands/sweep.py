@@ -114,7 +114,9 @@ def run(options: Options) -> int:
     console,
     options.params_override,
   )
-  table = rich_table.Table("run", *study.metrics, "steps", "FLOPs", "seconds")
+  names = ("run", *study.metrics, "steps", "FLOPs", "seconds")
+  columns = (rich_table.Column(name, overflow="fold") for name in names)
+  table = rich_table.Table(*columns)
   results = executors.results_of(runs)
   for run in runs:
     if (result := results.get(run.name)) is None:
