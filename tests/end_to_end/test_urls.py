@@ -139,8 +139,7 @@ def test_a_run_is_the_same_and_is_found_again(roots):
 def test_a_report_of_it_is_written(roots):
   for _ in range(2):  # The second one replaces the first.
     _swe("report", f"--runs={_RAM}/runs", f"--output_dir={_RAM}/report")
-  found = set(tf.io.gfile.listdir(f"{_RAM}/report"))
-  assert {"report.md", "report.html"} <= found
+  assert "report.html" in tf.io.gfile.listdir(f"{_RAM}/report")
 
 
 def test_a_scheme_that_nobody_knows_is_one_line(roots):
