@@ -1,4 +1,4 @@
-"""Wrong calls that a new user might make, and the files that they use.
+"""Invalid calls that a new user might make, and the files that they use.
 
 For `bad_input.py`: a few of each command, as processes. `generated_calls.py`
 has all that can be wrong within a file, `tests/configs/test_validation.py` the
@@ -99,7 +99,7 @@ def write_files(directory: pathlib.Path) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-  """A wrong call.
+  """An invalid call.
 
   Attributes:
     line: What the user types after `python -m`.

@@ -1,4 +1,4 @@
-"""Checks that a wrong call fails in one line, before any work, and fast.
+"""Checks that an invalid call fails in one line, before any work, and fast.
 
     python -m benchmarks.bad_input [--only=sweep] [--jobs=2]
     python -m benchmarks.bad_input --count=1000 --seed=1 [--only=squad_files]
@@ -77,7 +77,7 @@ def _snapshot(directory: pathlib.Path) -> dict[str, bytes | None]:
 
 
 def _judge(lines: list[str], output: str, says: str = "") -> str:
-  """Returns what is wrong with the answer to a wrong call."""
+  """Returns what is wrong with the answer to an invalid call."""
   if not lines:
     return "nothing on stderr"
   if "Traceback" in output + "\n".join(lines):

@@ -5,7 +5,7 @@ import sys
 
 from tests import architecture
 
-# Also alone: what a report or a study asks, and what checks a wrong call.
+# Also alone: what a report or a study asks, and what checks invalid arguments.
 _LIGHT_MODULES = {
   "swe_tf.convert.huggingface_config",
   "swe_tf.methods.catalog",
