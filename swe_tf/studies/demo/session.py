@@ -124,6 +124,8 @@ def read_arms(output_dir: files.PathLike) -> tuple[pd.DataFrame, pd.DataFrame]:
     found.assign(
       arm=[titles.get(n, f"{k} layers") for n, k in zip(found.index, layers)],
       layers=layers,
+      # Else it would look like the baseline.
+      method=[n if n == SHALLOW else m for n, m in found.method.items()],
       setting=found.setting_title[MODEL],
       # Of one that diverged there is none.
       validation_loss=found.validation_loss.astype(float),
@@ -211,7 +213,7 @@ def _draw_layers(model: Any, curves: pd.DataFrame) -> list[figures.Figure]:
       drawing, panel = figures.new_panel()
       panel.plot(found.step, found.value, color=figures.BLUE, linewidth=2)
       panel.axvline(model.untie_step, color=figures.BLUE, linestyle="--", lw=1)
-      panel.set_xlim(0, model.steps)
+      panel.set_ylim(bottom=0.0)
       figures.finish(panel, "step", y)
       drawn.append(figures.save(drawing, name, caption))
   return drawn
