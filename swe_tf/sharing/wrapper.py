@@ -81,8 +81,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
   def transform(self, grads_and_vars: gradients.GradsAndVars):
     """Returns the pairs that the inner optimizer gets, before the all-reduce.
 
-    Args:
-      grads_and_vars: Pairs for every variable of the model, of this replica.
+    They are those of this replica, for every variable of the model.
     """
     return grads_and_vars
 

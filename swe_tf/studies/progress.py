@@ -109,9 +109,7 @@ def report_loss(
 
 def show_time(seconds: float | None) -> str:
   """Returns h:mm:ss, or a question mark for an unknown time."""
-  if seconds is None:
-    return "?"
-  return str(datetime.timedelta(seconds=round(seconds)))
+  return "?" if seconds is None else str(datetime.timedelta(0, round(seconds)))
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
