@@ -31,7 +31,7 @@ BAD = {
   f"{_LR}.type=polynomal": "did you mean polynomial?",
   f"{_LR}.type=null": "learning_rate.type is not set",
   "trainer.optimizer_config.optimizer.type=adam_w": "did you mean adamw?",
-  "trainer.optimizer_config.optimizer.type=swe": "--gin_file=gin/stock.gin.",
+  "trainer.optimizer_config.optimizer.type=swe": "a stock one by gin/stock.gin.",
   "trainer.optimizer_config.optimizer.adamw.beta_2=1.0": "below 1.",
   "trainer.optimizer_config.optimizer.type=adafactor": "use adafactor_keras",
   "trainer.steps_per_loop=300": "must be a multiple of trainer.steps_per_loop",
