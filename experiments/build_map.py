@@ -33,6 +33,7 @@ from swe_tf.analysis import statistics
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "map.md"
+WHY = ROOT / "docs" / "why.md"
 FIGURE = ROOT / "docs" / "figures" / "map.png"
 COST_FIGURE = ROOT / "docs" / "figures" / "cost.png"
 NO_SEED = -1  # Where no seed chose a rate.
@@ -630,7 +631,9 @@ def build() -> None:
   tables = "\n".join([*tables_of(regimes), stopped()])
   page = between(page, _BEGIN, _END, tables)
   cosines = cosine_table("long", regimes["long"])
-  PAGE.write_text(between(page, *_COSINES, cosines), encoding="utf-8")
+  PAGE.write_text(page, encoding="utf-8")
+  why = WHY.read_text(encoding="utf-8")
+  WHY.write_text(between(why, *_COSINES, cosines), encoding="utf-8")
   for card, arms in CARDS.items():
     path = ROOT / "docs" / "cards" / f"{card}.md"
     text = path.read_text(encoding="utf-8")

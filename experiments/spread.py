@@ -1,6 +1,6 @@
 """When is it decided how a run ends? Losses on the way against the last one.
 
-    python -m experiments.spread        # fills the table of docs/map.md
+    python -m experiments.spread        # fills the table of docs/why.md
 
 Over the fresh seeds of an arm at its best rate, at the first horizon of the
 long regime: the correlation of the validation loss after a part of the steps
@@ -57,6 +57,6 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-  page = build_map.PAGE.read_text(encoding="utf-8")
+  page = build_map.WHY.read_text(encoding="utf-8")
   page = build_map.between(page, *_MARKS, table())
-  build_map.PAGE.write_text(page, encoding="utf-8")
+  build_map.WHY.write_text(page, encoding="utf-8")
