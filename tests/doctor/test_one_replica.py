@@ -201,7 +201,7 @@ def test_micro_batches_are_reduced_once_per_step_and_unshared_is_stock():
     assert reduced == phase.all_reduce_bytes + _METRICS
 
 
-@pytest.mark.parametrize("units", [1, 2])
+@pytest.mark.parametrize("units", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_micro_batches_add_up_no_more_than_what_is_reduced(units):
   task = {"micro_batches": 2, "sharing": {"unit_size": units}}
   config = _deep({"task": task})
@@ -223,7 +223,13 @@ def test_micro_batches_add_up_no_more_than_what_is_reduced(units):
 _UNITS = {"adamw": 2, "lamb": 1, "sgd_experimental": 1, "adamw_experimental": 2}
 
 
-@pytest.mark.parametrize("optimizer, units", _UNITS.items())
+@pytest.mark.parametrize(
+  "optimizer, units",
+  [
+    pytest.param(*each, marks=[pytest.mark.slow] * (each[0] != "lamb"))
+    for each in _UNITS.items()
+  ],
+)
 def test_memory_is_that_of_real_variables(optimizer, units):
   how = {"optimizer_config": {"optimizer": {"type": optimizer}}}
   task = {"sharing": {"unit_size": units}}

@@ -33,7 +33,10 @@ def _ids(vocabulary, kind):
   ]
 
 
-@pytest.mark.parametrize("kind", list(_VOCABULARIES))
+@pytest.mark.parametrize(
+  "kind",
+  ["lower_case", "characters", pytest.param("cased", marks=pytest.mark.slow)],
+)
 def test_raw_strings_are_served_by_tensorflow_alone(kind, tmp_path):
   tokens = [*vocab_lib.SPECIAL_TOKENS, *_VOCABULARIES[kind]]
   vocab_file = tmp_path / "vocab.txt"

@@ -162,6 +162,7 @@ class LoopsTest(runs.RunsTestCase):
     self.assertEqual(trainer._phases.eval_logs(), {"sharing/loops": _LAYERS})  # pylint: disable=protected-access
     self.assertEqual(logs["sharing/phase"], 1.0)
 
+  @pytest.mark.slow
   def test_on_two_replicas(self):
     override = _override(dict(loops=2))
     override["task"]["scale_loss"] = True

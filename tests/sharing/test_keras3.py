@@ -300,7 +300,9 @@ def test_unshared_step_is_the_bare_one():
   assert program(lambda model: shared(model, TAU)) != bare
 
 
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(
+  "jit", [pytest.param(False, marks=pytest.mark.slow), True]
+)
 @pytest.mark.parametrize("saved_at", [TAU - 1, TAU + 1])
 @pytest.mark.parametrize("file", ["model.keras", "w.weights.h5", "checkpoint"])
 def test_a_saved_run_goes_on(saved_at, file, jit, tmp_path):
