@@ -5,6 +5,7 @@ applied, then a deep BERT made of copies of its unit, weights and slots.
 """
 
 from absl.testing import parameterized
+import pytest
 import tensorflow as tf
 
 from official.core import train_utils
