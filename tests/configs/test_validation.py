@@ -5,6 +5,7 @@ import re
 import gin
 import pytest
 
+from official.nlp.configs import pretraining_experiments  # noqa: F401
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.commands import stock_options
@@ -31,7 +32,7 @@ BAD = {
   f"{_LR}.type=polynomal": "did you mean polynomial?",
   f"{_LR}.type=null": "learning_rate.type is not set",
   "trainer.optimizer_config.optimizer.type=adam_w": "did you mean adamw?",
-  "trainer.optimizer_config.optimizer.type=swe": "--gin_file=gin/stock.gin.",
+  "trainer.optimizer_config.optimizer.type=swe": "by gin/stock.gin.",
   "trainer.optimizer_config.optimizer.adamw.beta_2=1.0": "below 1.",
   "trainer.optimizer_config.optimizer.type=adafactor": "use adafactor_keras",
   "trainer.steps_per_loop=300": "must be a multiple of trainer.steps_per_loop",
@@ -64,7 +65,8 @@ BAD = {
   "task.sharing.recipe=few_loop": "did you mean few_loops?",
   "task.growth.method=stackin": "did you mean stacking?",
   "task.sharing.recipe=one_loop,task.sharing.untie_step=3": "untie_step",
-  "task.seed=-1": "task.seed (-1) must be at least 0.",
+  "task.seed=-1": "(-1) must be at least 0 and",
+  "task.seed=4294967296": "(4294967296) must be at least 0 and below",
   "task.seed=1e20": "task.seed (1e+20) is too large for an integer.",
   f"trainer.train_steps={'9' * 400}": "is too large for an integer.",
   f"{_LR}.polynomial.initial_learning_rate={'9' * 400}": "is too large for a n",
@@ -88,6 +90,7 @@ BAD_TEXT = {
   "task=1,task.seed=2": "so is a parameter of this table",
   "task.seed=1,task.seed=2": "task.seed is set twice",
 }
+_SERVERS = "runtime.distribution_strategy=parameter_server"
 GOOD = [
   "runtime.distribution_strategy=off",
   "trainer.train_steps=1e3",
@@ -167,6 +170,7 @@ def test_a_wrong_file(tmp_path, content, message):
   "call, message",
   [
     (("swe/bert_pretrainin",), "did you mean swe/bert_pretraining?"),
+    (("bert/pretraining", [], _SERVERS), "_server') must be one of off"),
     (("mine",), "those of this package are swe/bert_pretraining, "),
     ((TEXT, [], "task.train_data.masking=words"), "masking ('words') must be"),
     ((TEXT, [], "task.train_data.masking_rate=1.5"), "masking_rate (1.5) must"),
