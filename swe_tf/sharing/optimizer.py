@@ -45,11 +45,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   one makes all slots at once.
 
   Global-norm clipping counts a tied gradient once for each variable of the tie.
-
-  Attributes:
-    inner_optimizer: The optimizer that makes the updates.
-    plan: The current ties.
-    untie_step: Tau, or None if only `untie()` ends the shared phase.
+  Without an `untie_step` (tau), only `untie()` ends the shared phase.
   """
 
   def __new__(cls, inner_optimizer, plan, *args, **kwargs):
@@ -74,8 +70,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
 
     Args:
-      inner_optimizer: A legacy or new TF-Keras optimizer. It is used as is,
-        never cloned.
+      inner_optimizer: A legacy or new TF-Keras optimizer; it is never cloned.
       plan: The ties, or, in a loaded optimizer, what was saved of them. Call
         `plan.tie_weights()` before the first update.
       untie_step: Tau. This class only stores it: the trainer or the callback
@@ -88,7 +83,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         micro-batch and averaged.
       loops: How many units are applied, and so have gradients, while shared;
         None for all. All units are updated in any case.
-      name: The name of the optimizer.
     """
     if not isinstance(plan, plan_lib.SharingPlan | plan_lib.PlanConfig):
       raise TypeError(
@@ -227,10 +221,9 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       if not self._saw_every_tie:
         self._require_alike()  # The user may have excluded some since.
       self._saw_every_tie = True
-    elif (
-      not (may_be_means and self._saw_every_tie)
-      or len(absent(branches)) < len(branches)
-    ):
+      return
+    are_stems_only = len(absent(branches)) == len(branches)
+    if not (may_be_means and self._saw_every_tie and are_stems_only):
       raise errors.UsageError(
         f"The plan ties {missing[0].name}, which is not among the {len(given)} "
         f"variables to update; so are {len(missing)} in all. Make the plan "
@@ -305,11 +298,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Splits the ties into smaller groups: copies slots to the new stems.
 
     Runs eagerly in the cross-replica context. Steps compiled before this still
-    share as they did: compile them again.
-
-    Args:
-      groups: For each unit, the first unit of its group; `schedule.UNTIED` ends
-        the shared phase.
+    share as they did: compile them again. `schedule.UNTIED` ends the phase.
     """
     if groups == schedule.UNTIED:
       self.untie()
@@ -320,8 +309,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def untie(self) -> None:
     """Ends the shared phase: copies the stems' slots, flips the phase.
 
-    Runs eagerly in the cross-replica context. Steps compiled before this still
-    share: compile them again.
+    Steps compiled before this still share: compile them again; see `split`.
     """
     if self.phase == UNSHARED:
       return
