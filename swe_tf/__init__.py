@@ -6,6 +6,7 @@ fraction of a second, and that neither Keras is imported before it is needed.
 """
 
 import importlib
+import sys
 
 from swe_tf.sharing import keras_family
 
@@ -26,8 +27,11 @@ __all__ = ["__version__", *_EXPORTS]
 def __getattr__(name):
   if name not in _EXPORTS:
     raise AttributeError(f"module 'swe_tf' has no attribute {name!r}")
-  if name in keras_family.NAMES and keras_family.only_keras3():
-    return keras_family.keras3(name)
+  if name in keras_family.NAMES:
+    if keras_family.is_on_jax():
+      return keras_family.keras3(name)
+    if "keras" in sys.modules:
+      keras_family.keras3(name)  # From now on Keras can load it.
   return getattr(importlib.import_module(_EXPORTS[name]), name)
 
 

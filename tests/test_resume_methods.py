@@ -119,22 +119,13 @@ class ResumeTest(runs.RunsTestCase):
     self._check_at_switches(override, switches)
 
   @parameterized.named_parameters(
-    (name, *method)
-    for name, method in _METHODS.items()
-    if name not in _IN_EVERY_RUN
-  )
-  @pytest.mark.slow
-  def test_resumed_equals_straight_too(self, override, switches):
-    self._check_at_switches(override, switches)
-
-  @parameterized.named_parameters(
-    (name, *method) for name, method in _METHODS.items() if method[1]
+    (name, *method) for name, method in _METHODS.items()
   )
   @pytest.mark.slow
   def test_resumed_around_a_switch_equals_straight(self, override, switches):
     around = {
       stop
-      for switch in switches
+      for switch in switches or (_STEPS // 2,)
       for stop in (switch - 1, switch, switch + 1)
       if stop < _STEPS
     }

@@ -5,7 +5,9 @@ import os
 import numpy as np
 import tensorflow as tf
 
+from official.core import config_definitions as cfg
 from official.core import exp_factory
+from official.nlp.tasks import masked_lm
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.sharing import slots
 from swe_tf.sharing import wrapper
@@ -119,6 +121,13 @@ def config_of(*layers: dict, experiment: str = "swe/bert_pretraining"):
   config.validate()
   config.lock()
   return config
+
+
+def stock_of(config):
+  """Returns the same experiment as stock Model Garden has it."""
+  kept = {"model": config.task.model, "train_data": config.task.train_data}
+  same = {"trainer": config.trainer, "runtime": config.runtime}
+  return cfg.ExperimentConfig(task=masked_lm.MaskedLMConfig(**kept), **same)
 
 
 def make_runner(config, model_dir, mode="train", strategy=None, **kwargs):

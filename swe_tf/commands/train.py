@@ -52,6 +52,12 @@ def run(options: Options) -> None:
       "--mode=train_and_validate is not in this version of Model Garden; use "
       "train_and_eval."
     )
+  follows = options.mode == "continuous_train_and_eval"
+  if follows and (options.tracker or options.accept_changes):
+    raise errors.UsageError(
+      "--mode=continuous_train_and_eval knows neither --tracker nor "
+      "--accept_changes: Model Garden starts its runs; leave them out."
+    )
   options.check_files()
   files.check_output_dir(options.model_dir, "model_dir")
   with messages.during("starting TensorFlow"):
@@ -76,7 +82,7 @@ def run(options: Options) -> None:
       break
     except checkpoint_files.NoCheckpoint as error:
       # It follows a run, which may not have saved yet.
-      if options.mode != "continuous_train_and_eval":
+      if not follows:
         raise
       print(f"waiting, since {error}", flush=True)
       time.sleep(_POLL_SECONDS)

@@ -75,13 +75,11 @@ class SharingExperimentConfig(CheckedExperimentConfig):
   def validate(self):
     """Fills in what gin, a recipe and `train_steps` set; checks everything."""
     super().validate()
-    for check in (_complete, follow_train_steps, limits.check, catalog.check):
+    with errors.part():
+      gin_bindings.complete(self.task, catalog.resolve(self).num_layers)
+    for check in (follow_train_steps, limits.check, catalog.check):
       with errors.part():
         check(self)
-
-
-def _complete(config: SharingExperimentConfig) -> None:
-  gin_bindings.complete(config.task, catalog.resolve(config).num_layers)
 
 
 def follow_train_steps(config: cfg.ExperimentConfig) -> None:
@@ -117,11 +115,7 @@ def paper_optimization() -> optimization.OptimizationConfig:
   first update is made at 1 / warmup_steps of the peak: at the paper's 0 it
   would change nothing.
   """
-  decay = {
-    "initial_learning_rate": 3e-4,
-    "end_learning_rate": 0.0,
-    "decay_steps": None,
-  }
+  decay = {"initial_learning_rate": 3e-4, "end_learning_rate": 0.0}
   warmup = {"power": 1, "warmup_steps": None}
   return optimization.OptimizationConfig(
     {

@@ -80,10 +80,12 @@ LIMITS = {
       *(f"{_RATE}.{name}learning_rate" for name in ("end_", "")),
       *(f"{_WARMUP}.warmup_{name}" for name in ("steps", "learning_rate")),
       f"{_EMA}.start_step",
-      "task.seed",
-      *(f"task.{data}.seed" for data in _DATA),
     ),
     _AT_LEAST_0,
+  ),
+  **dict.fromkeys(
+    ("task.seed", *(f"task.{data}.seed" for data in _DATA)),
+    fields.Limit(least=0, below=2**32),  # As numpy takes it.
   ),
   f"{_RATE}.initial_learning_rate": fields.Limit(least=0, required=True),
   f"{_RATE}.decay_steps": _AT_LEAST_1,

@@ -16,6 +16,7 @@ from official.modeling.hyperparams import params_dict
 from swe_tf import errors
 from swe_tf import fields
 from swe_tf import yaml_files
+from swe_tf.configs import limits
 from swe_tf.methods import gin_bindings
 from swe_tf.training import trainer as trainer_lib
 
@@ -28,8 +29,9 @@ _FAULTS = (
   *(ImportError, OSError, tf.errors.OpError),
 )
 
-# What stock experiments leave to the user; without it they end in a trace.
-_SCHEDULE = {
+# What stock experiments leave to the user, or to chance, ends in a trace.
+_STRATEGY = "runtime.distribution_strategy"
+_STOCK = {_STRATEGY: limits.LIMITS[_STRATEGY]} | {
   f"trainer.optimizer_config.{name}": fields.Limit(least=0, required=True)
   for name in ("learning_rate.*.decay_steps", "warmup.*.warmup_steps")
 }
@@ -71,7 +73,7 @@ def parse_configuration(
       "put it in quotes: runtime.distribution_strategy='off'."
     )
   if type(params) is cfg.ExperimentConfig:  # Ours follow `train_steps`.
-    fields.check(params, _SCHEDULE)
+    fields.check(params, _STOCK)
   if lock_return:
     params.lock()
   return params

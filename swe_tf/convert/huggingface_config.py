@@ -16,6 +16,7 @@ import numpy as np
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
@@ -45,13 +46,8 @@ ACTIVATIONS = {
 }
 # Fields of both configs.
 _SIZES = {
-  "vocab_size": "vocab_size",
-  "hidden_size": "hidden_size",
-  "num_hidden_layers": "num_layers",
-  "num_attention_heads": "num_attention_heads",
-  "intermediate_size": "intermediate_size",
-  "max_position_embeddings": "max_position_embeddings",
-  "type_vocab_size": "type_vocab_size",
+  name.replace("num_layers", "num_hidden_layers"): name
+  for name in registry.SIZES
 }
 _RATES = {
   "hidden_dropout_prob": ("dropout_rate", 0.1),

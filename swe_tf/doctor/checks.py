@@ -218,7 +218,8 @@ def check_model_dir(config: _Config, model_dir: str | None) -> str:
     return f"{model_dir}: {'new' if empty else 'not empty'}, no checkpoint"
   # The data is compared when the run begins; here it may not be at hand.
   with checkpoint.readable(latest):
-    identity.Identity(config).check(latest, None, accept=False)
+    with identity.Identity(config).check(latest, None, accept=False):
+      pass
   changed = sameness.describe_accepted(model_dir)
   if changed:
     raise findings.Warned(

@@ -130,17 +130,11 @@ class Method:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rule:
-  """A rule that says when to untie.
+  """A rule that says when to untie."""
 
-  Attributes:
-    name: `task.sharing.rule`.
-    make: Makes an `UntieRule` from what is `Resolved`.
-    fixes_tau: Whether `untie_step` or `untie_fraction` of the config sets tau.
-  """
-
-  name: str
-  make: Callable[[Resolved], Any]
-  fixes_tau: bool = False
+  name: str  # `task.sharing.rule`.
+  make: Callable[[Resolved], Any]  # Makes an `UntieRule`.
+  fixes_tau: bool = False  # Whether the config's step or fraction sets tau.
 
 
 _METHODS: dict[str, Method] = {}

@@ -173,6 +173,9 @@ def share_blocks(ingredients: phases.Ingredients) -> phases.Training:
   """Returns the training of a stock task by the method that gin describes."""
   config = describe(ingredients.config)
   bare = wrapper.bare_optimizer(ingredients.optimizer)
-  return catalog.apply(
+  training = catalog.apply(
     dataclasses.replace(ingredients, config=config, optimizer=bare)
   )
+  task = config.task.as_dict()
+  described = {name: task[name] for name in ("sharing", "growth")}
+  return dataclasses.replace(training, described=described)

@@ -62,11 +62,7 @@ class PreLnBertEncoder(networks.BertEncoderV2):
 
 @dataclasses.dataclass
 class EncoderConfig(encoders.BertEncoderConfig):
-  """An `EncoderConfig.any` for BERT, Pre-LN unless `norm_first` is False.
-
-  Attributes:
-    norm_first: Pre-LN with the final layer norm, or the original Post-LN.
-  """
+  """An `EncoderConfig.any` for BERT, Pre-LN unless `norm_first` is False."""
 
   norm_first: bool = True
 

@@ -27,17 +27,11 @@ SIZES = (
 
 @dataclasses.dataclass(frozen=True)
 class Encoder:
-  """The encoder at `task.model.encoder`.
+  """The encoder at `task.model.encoder`."""
 
-  Attributes:
-    task: The config of the task, as nested tables.
-    kind: `task.model.encoder.type`.
-    params: The encoder's own part of the config.
-  """
-
-  task: Params
-  kind: str
-  params: Params
+  task: Params  # The config of the task, as nested tables.
+  kind: str  # `task.model.encoder.type`.
+  params: Params  # The encoder's own part of the config.
 
   @property
   def is_bert(self) -> bool:

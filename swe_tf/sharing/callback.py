@@ -45,6 +45,8 @@ class UntieCallback(tf_keras.callbacks.Callback):
     self._optimizer, self._untie_step = optimizer, optimizer.untie_step
     if not optimizer.has_plan:  # Keras builds only some loaded optimizers.
       optimizer.build(self.model.trainable_variables)
+    if optimizer.compiled_phase not in (None, optimizer.phase):
+      self.model.make_train_function(force=True)  # A state was loaded.
     if optimizer.phase != optimizer_lib.SHARED:
       return
     step = int(optimizer.iterations.numpy())

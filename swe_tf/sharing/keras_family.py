@@ -28,7 +28,7 @@ def is_keras3(value: object) -> bool:
 
 def layer_class(layers: Iterable[object]) -> type:
   """Returns the class of all layers: of Keras 3 if any of them is."""
-  is_new = any(map(is_keras3, layers)) or only_keras3()
+  is_new = any(map(is_keras3, layers)) or is_on_jax()
   return importlib.import_module("keras" if is_new else "tf_keras").layers.Layer
 
 
@@ -60,10 +60,13 @@ def keras3(name: str):
   return getattr(importlib.import_module(NAMES[name]), name)
 
 
-def only_keras3() -> bool:
-  """Returns whether this process has to do with Keras 3, and not with tf_keras.
+def is_on_jax() -> bool:
+  """Returns whether this process has to do with Keras 3 on JAX, so far.
 
-  If so, tf_keras need not be imported, nor TensorFlow with the JAX backend.
+  If so, neither tf_keras nor TensorFlow need be imported. On TensorFlow, who
+  imported Keras 3 may still import tf_keras: our names then take either.
   """
-  asked = "keras" in sys.modules or os.environ.get("KERAS_BACKEND") == "jax"
-  return asked and "tf_keras" not in sys.modules
+  backend = os.environ.get("KERAS_BACKEND")
+  if "keras" in sys.modules:
+    backend = importlib.import_module("keras").config.backend()
+  return backend == "jax" and "tf_keras" not in sys.modules

@@ -45,11 +45,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   one makes all slots at once.
 
   Global-norm clipping counts a tied gradient once for each variable of the tie.
-
-  Attributes:
-    inner_optimizer: The optimizer that makes the updates.
-    plan: The current ties.
-    untie_step: Tau, or None if only `untie()` ends the shared phase.
+  Without an `untie_step` (tau), only `untie()` ends the shared phase.
   """
 
   def __new__(cls, inner_optimizer, plan, *args, **kwargs):
@@ -74,8 +70,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
 
     Args:
-      inner_optimizer: A legacy or new TF-Keras optimizer. It is used as is,
-        never cloned.
+      inner_optimizer: A legacy or new TF-Keras optimizer; it is never cloned.
       plan: The ties, or, in a loaded optimizer, what was saved of them. Call
         `plan.tie_weights()` before the first update.
       untie_step: Tau. This class only stores it: the trainer or the callback
@@ -88,7 +83,6 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
         micro-batch and averaged.
       loops: How many units are applied, and so have gradients, while shared;
         None for all. All units are updated in any case.
-      name: The name of the optimizer.
     """
     if not isinstance(plan, plan_lib.SharingPlan | plan_lib.PlanConfig):
       raise TypeError(
@@ -109,6 +103,9 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       self._groups.assign(plan.groups)
     self._loops = loops or untie_step_lib.LoopSchedule(plan.num_units)
     self._saw_every_tie = False
+    self._makes_summands = False  # `summands` leaves the branches out.
+    # Of the step that was made, or compiled, last.
+    self.compiled_phase: str | None = None
     self._copy_when_built = self._no_dependency([])
     self._cosines_decide = cosines_decide
     self._cosines = None
@@ -146,6 +143,11 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     return SHARED if self.untied_at is None else UNSHARED
 
   @property
+  def phase_state(self) -> list[tf.Variable]:
+    """The variables in which a checkpoint keeps the phase."""
+    return [self._untied_at, self._groups]
+
+  @property
   def loops(self) -> int:
     """How many units are applied in the next update."""
     if self.phase == UNSHARED:
@@ -168,12 +170,14 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def make_update(self, grads_and_vars, name: str | None, aggregate: bool):
     """Makes one update: Algorithm 1, lines 4 to 6. See the base class."""
     variables = [v for _, v in grads_and_vars]
+    self.compiled_phase = self.phase
     if self.phase == UNSHARED:
       if self._copy_when_built:
         with tf.init_scope():
           self.build(variables)
       return super().make_update(grads_and_vars, name, aggregate)
-    self._require_ties(variables)
+    may_be_means = not aggregate or self._makes_summands
+    self._require_ties(variables, may_be_means)
     self._require_tau_ahead()
     with tf.init_scope():  # The inner optimizer will not see the branches.
       self.build(variables)
@@ -181,7 +185,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     if aggregate:
       grads_and_vars = self.aggregate_gradients(grads_and_vars)
     else:  # They are means already, unless the caller did not use ours.
-      grads_and_vars = gradients.mean_over_ties(grads_and_vars, self._applied)
+      means = gradients.mean_over_ties(grads_and_vars, self._applied)
+      grads_and_vars = [(g, v) for g, v in means if g is not None]
 
     inner = self.inner_optimizer
     if getattr(inner, "global_clipnorm", None) and self.loops > 1:
@@ -199,8 +204,12 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     wrapper.update_on_replicas(_assign_stem, copied)
     return result
 
-  def _require_ties(self, variables) -> None:
-    """Raises unless all tied variables are there, or then only their stems."""
+  def _require_ties(self, variables, may_be_means: bool = False) -> None:
+    """Raises unless all tied variables are there.
+
+    Means, which come after the gradients of all, are those of stems only; other
+    than as means, stems alone are those of a model whose branches were frozen.
+    """
     given = {plan_lib.variable_key(v) for v in variables}
     absent = lambda some: [
       v for v in some if plan_lib.variable_key(v) not in given
@@ -212,7 +221,9 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
       if not self._saw_every_tie:
         self._require_alike()  # The user may have excluded some since.
       self._saw_every_tie = True
-    elif not self._saw_every_tie or len(absent(branches)) < len(branches):
+      return
+    are_stems_only = len(absent(branches)) == len(branches)
+    if not (may_be_means and self._saw_every_tie and are_stems_only):
       raise errors.UsageError(
         f"The plan ties {missing[0].name}, which is not among the {len(given)} "
         f"variables to update; so are {len(missing)} in all. Make the plan "
@@ -247,7 +258,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     grads_and_vars = list(grads_and_vars)
     if self.phase == UNSHARED:
       return super().aggregate_gradients(grads_and_vars)
-    self._require_ties([v for _, v in grads_and_vars])
+    self._require_ties([v for _, v in grads_and_vars], self._makes_summands)
     means = gradients.mean_over_ties(grads_and_vars, self._applied)
     # Sums over micro-batches have no branches, and were measured already.
     if len(means) < len(grads_and_vars):
@@ -259,6 +270,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     if self.phase == UNSHARED or (self._cosines and self._cosines_decide):
       return grads_and_vars
     self._require_ties([v for _, v in grads_and_vars])
+    self._makes_summands = True
     with tf.init_scope():  # The update will not see all variables.
       self.build([v for _, v in grads_and_vars])
     means = gradients.mean_over_ties(grads_and_vars, self._applied)
@@ -286,11 +298,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Splits the ties into smaller groups: copies slots to the new stems.
 
     Runs eagerly in the cross-replica context. Steps compiled before this still
-    share as they did: compile them again.
-
-    Args:
-      groups: For each unit, the first unit of its group; `schedule.UNTIED` ends
-        the shared phase.
+    share as they did: compile them again. `schedule.UNTIED` ends the phase.
     """
     if groups == schedule.UNTIED:
       self.untie()
@@ -301,8 +309,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def untie(self) -> None:
     """Ends the shared phase: copies the stems' slots, flips the phase.
 
-    Runs eagerly in the cross-replica context. Steps compiled before this still
-    share: compile them again.
+    Steps compiled before this still share: compile them again; see `split`.
     """
     if self.phase == UNSHARED:
       return
@@ -350,7 +357,7 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   @property
   def variables(self):
     inner = super().variables
-    return type(inner)([*inner, self._untied_at, self._groups])
+    return type(inner)([*inner, *self.phase_state])
 
   def get_config(self) -> dict[str, Any]:
     """Returns what `model.save` needs; the plan by its variables' names."""

@@ -2,8 +2,8 @@
 
 TF-Keras has two families of optimizers. A legacy one (Model Garden's AdamW and
 LAMB) keeps a dictionary by variable and makes a slot when it is first needed.
-A new one keeps lists in the order of the variables, all made by `build`. Only
-this file asks which it is.
+A new one keeps lists in the order of the variables, all made by `build`. What
+is special to one of them is here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,12 +61,6 @@ def check_alike(optimizer, variables: Sequence[tf.Variable]) -> None:
       )
 
 
-def build(optimizer, variables: Sequence[tf.Variable]) -> None:
-  """Makes the slots of a new optimizer, which needs all of them at once."""
-  if not is_legacy(optimizer):
-    optimizer.build(variables)
-
-
 def all_reduce(optimizer, grads_and_vars):
   """Sums gradients over the replicas, as `optimizer` itself would."""
   if is_legacy(optimizer):
@@ -82,12 +76,6 @@ def clip_by_value(optimizer, grads_and_vars):
   if is_legacy(optimizer) and optimizer.clipvalue is not None:
     return optimizer._clipvalue_fn(grads_and_vars)  # pylint: disable=protected-access
   return grads_and_vars
-
-
-def finalize(optimizer, variables: Sequence[tf.Variable]) -> None:
-  """Does what a new optimizer does to variables after an update of Keras."""
-  if not is_legacy(optimizer):
-    optimizer.finalize_variable_values(variables)
 
 
 def all_variables(optimizer) -> Sequence[tf.Variable]:
@@ -141,11 +129,8 @@ def can_have_slots(optimizer) -> bool:
 
 
 def create_slots(optimizer, variables: Iterable[tf.Variable]) -> None:
-  """Makes the slots of `variables` where they are missing."""
-  if is_legacy(optimizer):
-    optimizer._create_all_weights(list(variables))  # pylint: disable=protected-access
-  else:
-    optimizer.build(list(variables))
+  """Makes the slots of `variables` in a legacy optimizer, if missing."""
+  optimizer._create_all_weights(list(variables))  # pylint: disable=protected-access
 
 
 def copy_slots(

@@ -35,11 +35,7 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
 
   `AdamWeightDecay.gradient_clip_norm` clips per replica, before the all-reduce,
   as it does in Model Garden; it also clips under a LossScaleOptimizer, where
-  Model Garden silently does not.
-
-  Attributes:
-    inner_optimizer: The optimizer that makes the updates. It is used as is,
-      never cloned.
+  Model Garden silently does not. The inner optimizer is never cloned.
   """
 
   def __init__(self, inner_optimizer, name: str = "WrappedOptimizer"):
@@ -197,7 +193,8 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
       variable.assign(weight)
 
   def build(self, var_list) -> None:
-    slots.build(self.inner_optimizer, var_list)
+    if not slots.is_legacy(self.inner_optimizer):
+      self.inner_optimizer.build(var_list)  # It makes all slots at once.
     self._built = True
 
   def _create_iteration_variable(self) -> None:
@@ -230,7 +227,8 @@ class WrappedOptimizer(tf_keras.optimizers.Optimizer):
     return type(super().variables)(slots.all_variables(self.inner_optimizer))
 
   def finalize_variable_values(self, var_list) -> None:
-    slots.finalize(self.inner_optimizer, var_list)
+    if not slots.is_legacy(self.inner_optimizer):
+      self.inner_optimizer.finalize_variable_values(var_list)
 
   def _trackable_children(self, save_type="checkpoint", **kwargs):
     children = super()._trackable_children(save_type, **kwargs)

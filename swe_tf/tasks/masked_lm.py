@@ -58,10 +58,7 @@ class SharedMaskedLMTask(
         messages.warn(warning)
 
   def check_data(self) -> list[str]:
-    """Raises unless the data exists, is sound, and fits the model.
-
-    Returns warnings.
-    """
+    """Returns warnings; raises unless the data is sound and fits the model."""
     encoder = registry.encoder_of(self.task_config.as_dict())
     return checks.check_input(
       self.task_config.train_data,

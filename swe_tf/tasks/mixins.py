@@ -21,6 +21,7 @@ from swe_tf import errors
 from swe_tf import messages
 from swe_tf.methods import catalog
 from swe_tf.methods import plans
+from swe_tf.modeling import checkpoint_files
 from swe_tf.sharing import wrapper
 from swe_tf.training import checkpoint
 from swe_tf.training import micro_batches
@@ -67,7 +68,9 @@ class SeededTask(base_task.Task):
   def initialize(self, model: tf_keras.Model) -> None:
     """Loads `init_checkpoint`, after checking that it fits."""
     path = self.task_config.init_checkpoint
-    checkpoint.check_init_checkpoint(path, **self.loaded_items(model))
+    if path:
+      found = checkpoint_files.find(path, "task.init_checkpoint")
+      checkpoint.check_fits(found, **self.loaded_items(model))
     with checkpoint.readable(path):
       super().initialize(model)
 

@@ -19,8 +19,10 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import messages
 from swe_tf.modeling import checkpoint_files
+from swe_tf.sharing import wrapper
 
 _SHOWN = 3
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def last_good(directory: str) -> str:
@@ -292,27 +294,58 @@ def check_fits(path: str, **items: tf.Module) -> None:
     )
 
 
-def check_init_checkpoint(path: str, **items: tf.Module) -> None:
-  """Raises unless `task.init_checkpoint`, if any, exists and fits the items."""
-  if path:
-    check_fits(checkpoint_files.find(path, "task.init_checkpoint"), **items)
+def check_optimizer(path: str, optimizer: Any) -> None:
+  """Raises unless the checkpoint has the state of such a stack of optimizers.
+
+  Slots are found by the way through the wrappers, and a phase by the shape of
+  its groups: TensorFlow would silently begin with new ones.
+  """
+  wrapped = wrapper.find_wrapper(optimizer)
+  phase = getattr(wrapped, "phase_state", [])
+  bare = wrapped.inner_optimizer if wrapped else optimizer
+  # A legacy optimizer makes it on first access.
+  wanted = wrapper.bare_optimizer(bare).iterations, *phase
+  with readable(path):
+    view = tf.train.CheckpointView(path)
+    shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
+  saved = _variables_below(view, view.children(0).get("optimizer", 0))
+  found = {
+    id(each): shapes[saved[node][1]]
+    for node, each in view.match(
+      tf.train.Checkpoint(optimizer=optimizer)
+    ).items()
+    if node in saved
+  }
+  had_phase = any(key.endswith(f"/_untied_at{_VALUE}") for key in shapes)
+  if had_phase != bool(phase) or any(
+    found.get(id(v)) != v.shape.as_list() for v in wanted
+  ):
+    raise errors.UsageError(
+      f"Checkpoint {path} is of another method or optimizer, whose momenta "
+      "would be lost here. To go on from its weights, set task.init_checkpoint "
+      "to it and choose a new model_dir."
+    )
 
 
 class CheckedCheckpoint(tf.train.Checkpoint):
   """A checkpoint whose `model` is checked before it is restored.
 
-  `check` is called before anything is written, and `check_run` with a
-  checkpoint before it is restored; both may raise.
+  `check` is called before anything is written; a checkpoint is restored within
+  `check_run(path)`. Both may raise. A run that trains `needs_optimizer`.
   """
 
   def __init__(
     self,
     check: Callable[[], None] = lambda: None,
-    check_run: Callable[[str], None] = lambda path: None,
+    check_run: Callable[
+      [str], contextlib.AbstractContextManager[Any]
+    ] = contextlib.nullcontext,
+    needs_optimizer: bool = False,
     **items,
   ):
     super().__init__(**items)
     self._check, self._check_run = check, check_run
+    self._needs_optimizer = needs_optimizer
     self._prefix = ""
 
   def _write(self, file_prefix, options=None):
@@ -352,8 +385,11 @@ class CheckedCheckpoint(tf.train.Checkpoint):
     return getattr(self, "_async_checkpointer_impl", None)
 
   def restore(self, save_path, options=None):
-    if save_path is not None:
-      save_path = newest_sound(save_path)
-      self._check_run(save_path)
+    if save_path is None:
+      return super().restore(save_path, options)
+    save_path = newest_sound(save_path)
+    with self._check_run(save_path):
       check_fits(save_path, model=self.model)
-    return super().restore(save_path, options)
+      if self._needs_optimizer:
+        check_optimizer(save_path, self.optimizer)
+      return super().restore(save_path, options)

@@ -2,13 +2,15 @@
 
 What defines a run's training is stored in each of its checkpoints: its config,
 a fingerprint of its data, how many workers share the input, how many replicas
-a batch, and what gin binds.
+a batch, and what gin binds; for a stock task that shares, `described` is the
+`task.sharing` and `task.growth` that its config lacks.
 A run that finds something else there would continue as another run, so it is
 refused, unless the user accepts the changes. These are then kept in
 `accepted_changes.json` of its directory, for whoever reads its results.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 import json
 import os
 from typing import Any
@@ -64,7 +66,9 @@ class Identity(tf.train.experimental.PythonState):
     now = self._content
     # An earlier version may have stored less.
     now = {name: now[name] for name in now if name in then}
-    then = {name: then[name] for name in now}
+    # That of the doctor is already in its config.
+    kept = {*now, "described"}
+    then = {name: then[name] for name in then if name in kept}
     follows = _follows_tau(then) and _follows_tau(now)
     found = sameness.difference(_fields(then, follows), _fields(now, follows))
     # The same files at another place are the same data.
@@ -80,13 +84,18 @@ class Identity(tf.train.experimental.PythonState):
       and not (field == _TAU and step < (one or 0) and step <= (other or 0))
     ]
 
-  def check(self, path: str, model_dir: str | None, accept: bool) -> None:
+  @contextlib.contextmanager
+  def check(
+    self, path: str, model_dir: str | None, accept: bool
+  ) -> Iterator[None]:
     """Raises `UsageError` if another run wrote the checkpoint.
 
-    If the changes are accepted, they are printed and recorded instead.
+    If the changes are accepted, they are printed instead and, once the block
+    has restored the checkpoint, recorded.
     """
     found = self.changes(path)
     if not found:
+      yield
       return
     shown = "; ".join(
       f"{field} was {then!r} and is {now!r}"
@@ -100,6 +109,7 @@ class Identity(tf.train.experimental.PythonState):
         f"{shown}{more}. Choose another model_dir, use that run's config, or "
         "set accept_changes if you mean it; the change is then recorded."
       )
+    yield
     messages.warn(f"{path}: accepted: {shown}{more}.")
     if model_dir and tf.distribute.get_strategy().extended.should_checkpoint:
       entry = {"checkpoint": os.path.basename(path), "changes": found}
@@ -150,7 +160,7 @@ def _follows_tau(content: Mapping[str, Any]) -> bool:
 
   The decay has steps of its own, so such a run may be made longer.
   """
-  task = content["config"]["task"]
+  task = content["config"]["task"] | content.get("described", {})
   sharing, growth = task.get("sharing") or {}, task.get("growth") or {}
   stages = sharing.get("loops") or sharing.get("stages")
   grows = growth.get("method") not in ("none", "", None)
@@ -159,8 +169,11 @@ def _follows_tau(content: Mapping[str, Any]) -> bool:
 
 def _fields(content: Mapping[str, Any], follows_tau: bool) -> dict[str, Any]:
   """Returns what defines a run, by field."""
+  described = content.get("described", {})
   config = content["config"]
-  others = {k: v for k, v in content.items() if k != "config"}
+  config = config | {"task": config["task"] | described}
+  aside = "config", "described"
+  others = {k: v for k, v in content.items() if k not in aside}
   fields = sameness.flatten(others) | {
     field: value
     for field, value in sameness.flatten(config).items()

@@ -1,7 +1,7 @@
 """Curves of the layers: how far they are apart.
 
-They are computed from the weights, on the host, and only when a summary is
-written (`trainer.summary_interval`), so they add nothing to a step.
+They are computed from the weights between two loops, so they add nothing to a
+step: `write` when a summary is written, `distance_from_mean` after every loop.
 """
 
 from collections.abc import Sequence

@@ -38,13 +38,9 @@ class Phases(abc.ABC):
 
   @abc.abstractmethod
   def change_if_due(self, step: int) -> str | None:
-    """Begins the next phase after update `step`, if it is due.
+    """Begins the next phase after update `step`, if due; says what was done.
 
-    Args:
-      step: The number of updates made; not only those of `next_decision`.
-
-    Returns:
-      A description of what was done; None if nothing was.
+    It is asked after any update, not only those of `next_decision`.
     """
 
   def begin(self) -> None:  # noqa: B027 (most methods have nothing to do)
@@ -53,8 +49,7 @@ class Phases(abc.ABC):
   def on_rollback(self) -> None:  # noqa: B027 (most read their variables)
     """Called after an earlier checkpoint was restored within a run.
 
-    Raises:
-      Failed: If only a restarted run can continue from there.
+    Raises `Failed` if only a restarted run can continue from there.
     """
 
   @property
@@ -123,7 +118,11 @@ class Ingredients:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-  """What a method returns: an optimizer without EMA and loss scaling."""
+  """What a method returns: an optimizer without EMA and loss scaling.
+
+  `described` has the parts of `task` that are not in the config of the run.
+  """
 
   optimizer: Any
   phases: Phases
+  described: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -1,7 +1,8 @@
 """What a resumed run needs besides weights and slots: its input and dropout.
 
 After a restart, stock Model Garden starts the data and the dropout masks over.
-Here both continue where they were: their state is in the checkpoint.
+Here both continue where they were: their state is in the checkpoint. Only the
+input of a task that takes no `start_step`, such as stock's, starts over.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ import tensorflow as tf
 import tf_keras
 
 from official.core import base_trainer
+from swe_tf import messages
 
 
 @contextlib.contextmanager
@@ -78,10 +80,17 @@ class InputPosition:
     self.is_set = True
     trainer, start = self._trainer, self.batches_taken
     build_inputs = trainer.task.build_inputs
-    if start and "start_step" in inspect.signature(build_inputs).parameters:
-      logging.info("Resuming the training input at step %d.", start)
-      trainer.train_dataset = trainer.distribute_dataset(
-        build_inputs, trainer.config.task.train_data, start_step=start
+    if not start:
+      return False
+    if "start_step" not in inspect.signature(build_inputs).parameters:
+      messages.warn(
+        f"{type(trainer.task).__name__} cannot begin its input at step "
+        f"{start}: it starts over, so this run is not the same as one that "
+        "was never interrupted."
       )
-      return True
-    return False
+      return False
+    logging.info("Resuming the training input at step %d.", start)
+    trainer.train_dataset = trainer.distribute_dataset(
+      build_inputs, trainer.config.task.train_data, start_step=start
+    )
+    return True

@@ -165,13 +165,17 @@ def run(
   `pretrain_steps` is for `continuous_train_and_eval`, which follows another
   run; see `make_runner` for the rest. Unless `verbose`, there is one line for
   each event, and none of what libraries print and log. After SIGTERM or Ctrl-C
-  it saves a checkpoint and exits with `interruption.STATUS`. Works only in the
-  main thread.
+  training saves a checkpoint and exits with `interruption.STATUS`. Works only
+  in the main thread.
   """
   follows = mode == "continuous_train_and_eval"
   # What follows another run has Orbit's own controller, and its lines.
   quiet = contextlib.nullcontext() if verbose or follows else messages.quietly()
-  with interruption.watch(), quiet, checkpoint.explain_full_disk(model_dir):
+  # An evaluation has nothing to save: a signal ends it.
+  watched: Any = contextlib.nullcontext()
+  if "train" in mode:
+    watched = interruption.watch()
+  with watched, quiet, checkpoint.explain_full_disk(model_dir):
     if follows:
       _save_config(config, model_dir)
       with gin.unlock_config():

@@ -7,7 +7,7 @@ phases, never gradients. It is made of parts that know nothing of each other:
 undo a loop), `checkpoint` (how to save and restore), `interruption` (signals).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import time
 from typing import Any
 import weakref
@@ -33,14 +33,24 @@ from swe_tf.training import recovery as recovery_lib
 from swe_tf.training import resume
 
 
-def _what_is_shared(config: Any, optimizer: Any, has_method: bool) -> str:
-  """Returns a line on what is shared and until when, or how to share."""
-  found = wrapper.find_wrapper(optimizer)
+def _what_is_shared(
+  config: Any, optimizer: Any, phases: phases_lib.Phases, sharing: Any
+) -> str:
+  """Returns a line on what is shared and until when, or why nothing is."""
+  found, steps = wrapper.find_wrapper(optimizer), config.trainer.train_steps
   if isinstance(found, optimizer_lib.SharedWeightsOptimizer):
-    tau, steps = found.untie_step, config.trainer.train_steps
+    tau, first = found.untie_step, phases.next_decision(0)
     until = "its rule unties them" if tau is None else f"step {tau} of {steps}"
-    return f"blocks share weights as {found.plan} until {until}"
-  if has_method or hasattr(config.task, "data_dir"):
+    if tau and first and first < tau:  # A stage, or more loops.
+      until += f", and change at step {first}"
+    units, every = f"{found.plan}, {found.loops}", f", {found.plan.num_units}"
+    units = f"{units} loops".removesuffix(f"{every} loops")
+    return f"blocks share weights as {units} until {until}"
+  if sharing and sharing["mode"] == "swe":
+    names = "untie_step", "untie_fraction", "unit_size"
+    given = ", ".join(f"{name}={sharing[name]}" for name in names)
+    return f"nothing is shared: {given} tie no layers in {steps} steps"
+  if sharing is not None or hasattr(config.task, "data_dir"):
     return "nothing is shared"
   return (
     "nothing is shared: this task has no task.sharing. Add "
@@ -55,8 +65,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
 
   A task with `apply_method`, such as the pre-training tasks of `swe_tf.tasks`,
   chooses the method. Any other is trained by `method`, if there is one, and
-  otherwise as in stock Model Garden. In any case a run resumes as if it had
-  never been interrupted, recovers from NaN, and names bad files.
+  otherwise as in stock Model Garden. In any case a run resumes with weights,
+  slots and phase, recovers from NaN, and names bad files; if the task's input
+  takes a `start_step`, it resumes as if it had never been interrupted.
   """
 
   _checkpoint: tf.train.Checkpoint  # The base class makes both.
@@ -81,21 +92,14 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     """Initializes the trainer; see the base class for the other arguments.
 
     Args:
-      config: The experiment config.
-      task: The task.
-      model: The model, built.
       optimizer: The bare optimizer that the task made.
-      train: Whether the run trains.
-      evaluate: Whether the run evaluates.
-      train_dataset: The training input, already at its position; made by the
-        task by default.
+      train_dataset: Made by the task by default; else already at its position.
       untie_rule: When to untie, instead of `task.sharing.untie_*`. Bind it in
         gin: `SharedWeightsTrainer.untie_rule = @MyRule()`.
       method: How to train a task that has no `apply_method`. Bind it in
         gin: `SharedWeightsTrainer.method = @share_blocks`.
       accept_changes: Whether to continue from checkpoints of a run that had
         another config or other data; see `identity`.
-      **kwargs: Passed on.
     """
     model_dir = task.logging_dir
     strategy = tf.distribute.get_strategy()
@@ -106,7 +110,13 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         checkpoint_lib.mend_state(directory, write=train)
     if train:
       micro_batches.check(config.task, strategy.num_replicas_in_sync)
+    if not model.built and getattr(model, "inputs", None):
+      # Stock BertPretrainerV2 makes its head with the first batch: until then
+      # a checkpoint would not fit, and an EMA would leave the head out.
+      model(model.inputs)
     bound = {"untie_rule": untie_rule and type(untie_rule).__name__}
+    described: Mapping[str, Any] = {}
+    sharing: Mapping[str, Any] | None = None
     if hasattr(task, "apply_method"):
       if method is not None:
         raise errors.UsageError(
@@ -125,12 +135,12 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       training = method(
         phases_lib.Ingredients(config=config, untie_rule=untie_rule, **parts)
       )
-      phases = training.phases
+      phases, described = training.phases, training.described
       optimizer = wrapper.stack_optimizers(training.optimizer, config)
-      sharing = getattr(task.task_config, "sharing", None)
-      self._unit_size = getattr(sharing, "unit_size", 1)
+      sharing = (config.task.as_dict() | described).get("sharing") or {}
+      self._unit_size = sharing.get("unit_size", 1)
     if train:
-      messages.say(_what_is_shared(config, optimizer, method is not None))
+      messages.say(_what_is_shared(config, optimizer, phases, sharing))
     roles: dict[str, Any] = dict(train=train, evaluate=evaluate)
     kwargs |= dict(train_dataset=train_dataset, **roles)
     super().__init__(config, task, model, optimizer, **kwargs)
@@ -161,10 +171,12 @@ class SharedWeightsTrainer(base_trainer.Trainer):
         # AdamW clips on each of them.
         replicas=strategy.num_replicas_in_sync,
         gin=bound,
+        described=described,
       )
       resumed |= dict(
         identity=run,
         check_run=lambda path: run.check(path, model_dir, accept_changes),
+        needs_optimizer=True,
       )
     # The base class's, with what resuming takes besides.
     self._checkpoint = checkpoint_lib.CheckedCheckpoint(

@@ -14,6 +14,7 @@ from swe_tf import commands
 from swe_tf import errors
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
+from swe_tf.commands import train
 
 
 def test_every_module_is_a_command():
@@ -62,6 +63,13 @@ class _Options:
   rates: tuple[float, ...] = opt.flag("Numbers.", ())
   names: tuple[str, ...] = opt.flag("Names.", ("x",))
   bindings: tuple[str, ...] = opt.flag("With commas.", (), repeated=True)
+
+
+def test_what_follows_another_run_knows_no_tracker():
+  mode = {"mode": "continuous_train_and_eval", "model_dir": "unused"}
+  for given in ({"tracker": "wandb"}, {"accept_changes": True}):
+    with pytest.raises(errors.UsageError, match="neither --tracker nor"):
+      train.run(train.Options(experiment="swe/glue", **mode, **given))
 
 
 def test_a_file_of_the_package_is_found_from_anywhere(tmp_path, monkeypatch):

@@ -8,11 +8,9 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_utils
 from official.modeling import optimization
-from official.nlp.tasks import masked_lm
 from swe_tf import errors
 from swe_tf.methods import gin_bindings
 from swe_tf.sharing import optimizer as optimizer_lib
@@ -118,13 +116,6 @@ def fixture_config(tmp_path):
   return tiny.config_of(tiny.written(tmp_path), _EMA)
 
 
-def _stock(config):
-  """Returns the same experiment as stock Model Garden has it."""
-  kept = {"model": config.task.model, "train_data": config.task.train_data}
-  same = {"trainer": config.trainer, "runtime": config.runtime}
-  return cfg.ExperimentConfig(task=masked_lm.MaskedLMConfig(**kept), **same)
-
-
 def _trainer(config, weights=None, **kwargs):
   task = task_factory.get_task(config.task)
   model = task.build_model()
@@ -146,10 +137,10 @@ def test_a_stock_task_is_trained_as_ours(config, capsys):
   shared = f"share weights as 1x2 until step {tiny.TAU} of {tiny.STEPS}"
   assert shared in capsys.readouterr().out
   dataset = ours.task.build_inputs(config.task.train_data)
-  _trainer(_stock(config), train_dataset=dataset)
+  _trainer(tiny.stock_of(config), train_dataset=dataset)
   assert "nothing is shared: this task has no" in capsys.readouterr().out
   stock = _trainer(
-    _stock(config),
+    tiny.stock_of(config),
     ours.model.get_weights(),
     method=gin_bindings.share_blocks,
     train_dataset=dataset,
@@ -190,7 +181,7 @@ def test_what_cannot_be_trained(config, binding, message):
   with gin.unlock_config():
     gin.parse_config(binding)
   with pytest.raises(errors.UsageError, match=message):
-    _trainer(_stock(config), method=gin_bindings.share_blocks)
+    _trainer(tiny.stock_of(config), method=gin_bindings.share_blocks)
 
 
 class _Stack(tf_keras.layers.Layer):

@@ -7,9 +7,7 @@ import tf_keras
 
 from official.modeling.optimization import legacy_adamw
 from official.nlp.configs import encoders
-from swe_tf.methods import catalog
 from swe_tf.methods import stacking
-from swe_tf.modeling import sizes
 from swe_tf.sharing import slots
 from tests.methods import bert
 
@@ -159,13 +157,3 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
     names.append(phases.name)
     self.assertEqual(names, ["1 of 4 layers", "4 of 4 layers"])
     self.assertEqual(phases.logs(), {"growth/stage": 2.0, "growth/size": 4.0})
-
-  def test_default_steps(self):
-    for name, steps in (
-      ("stacking", [50_000, 70_000, 280_000]),
-      ("net2net", [40_000, 360_000]),
-    ):
-      method = catalog.methods()[name]
-      resolved = catalog.read(method.task, 400_000, 24)
-      phases = method.phases(resolved, sizes.SIZES["large"])
-      self.assertEqual([phase.steps for phase in phases], steps)

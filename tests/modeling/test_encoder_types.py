@@ -172,7 +172,7 @@ def test_stock_pretraining_with_a_recipe_by_one_gin_file(
   method = gin_bindings.share_blocks
   made = runner.make_runner(config, str(tmp_path), mode="train", method=method)
   trainer = made.trainer
-  assert "share weights as 1x4 until step 2 of 4" in capsys.readouterr().out
+  assert "as 1x4, 1 loops until step 2 of 4" in capsys.readouterr().out
   with made.strategy.scope():
     made.controller.train(1)
     # One layer is applied, and the updates of all are those of the stem.

@@ -86,13 +86,3 @@ def test_the_same_config_builds_and_shares(kind):
   assert encoder.config.type == kind
   assert encoder.config.get().num_layers == 2
   assert len(registry.blocks_of(encoder.build())) == 2
-
-
-def test_other_encoders_of_model_garden_are_known_but_not_built():
-  task = {"model": {"encoder": {"type": "albert", "albert": {"num_layers": 3}}}}
-  encoder = registry.require_encoder(task)
-  assert encoder.num_layers == 3
-  assert not encoder.is_bert
-  assert encoder.vocab_size is None and encoder.positions is None
-  with pytest.raises(errors.UsageError, match="'albert', but only BERT"):
-    encoder.build()

@@ -87,18 +87,6 @@ def test_a_saved_model_keeps_weights_and_phase(tmp_path, saved_after):
   assert np.array_equal(kernels[0], kernels[2]) == (saved_after == 1)
 
 
-@pytest.mark.parametrize("epochs", [2, 5])
-def test_checkpoints_of_keras_load(tmp_path, epochs):
-  model, path = _model(), str(tmp_path / "last.keras")
-  saves = tf_keras.callbacks.ModelCheckpoint(path)
-  callbacks = [swe_tf.UntieCallback(), saves]
-  model.fit(_INPUTS, _TARGETS, epochs=epochs, callbacks=callbacks, verbose=0)
-  again = tf_keras.models.load_model(path)
-  assert again.optimizer.phase == ("shared" if epochs < _TAU else "unshared")
-  for ours, theirs in zip(_state(again), _state(model), strict=True):
-    np.testing.assert_array_equal(ours, theirs)
-
-
 def test_what_cannot_be_saved_or_found_says_so(tmp_path):
   model = _model()
   config = model.optimizer.get_config()

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tf_keras
 import yaml
 
+from official.core import task_factory
 from official.nlp import train as stock_driver
 from swe_tf import cli
 from swe_tf import errors
@@ -20,12 +21,14 @@ from swe_tf.analysis import runs as runs_lib
 from swe_tf.commands import train as our_driver
 from swe_tf.doctor import checks as doctor
 from swe_tf.doctor import findings
+from swe_tf.methods import gin_bindings
 from swe_tf.training import checkpoint
 from swe_tf.training import identity
 from tests import tiny
 
 _SHARING = "task.sharing."
 _OPTIMIZER = "trainer.optimizer_config."
+_EMA = {"trainer": {"optimizer_config": {"ema": {"average_decay": 0.9}}}}
 
 
 @pytest.fixture(scope="module", name="trained")
@@ -191,11 +194,81 @@ def test_a_harmless_change_does_not_matter(trained, tmp_path, case, driver):
   assert not sameness.accepted(copy)
 
 
+@pytest.fixture(name="stock")
+def _stock(tmp_path):
+  """Trains a stock task by what gin binds; input from one batch, again."""
+  base = tiny.written(tmp_path / "data")
+  config = tiny.config_of(base, {"trainer": tiny.every(2)}, _EMA)
+  records = task_factory.get_task(config.task).build_inputs
+  batches = records(config.task.train_data).take(1).cache().repeat()
+
+  def train(folder, *stops, binding="untie_step = 5", **changes):
+    gin.clear_config()
+    gin.parse_config(f"sharing.{binding}")
+    tf_keras.utils.set_random_seed(0)  # Stock has no task.seed.
+    how = {"method": gin_bindings.share_blocks, "train_dataset": batches}
+    model_dir = tmp_path / folder
+    return tiny.train(tiny.stock_of(config), model_dir, *stops, **how | changes)
+
+  yield train
+  gin.clear_config()
+
+
+@pytest.mark.parametrize("method", [None, gin_bindings.share_blocks])
+def test_a_stock_run_goes_on(stock, method):
+  # Model Garden makes the head of this model with the first batch only.
+  resumed = stock("resumed", 4, 8, method=method)
+  tiny.assert_same_state(resumed, stock("straight", 8, method=method))
+
+
+@pytest.mark.parametrize(
+  "change, field",
+  [
+    ({"binding": "mode = 'none'"}, _SHARING + "mode"),
+    ({"binding": "untie_step = 3"}, "tau"),
+    ({"method": None}, "gin.method"),
+  ],
+)
+def test_a_change_of_what_gin_says_of_a_stock_run(stock, change, field):
+  stock("run", 4)
+  with pytest.raises(errors.UsageError, match=f"continue from it: {field}"):
+    stock("run", 6, **change)
+  if field != "tau":
+    with pytest.raises(errors.UsageError, match="momenta would be lost"):
+      stock("run", 6, accept_changes=True, **change)
+
+
+def test_the_doctor_knows_a_stock_run_and_its_input_starts_over(stock, capsys):
+  stock("run", 2)
+  trainer = stock("run", 4, train_dataset=None)
+  assert "at step 2: it starts over" in capsys.readouterr().out
+  config = gin_bindings.describe(trainer.config)
+  found = doctor.check_model_dir(config, trainer.task.logging_dir)
+  assert "would resume from ckpt-4" in found
+
+
+@pytest.mark.parametrize(
+  "then, now",
+  [({}, {"mode": "none"}), ({}, {"untie_step": 0}), ({"mode": "none"}, {})],
+)
+def test_momenta_are_not_lost_by_an_accepted_change(tmp_path, then, now):
+  base = tiny.written(tmp_path / "data", sharing={"untie_step": 4} | then)
+  base["trainer"] |= tiny.every(2, train_steps=4)
+  model_dir = tmp_path / "model"
+  _run(base, model_dir)
+  before = _content(model_dir)
+  changes = {"task": {"sharing": {"mode": "swe"} | now}}
+  with pytest.raises(errors.UsageError, match="task.init_checkpoint"):
+    _run(base, model_dir, changes, accept_changes=True)
+  assert _content(model_dir) == before
+
+
 def test_data_workers_and_gin_are_compared(trained, tmp_path):
   base, model_dir = trained
   then = identity.read(f"{model_dir}/ckpt-4")
   data = then["data"]
-  assert set(then) == {"config", "data", "workers", "replicas", "gin"}
+  given = {"config", "data", "workers", "replicas", "gin", "described"}
+  assert set(then) == given
   assert then["workers"] == 1 and len(data["train_data"]) == 16
   others = {k: v for k, v in then.items() if k != "config"}
   assert not _changes(*trained, 4, **others)

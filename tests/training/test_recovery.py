@@ -4,6 +4,7 @@ import math
 import os
 import pathlib
 import resource
+import signal
 
 import numpy as np
 import pytest
@@ -116,6 +117,20 @@ def test_stops_in_one_line_and_saves_no_nan(records, tmp_path, trials):
   newest = tf.train.latest_checkpoint(str(tmp_path / "run"))
   assert newest.endswith("ckpt-4")
   assert checkpoint.why_broken(newest) is None
+
+
+def test_only_training_catches_signals(monkeypatch):
+  before, caught = signal.getsignal(signal.SIGTERM), {}
+
+  def build(*_, mode, **__):
+    caught[mode] = signal.getsignal(signal.SIGTERM) is not before
+    raise errors.Failed("far enough")
+
+  monkeypatch.setattr(tiny.runner, "make_runner", build)
+  for mode in ("train", "train_and_eval", "eval", "continuous_eval"):
+    with pytest.raises(errors.Failed):
+      tiny.runner.run(None, "unused", mode)
+  assert caught == {mode: "train" in mode for mode in caught}
 
 
 def test_a_loss_above_the_bound_counts_too(records, tmp_path):

@@ -106,7 +106,7 @@ class TrainerTest(runs.RunsTestCase):
       )
 
     # AutoGraph wraps it, since it is found in the step.
-    with self.assertRaisesRegex(Exception, "nothing would be shared"):
+    with self.assertRaisesRegex(Exception, "nothing would be .* gin/swe.gin"):
       run("stock")
     optimizer = train_utils.create_optimizer(task, config)
     model = task.build_model()
@@ -122,17 +122,19 @@ class TrainerTest(runs.RunsTestCase):
     self.assertTrue(scaler._loss_has_been_scaled)  # pylint: disable=protected-access
     self.assertTrue(scaler._gradients_have_been_unscaled)  # pylint: disable=protected-access
 
-  def test_checkpoints_hold_an_ordinary_bert_in_either_phase(self):
-    runner = self._runner()
-    for stop in (4, tiny.STEPS):
-      runner.controller.train(stop)
-      path = runner.checkpoint_manager.latest_checkpoint
-      task = runner.trainer.task
-      fresh = task.build_model()
-      plain = tf.train.Checkpoint(**fresh.checkpoint_items)
-      plain.read(path).expect_partial().assert_existing_objects_matched()
-      for ours, theirs in zip(fresh.variables, runner.trainer.model.variables):
-        self.assertAllEqual(ours, theirs)
+  def test_says_what_is_shared(self):
+    fraction = {"unit_size": 1, "untie_step": None}
+    for sharing, line in (
+      (
+        {"rule": "staged", "stages": [{"unit_size": 2, "from_step": 3}]},
+        f"as 1x2 until step {tiny.TAU} of {tiny.STEPS}, and change at step 3",
+      ),
+      (fraction | {"untie_fraction": 0.01}, "untie_fraction=0.01, unit_size=1"),
+    ):
+      output = io.StringIO()
+      with contextlib.redirect_stdout(output):
+        self._runner({"task": {"sharing": sharing}})
+      self.assertIn(line, output.getvalue())
 
   def test_branches_start_as_copies_of_an_init_checkpoint(self):
     source = self._runner()
@@ -188,13 +190,9 @@ class TrainerTest(runs.RunsTestCase):
       with self.assertRaisesRegex(errors.UsageError, says):
         tiny.make_runner(config, directory, accept_changes=True)
 
-  def test_no_blocks_and_the_stock_trainer_are_refused(self):
+  def test_a_model_without_blocks_is_refused(self):
     trainer = self._runner().trainer
     model = tf_keras.Model()
     model.encoder_network = type("Encoder", (tf_keras.Model,), {})()
     with self.assertRaisesRegex(errors.UsageError, "Encoder has no .*blocks"):
       plans.plan_of(model, trainer.task.task_config.sharing)
-    inner = trainer._phases.optimizer.inner_optimizer  # pylint: disable=protected-access
-    trainer.task._has_method = False  # pylint: disable=protected-access
-    with self.assertRaisesRegex(errors.UsageError, "gin/swe.gin"):
-      trainer.task.train_step({}, None, inner, [])
