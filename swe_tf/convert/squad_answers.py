@@ -38,8 +38,13 @@ def make_answer_fn(
 
   Its results are `answer` (empty if no span is valid), `score`, the sum of the
   two logits, and `null_odds`: the score of no answer, minus that of the answer.
-  `logits_fn` makes start and end logits of a batch of windows, of each of which
-  `n_best_size` starts and ends are combined.
+
+  Args:
+    logits_fn: From a batch of windows to start and end logits.
+    tokenizer: Makes token ids of texts.
+    windows: How a question and its context become windows.
+    n_best_size: How many starts and ends of each window are combined.
+    max_answer_length: In tokens.
   """
   vocabulary = tokenizer.vocabulary
   special = [vocabulary.id_of(token) for token in ("[CLS]", "[SEP]")]

@@ -16,10 +16,18 @@ from swe_tf.sharing import schedule
 
 
 class CosineMeter:
-  """Measures cosines in the last step of each interval; not training state."""
+  """Measures the cosines in the last step of every interval.
+
+  Its values are not training state, so checkpoints leave them out.
+  """
 
   def __init__(self, num_units: int, interval: int):
-    """Initializes the meter of 2 or more units, with NaN until it measures."""
+    """Initializes the meter, with NaN until the first measurement.
+
+    Args:
+      num_units: The number of units, at least 2.
+      interval: The number of updates between two measurements.
+    """
     self._interval = interval
     self._mean = self._measurement([], "gradient_cosine")
     self._adjacent = self._measurement([num_units - 1], "adjacent_cosines")
@@ -48,15 +56,20 @@ class CosineMeter:
     plan: plan_lib.SharingPlan,
     index: tf.Tensor | None = None,
   ) -> None:
-    """Measures if `step`, counted from 1, is due: all units, in any groups.
-
-    The pairs are this replica's, `means` those of `mean_over_ties`. With an
-    `index`, counted from 0, of a micro-batch, the cosines are averaged.
+    """Measures if `step` is due.
 
     This waits for the means. A sum reuses the memory of a gradient that nothing
     else still has to read. If measuring ran at the same time, which gradient
     that is would depend on timing, and so would the order of the sum and the
     last bit of the weights.
+
+    Args:
+      step: Which update this is, counted from 1.
+      grads_and_vars: The pairs of all variables, of this replica.
+      means: The pairs of stems and untied variables.
+      plan: The ties. All units are compared, whatever the groups.
+      index: Which micro-batch the gradients come from, counted from 0; the
+        cosines are averaged over micro-batches. None for the whole batch.
     """
 
     def keep(variable, value):
@@ -93,12 +106,19 @@ def _inverse_norms(tied_grads) -> list[tf.Tensor]:
   ]
 
 
-def mean_pairwise(tied_grads: Sequence[Sequence[tf.Tensor]]) -> tf.Tensor:
+def mean_pairwise(
+  tied_grads: Sequence[Sequence[tf.Tensor]],
+) -> tf.Tensor:
   """Returns the mean cosine over all pairs of units' whole gradients.
 
   With unit vectors u_b = g_b / |g_b|, the sum over all ordered pairs of
-  distinct units is |sum_b u_b|^2 - B, so no pair is ever formed. `tied_grads`
-  has, for each role, the gradients of the B units' variables.
+  distinct units is |sum_b u_b|^2 - B, so no pair is ever formed.
+
+  Args:
+    tied_grads: For each role, the gradients of the B units' variables.
+
+  Returns:
+    A scalar in [-1/(B-1), 1].
   """
   num_units = len(tied_grads[0])
   inverse = _inverse_norms(tied_grads)
@@ -112,7 +132,14 @@ def mean_pairwise(tied_grads: Sequence[Sequence[tf.Tensor]]) -> tf.Tensor:
 
 
 def adjacent(tied_grads: Sequence[Sequence[tf.Tensor]]) -> tf.Tensor:
-  """Returns the cosine between the gradients of each unit and the next."""
+  """Returns the cosine between the whole gradients of each unit and the next.
+
+  Args:
+    tied_grads: For each role, the gradients of the B units' variables.
+
+  Returns:
+    A vector of B - 1 cosines.
+  """
   inverse = _inverse_norms(tied_grads)
   cosines = []
   for b in range(len(inverse) - 1):

@@ -38,8 +38,15 @@ def mean_over_ties(
   """Replaces the gradients of each tie by their mean, given to the stem.
 
   This is Algorithm 1, line 6, reduced to what the optimizer has to see:
-  branches are left out, and all other variables pass through, in order. Only
-  stems may be given, if an outer optimizer has aggregated the pairs already.
+  branches are left out, and all other variables pass through.
+
+  Args:
+    grads_and_vars: Pairs for every variable of the model, or only for stems and
+      untied variables, if an outer optimizer has aggregated them already.
+    plan: The ties.
+
+  Returns:
+    The pairs of stems and untied variables, in the given order.
   """
   given = {plan_lib.variable_key(v) for _, v in grads_and_vars}
   mean_of_stem, branches = {}, set()
@@ -91,7 +98,15 @@ def clip_by_global_norm(
 
   The oracle clips a list that holds the mean of a tie once for each of its B
   variables. Counting it once would clip less, and change training.
-  `multiplicity` says how many variables a pair stands for, by key; else 1.
+
+  Args:
+    grads_and_vars: Pairs of stems and untied variables.
+    clip_norm: The norm above which the gradients are scaled down.
+    multiplicity: How many variables of the model a pair stands for, by key;
+      1 for a key that is absent.
+
+  Returns:
+    The clipped pairs.
   """
   grads, variables = zip(*grads_and_vars)
   # `tf.linalg.global_norm` but for the factor; bit-identical without ties.

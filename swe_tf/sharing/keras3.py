@@ -97,8 +97,12 @@ def _on_host(variable) -> int | None:
 class SharedWeightsOptimizer(keras.optimizers.Optimizer):
   """Updates the variables of a tie alike until tau, then separately.
 
-  The inner optimizer, which makes the updates, is used as is, never cloned. Its
-  settings can be read and set on this one.
+  Settings of the inner optimizer can be read and set on this one.
+
+  Attributes:
+    inner_optimizer: The optimizer that makes the updates. It is used as is,
+      never cloned.
+    untie_step: Tau, or None if only `untie()` ends the shared phase.
   """
 
   def __init__(
@@ -111,10 +115,14 @@ class SharedWeightsOptimizer(keras.optimizers.Optimizer):
   ):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
 
-    Branches become copies of their stems when the optimizer is built, before
-    the first update. A loaded optimizer has what was saved of the plan. Tau is
-    `untie_step`, in updates: with gradient accumulation one is several batches.
-    Without it only `untie()` ends the shared phase.
+    Args:
+      inner_optimizer: A Keras 3 optimizer.
+      plan: The ties, or, in a loaded optimizer, what was saved of them.
+        Branches become copies of their stems when the optimizer is built,
+        before the first update.
+      untie_step: Tau: the first tau updates are shared. With gradient
+        accumulation an update is several batches.
+      name: The name of the optimizer.
     """
     untie_step = _check(inner_optimizer, plan, untie_step)
     super().__init__(learning_rate=0.0, name=name)

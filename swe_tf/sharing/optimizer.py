@@ -45,7 +45,11 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   one makes all slots at once.
 
   Global-norm clipping counts a tied gradient once for each variable of the tie.
-  Without an `untie_step` (tau), only `untie()` ends the shared phase.
+
+  Attributes:
+    inner_optimizer: The optimizer that makes the updates.
+    plan: The current ties.
+    untie_step: Tau, or None if only `untie()` ends the shared phase.
   """
 
   def __new__(cls, inner_optimizer, plan, *args, **kwargs):
@@ -70,7 +74,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Initializes the optimizer in its shared phase, or unshared if tau is 0.
 
     Args:
-      inner_optimizer: A legacy or new TF-Keras optimizer; it is never cloned.
+      inner_optimizer: A legacy or new TF-Keras optimizer. It is used as is,
+        never cloned.
       plan: The ties, or, in a loaded optimizer, what was saved of them. Call
         `plan.tie_weights()` before the first update.
       untie_step: Tau. This class only stores it: the trainer or the callback
@@ -298,7 +303,11 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
     """Splits the ties into smaller groups: copies slots to the new stems.
 
     Runs eagerly in the cross-replica context. Steps compiled before this still
-    share as they did: compile them again. `schedule.UNTIED` ends the phase.
+    share as they did: compile them again.
+
+    Args:
+      groups: For each unit, the first unit of its group; `schedule.UNTIED` ends
+        the shared phase.
     """
     if groups == schedule.UNTIED:
       self.untie()
@@ -309,7 +318,8 @@ class SharedWeightsOptimizer(wrapper.WrappedOptimizer):
   def untie(self) -> None:
     """Ends the shared phase: copies the stems' slots, flips the phase.
 
-    Steps compiled before this still share: compile them again; see `split`.
+    Runs eagerly in the cross-replica context. Steps compiled before this still
+    share: compile them again.
     """
     if self.phase == UNSHARED:
       return

@@ -135,8 +135,21 @@ class SharingPlan:
   ) -> "SharingPlan":
     """Makes the plan in which layer i shares with layer j iff i = j (mod A).
 
-    The layers, first to last, must be of one Keras, built, and have the same
-    trainable variables. `A` is the `unit_size`; it must divide their number.
+    Args:
+      layers: The repeated layers, first to last, of one Keras. They must be
+        built, and have the same trainable variables.
+      unit_size: The number `A` of consecutive layers in a unit. It must divide
+        the number of layers.
+
+    Returns:
+      The plan.
+
+    Raises:
+      TypeError: If a layer is not a layer of the same Keras as the others.
+      ValueError: If there are no layers, a layer is not built, `unit_size` does
+        not divide their number, or two layers are not alike.
+
+    Example:
 
     >>> import tf_keras
     >>> layers = [tf_keras.layers.Dense(3) for _ in range(4)]

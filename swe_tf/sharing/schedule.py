@@ -39,11 +39,16 @@ class UntieRule(abc.ABC):
     """Returns the first step after `step` at which to decide, or None."""
 
   def should_untie(self, step: int, gradient_cosine: float) -> bool:
-    """Decides whether the update after `step` is the first unshared one.
+    """Decides whether to untie after update `step`.
 
-    That is a step that `next_decision` returned, or a later one if training was
-    resumed there. The cosine is the mean over all pairs of the tied layers'
-    gradients, as last measured; NaN before the first measurement.
+    Args:
+      step: The number of updates made: a step that `next_decision` returned, or
+        a later one if training was resumed there.
+      gradient_cosine: The mean pairwise cosine between the tied layers'
+        gradients, as last measured; NaN before the first measurement.
+
+    Returns:
+      Whether the next update is the first unshared one.
     """
     raise NotImplementedError("A rule needs either should_untie or regroup.")
 
@@ -53,8 +58,15 @@ class UntieRule(abc.ABC):
     """Decides which units share after update `step`; all or none by default.
 
     Override it, in place of `should_untie`, for a rule that unties some units
-    before others. `groups` has, for each unit, the first unit of its group. The
-    result is `groups`, parts of them, or `UNTIED`.
+    before others.
+
+    Args:
+      step: As for `should_untie`.
+      cosines: The last measurement; see `cosine_interval`.
+      groups: For each unit, the first unit of its group.
+
+    Returns:
+      `groups`, parts of them, or `UNTIED`.
     """
     return UNTIED if self.should_untie(step, cosines.mean) else groups
 

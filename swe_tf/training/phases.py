@@ -38,9 +38,13 @@ class Phases(abc.ABC):
 
   @abc.abstractmethod
   def change_if_due(self, step: int) -> str | None:
-    """Begins the next phase after update `step`, if due; says what was done.
+    """Begins the next phase after update `step`, if it is due.
 
-    It is asked after any update, not only those of `next_decision`.
+    Args:
+      step: The number of updates made; not only those of `next_decision`.
+
+    Returns:
+      A description of what was done; None if nothing was.
     """
 
   def begin(self) -> None:  # noqa: B027 (most methods have nothing to do)
@@ -49,7 +53,8 @@ class Phases(abc.ABC):
   def on_rollback(self) -> None:  # noqa: B027 (most read their variables)
     """Called after an earlier checkpoint was restored within a run.
 
-    Raises `Failed` if only a restarted run can continue from there.
+    Raises:
+      Failed: If only a restarted run can continue from there.
     """
 
   @property
