@@ -222,7 +222,7 @@ def fit(
     raise errors.UsageError(
       f"{runs} runs do not fit in {seconds / 3600:.2g} hours: each takes "
       f"{timing['start']:.0f} s to start. Give at least {least / 3600:.2g} "
-      "hours, or more --jobs."
+      "hours, or let more jobs run at once."
     )
   return min(steps, planned) // _VALIDATIONS * _VALIDATIONS
 

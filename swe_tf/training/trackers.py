@@ -55,7 +55,7 @@ def load(kind: str) -> Any:
     return importlib.import_module(kind)
   except ImportError as error:
     raise errors.UsageError(
-      f"--tracker={kind}: not installed; pip install '.[{kind}]' in the clone."
+      f"tracker {kind}: not installed; pip install '.[{kind}]' in the clone."
     ) from error
 
 
