@@ -1,5 +1,6 @@
 """The optimizer against the literal Algorithm 1 (`toy.run_algorithm_1`)."""
 
+import collections
 import itertools
 import os
 from unittest import mock
@@ -372,6 +373,58 @@ class FitTest(tf.test.TestCase, parameterized.TestCase):
       self._fit(inner(), 8, [untie()], **how)
     self._fit(inner(), 9, [untie()], **how)
     self.assertEqual(self.optimizer.untied_at, 9)
+
+
+class CompiledStepTest(tf.test.TestCase):
+  def test_unshared_step_has_the_ops_of_the_stock_step(self):
+    def histogram(wrap):
+      model = toy.make_stack()
+      plan = swe_tf.SharingPlan.from_layers(model.blocks)
+      optimizer = wrap(toy.OPTIMIZERS["adamw_clip"](), plan)
+
+      step = tf.function(toy.make_step(model, optimizer))
+      graph = step.get_concrete_function(*toy.batches(1)[0]).graph
+      return collections.Counter(op.type for op in graph.get_operations())
+
+    def untied(inner, plan):
+      optimizer = swe_tf.SharedWeightsOptimizer(inner, plan)
+      optimizer.untie()
+      return optimizer
+
+    stock = histogram(lambda inner, plan: inner)
+    self.assertEqual(histogram(untied), stock)
+    self.assertNotEqual(histogram(swe_tf.SharedWeightsOptimizer), stock)
+
+  def test_only_means_are_reduced_while_shared(self):
+    strategy = toy.strategy_of(2)
+    with strategy.scope():
+      model = toy.make_stack()
+      plan = swe_tf.SharingPlan.from_layers(model.blocks)
+      optimizer = swe_tf.SharedWeightsOptimizer(
+        toy.OPTIMIZERS["adamw_clip"](), plan
+      )
+
+    step = toy.make_step(model, optimizer)
+
+    def bytes_of_a_step():
+      compiled = tf.function(lambda x, y: strategy.run(step, args=(x, y)))
+      graph = compiled.get_concrete_function(*toy.batches(1)[0]).graph
+      reduced = [
+        op.inputs[0]
+        for op in graph.get_operations()
+        if op.type == "CollectiveReduceV2"
+      ]
+      total = sum(t.dtype.size * int(np.prod(t.shape)) for t in reduced)
+      return total // strategy.num_replicas_in_sync
+
+    everything = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+    per_unit = sum(int(np.prod(stem.shape)) for stem in plan.stems)
+    tied = per_unit * plan.num_units
+    shared = bytes_of_a_step()
+    optimizer.untie()
+    unshared = bytes_of_a_step()
+    self.assertEqual(shared, 4 * (everything - tied + per_unit))
+    self.assertEqual(unshared, 4 * everything)
 
 
 class SlotsTest(tf.test.TestCase):
