@@ -302,6 +302,9 @@ def _judge(found: pd.DataFrame) -> tuple[str, str]:
       f"{minus(lowest)}."
     )
   baseline = next(arm for arm in found.itertuples() if arm.is_baseline)
+  for arm in (judged, baseline):
+    if runs_lib.DIVERGED in (arm.left_out or ""):
+      sentences.append(f"Left out of {in_words(arm.arm)}: {arm.left_out}.")
   if judged.rates_tried != baseline.rates_tried:
     rates = "rate" if judged.rates_tried == 1 else "rates"
     sentences.append(

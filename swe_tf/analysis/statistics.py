@@ -44,13 +44,16 @@ class Interval:
 
     `neutral` is neither a gain nor a loss: 0 for a difference, 1 for a ratio.
     """
-    if self.high < neutral:
+    # A baseline that diverged shows nothing: it needs a lower rate.
+    if -math.inf < self.high < neutral:
       return PAYS
     return COSTS if self.low > neutral else CANNOT_TELL
 
 
 def mean(values: Iterable[float | None]) -> Interval | None:
   """Returns the mean and its interval; None without values or if one is None.
+
+  With the loss of a run that diverged, infinity, the interval is only that.
 
   >>> print(mean([0.8, 0.9, 0.85]))
   0.850 (0.726 to 0.974)
@@ -59,11 +62,12 @@ def mean(values: Iterable[float | None]) -> Interval | None:
   numbers = [value for value in found if value is not None]
   if not found or len(numbers) < len(found):
     return None
-  center = statistics.fmean(numbers)
-  n, half = len(numbers), math.inf
-  if n > 1 and math.isfinite(center):
-    half = quantile(n) * statistics.stdev(numbers)
-    half /= math.sqrt(n)
+  n, center = len(numbers), sum(numbers) / len(numbers)
+  if not math.isfinite(center):  # `fmean` refuses infinities of both signs.
+    return Interval(center, center, center, n)
+  center, half = statistics.fmean(numbers), math.inf
+  if n > 1:
+    half = quantile(n) * statistics.stdev(numbers) / math.sqrt(n)
   return Interval(center, center - half, center + half, n)
 
 

@@ -130,6 +130,9 @@ def run(options: Options) -> int:
     spent = f"{result['steps']:,}", cost, f"{result['seconds']:.0f}"
     table.add_row(run.name, *values, *spent)
   console.print(table)
+  diverged = [r for r in results.values() if r.get("status") == "diverged"]
+  if diverged:
+    console.print(f"{len(diverged)} of {len(runs)} runs diverged")
   report = f"{options.output_dir.rstrip('/')}_report"
   messages.say_next("swe report", runs=options.output_dir, output_dir=report)
   return int(bool(failures))

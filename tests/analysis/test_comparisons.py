@@ -102,6 +102,8 @@ def test_runs_that_do_not_count(tmp_path):
   found = fake_runs.summarize(tmp_path).loc["baseline"]
   assert (found.seeds, found.validation_loss.mean) == (1, 2.0)
   assert "2 diverged" in found.left_out and "1 repeated seed" in found.left_out
+  write_run(tmp_path / "swe", config(sharing=swe()), 2.5)
+  assert "Left out of baseline: 2 diverged, 1" in _say(tmp_path)[0]
 
 
 def test_the_best_rate_is_of_those_with_the_most_seeds(tmp_path):
