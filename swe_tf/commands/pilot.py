@@ -72,12 +72,14 @@ def run(options: Options) -> int:
   options.check_files()
   path = files.as_path(options.output_dir) / "pilot.json"
   begun = files.read_json(path) if path.exists() else {}
-  if begun and begun["seeds"] != options.seeds:
-    raise errors.UsageError(
-      f"--seeds={options.seeds}: the pilot in {options.output_dir} was begun "
-      f"with {begun['seeds']}, and more seeds after a look at the result would "
-      "make its 95% interval wrong; use another --output_dir for a new pilot."
-    )
+  # More seeds after a look at the result would make its interval wrong.
+  for flag in ("steps", "seeds"):
+    asked = getattr(options, flag)
+    if begun and asked not in (None, begun[flag]):
+      raise errors.UsageError(
+        f"--{flag}={asked}: the pilot in {options.output_dir} was begun with "
+        f"{begun[flag]}; use another --output_dir for a new pilot."
+      )
   console = messages.console()
   say = functools.partial(console.print, soft_wrap=True)
   config = stock_options.read_config(options)
@@ -104,7 +106,9 @@ def run(options: Options) -> int:
   if options.dry_run:
     return 0
   plan = {"steps": steps, "seeds": options.seeds, "arms": list(tuning.arms)}
-  files.write_json(path, plan)
+  # Refuses another pilot's runs before anything of it is overwritten.
+  sweep_lib.make_runs(study, configs, options.output_dir)
+  files.write_json(path, begun | plan)
   _, failures = sweep_lib.run_study(
     study, configs, options.output_dir, executors.Local(options.jobs), console
   )

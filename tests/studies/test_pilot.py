@@ -168,8 +168,14 @@ def test_a_pilot_says_whether_to_share(
   content = json.loads((tmp_path / "out" / "pilot.json").read_text())
   assert content["verdict"] == verdict
   assert ("swe" in content["dropped"]) == ("swe" not in added)
-  with pytest.raises(errors.UsageError, match="more seeds after a look"):
-    command.run(dataclasses.replace(options, seeds=4))
+  for changes in (
+    {"seeds": 4},
+    {"steps": 80},
+    {"params_override": "task.train_data.global_batch_size=4"},
+  ):
+    with pytest.raises(errors.UsageError, match="another .*output_dir"):
+      command.run(dataclasses.replace(options, **changes))
+  assert json.loads((tmp_path / "out" / "pilot.json").read_text()) == content
 
 
 def test_a_pilot_without_a_baseline_has_no_verdict(options, monkeypatch):
