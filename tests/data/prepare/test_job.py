@@ -233,6 +233,8 @@ def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
   vocab.unlink()  # As if the job had been killed before it was written.
   made = _prepare(learning)
   assert vocab.read_bytes() == learned
+  with pytest.raises(errors.UsageError, match="a finished job"):
+    _prepare(learning | {"learn_vocab": 140})
   size = len(vocab_lib.Vocabulary.load(vocab))
   assert made["vocab_size"] == size and 50 < size <= 150
 
