@@ -175,12 +175,12 @@ class FineTuning:
           f"{name} is selected now, but its checkpoint was deleted when "
           f"another run was; delete {run.directory.path} to train it again."
         )
-      console.print(f"{name}: predicting the test set ...")
       run = dataclasses.replace(run, function=PREDICT, arguments=arguments)
-      for _, error in executor.run([run], lambda: None):
-        if error:
-          console.print(f"{name}: no predictions: {error}", soft_wrap=True)
-          return False
+      with messages.during(f"{name}: predicting the test set", console):
+        ended = dict(executor.run([run], lambda: None))
+      if error := ended.get(name):
+        console.print(f"{name}: no predictions: {error}", soft_wrap=True)
+        return False
       content = files.read_json(path)
     for split, scores in content["scores"].items():
       shown = (f"{n} {table_lib.show_score(v)}" for n, v in scores.items())
