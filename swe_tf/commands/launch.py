@@ -27,7 +27,6 @@ from swe_tf import files
 from swe_tf import library
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
-from swe_tf.data.text import text_files
 from swe_tf.doctor import hours
 from swe_tf.doctor.tpu import topologies
 
@@ -167,7 +166,7 @@ def _check_reachable(config: Any) -> None:
     for name in ("input_path", "vocab_file_path")
   }
   for name, paths in given.items():
-    for path in text_files.split(paths or ""):
+    for path in files.split(paths or ""):
       # A vocabulary of this package is in the VM's clone too.
       if not files.is_url(path) and not library.has(path):
         raise errors.UsageError(

@@ -60,22 +60,9 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
     raise errors.UsageError(f"cannot read {path}: {error}.") from error
 
 
-def split(patterns: str | Sequence[str]) -> list[str]:
-  """Returns the single patterns of one or several, each maybe with commas."""
-  sources = [patterns] if isinstance(patterns, str) else patterns
-  if not isinstance(sources, Sequence) or not all(
-    isinstance(each, str) for each in sources
-  ):
-    raise errors.UsageError(
-      f"{patterns!r:.60} is neither a pattern nor a list of patterns."
-    )
-  parts = [part.strip() for each in sources for part in each.split(",")]
-  return [part for part in parts if part]
-
-
 def match(patterns: str | Sequence[str]) -> list[str]:
   """Returns the files that match paths or globs, also with commas; sorted."""
-  parts = split(patterns)
+  parts = files.split(patterns)
   paths = set()
   for pattern in parts:
     if not files.is_url(pattern):

@@ -23,6 +23,7 @@ from swe_tf import messages
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import finetuning
 from swe_tf.data.prepare import prepared_data
+from swe_tf.modeling import checkpoint_files
 from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
@@ -48,7 +49,7 @@ class FineTuning:
     if plan.ax_data_dir:
       ax_data = prepared_data.read_prepared_data(plan.ax_data_dir)
       self._fingerprints[plan.ax_data_dir] = ax_data.fingerprint
-    source = finetuning.find_encoder(
+    source = checkpoint_files.find_encoder(
       self._earlier_checkpoint() or settings.checkpoint
     )
     finetuning.check_vocabulary(source, data)
