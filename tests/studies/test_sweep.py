@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+from unittest import mock
 
 import numpy as np
 import pytest
 import yaml
 
 from swe_tf import errors
+from swe_tf import plugins
 from swe_tf.analysis import outcome
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import scalars as curves
@@ -125,6 +127,24 @@ def test_a_run_that_diverged_is_a_result_that_is_not_repeated(tmp_path, capsys):
   assert "1 of 1 runs diverged" in printed
   found, _ = runs_lib.read([output_dir])
   assert list(found.status) == ["diverged"] and found.seconds[0] > 0
+
+
+def test_commands_have_the_plugins_and_an_unknown_cost_is_not_shown(
+  tmp_path, capsys, monkeypatch
+):
+  path = programs.write_study(tmp_path, {"method": ["swe"], "seed": [1]})
+  options = command.Options(
+    study=str(path), output_dir=str(tmp_path / "runs"), print_commands=True
+  )
+  monkeypatch.setenv(plugins.VARIABLE, "tests.methods.outside")
+  command.run(options)
+  assert " --plugins=tests.methods.outside" in capsys.readouterr().out
+  options = dataclasses.replace(options, print_commands=False, dry_run=True)
+  for shown, error in ((True, None), (False, errors.UsageError("no formula"))):
+    if error:
+      monkeypatch.setattr(cost, "training_flops", mock.Mock(side_effect=error))
+    command.run(options)
+    assert ("left: " in capsys.readouterr().out) == shown
 
 
 def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
