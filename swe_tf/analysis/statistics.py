@@ -15,6 +15,10 @@ import statistics
 _LEVEL = 0.95
 PAYS, COSTS, CANNOT_TELL = "pays", "costs", "cannot tell"
 ONE_SEED = f"{CANNOT_TELL} (one seed)"
+TOO_SHORT = (
+  "These runs are too short: they end at or above the entropy of single "
+  "tokens, so their differences say nothing."
+)
 UNEQUAL = f"{CANNOT_TELL} (unequal FLOPs)"
 # Closer than this, two arms cost the same.
 SAME_COST = 0.01
@@ -106,6 +110,17 @@ def verdict(
   # its end. If it needs fewer all the same, the arm costs; otherwise only a
   # baseline that is scheduled for as many FLOPs would tell.
   return COSTS if equal_loss and equal_loss.low > 1 else UNEQUAL
+
+
+def too_short(entropy: float | None, *losses: Interval | None) -> bool:
+  """Whether losses show only that some tokens are more frequent than others.
+
+  >>> too_short(3.0, Interval(3.1, 3.0, 3.2, 3), Interval(2.9, 2.8, 3.0, 3))
+  False
+  """
+  if entropy is None:
+    return False
+  return all(loss is not None and loss.mean >= entropy for loss in losses)
 
 
 def quantile(n: int) -> float:

@@ -25,6 +25,7 @@ from swe_tf import files
 from swe_tf import messages
 from swe_tf import plugins
 from swe_tf.analysis import outcome as outcome_lib
+from swe_tf.analysis import statistics
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.studies import executors
@@ -138,6 +139,10 @@ def run(options: Options) -> int:
   say(f"verdict: [bold]{verdict.word}[/bold]")
   say(verdict.reason)
   shallow = next(iter(tuning.kept), "")
+  study_json = files.read_json(path.with_name("study.json"))
+  ends = [outcomes[a].loss for a in ("baseline", verdict.arm) if a in outcomes]
+  if statistics.too_short(study_json["unigram_entropy"], *ends):
+    say(statistics.TOO_SHORT)
   for note in _notes(outcomes, at_edge, verdict, shallow):
     say(note)
   result = {
