@@ -5,7 +5,7 @@ A path is local, or a URL of any scheme that `tf.io.gfile` knows, such as
 a local file is reported at once.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import json
 import os
@@ -186,6 +186,19 @@ def local_copy(path: PathLike) -> Iterator[str]:
     with _one_line("read", path):
       backend.tf_backend.copy(str(source), copy, overwrite=False)
     yield copy
+
+
+def split(patterns: str | Sequence[str]) -> list[str]:
+  """Returns the single patterns of one or several, each maybe with commas."""
+  sources = [patterns] if isinstance(patterns, str) else patterns
+  if not isinstance(sources, Sequence) or not all(
+    isinstance(each, str) for each in sources
+  ):
+    raise errors.UsageError(
+      f"{patterns!r:.60} is neither a pattern nor a list of patterns."
+    )
+  parts = [part.strip() for each in sources for part in each.split(",")]
+  return [part for part in parts if part]
 
 
 def directories_with(root: PathLike, name: str) -> list[Path]:

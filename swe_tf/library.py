@@ -25,9 +25,11 @@ def read(name: str) -> str:
   return (_ROOT / name).read_text(encoding="utf-8")
 
 
+def has(path: str) -> bool:
+  """Whether a path is a name of the package, vocabularies included."""
+  return path.startswith(("experiments/", "gin/")) and (_ROOT / path).is_file()
+
+
 def find(path: str) -> str:
   """Returns a path or URL as it is, unless only the package has such a file."""
-  is_name = path.startswith(("experiments/", "gin/"))
-  if is_name and not os.path.exists(path) and (_ROOT / path).is_file():
-    return str(_ROOT / path)
-  return path
+  return str(_ROOT / path) if has(path) and not os.path.exists(path) else path

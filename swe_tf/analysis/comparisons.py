@@ -164,6 +164,7 @@ def _row(group: pd.DataFrame, baseline: pd.DataFrame) -> dict[str, Any]:
     "is_papers": first.is_papers,
     "is_swe": first.method == catalog.SWE,
     "is_baseline": is_baseline,
+    "entropy": first.entropy,
     "differences": [],
     "loss_difference": None,
     "mlm_gain": None,
@@ -302,6 +303,13 @@ def _judge(found: pd.DataFrame) -> tuple[str, str]:
       f"{minus(lowest)}."
     )
   baseline = next(arm for arm in found.itertuples() if arm.is_baseline)
+  if statistics.too_short(
+    judged.entropy, judged.validation_loss, baseline.validation_loss
+  ):
+    sentences.insert(0, statistics.TOO_SHORT)
+  for arm in (judged, baseline):
+    if runs_lib.DIVERGED in (arm.left_out or ""):
+      sentences.append(f"Left out of {in_words(arm.arm)}: {arm.left_out}.")
   if judged.rates_tried != baseline.rates_tried:
     rates = "rate" if judged.rates_tried == 1 else "rates"
     sentences.append(

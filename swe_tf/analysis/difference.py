@@ -124,6 +124,11 @@ def compare(one: files.PathLike, other: files.PathLike) -> Difference:
   return Difference(config, parted, len(both), steps, parts, first)
 
 
+def _name(key: str) -> str:
+  """Returns a variable's name in a checkpoint, without our optimizer's."""
+  return key.removesuffix(_SUFFIX).replace("/_inner_optimizer/", "/")
+
+
 def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
   """Compares two checkpoints, variable by variable."""
   import numpy as np
@@ -131,42 +136,47 @@ def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
   from swe_tf.training import checkpoint
 
   readers = [checkpoint_files.reader(path) for path in (one, other)]
+  # The keys by name: a slot has the same one whether or not the run shares.
   ours, theirs = (
-    {key for key in reader.get_variable_to_shape_map() if key.endswith(_SUFFIX)}
+    {_name(k): k for k in reader.get_variable_to_shape_map() if _SUFFIX in k}
     for reader in readers
   )
   distances: dict[str, float] = {}
-  for key in ours & theirs:
-    mine, yours = (np.asarray(reader.get_tensor(key)) for reader in readers)
+  for name in ours.keys() & theirs.keys():
+    mine, yours = (
+      np.asarray(reader.get_tensor(keys[name]))
+      for reader, keys in zip(readers, (ours, theirs))
+    )
     is_alike = mine.shape == yours.shape and mine.dtype == yours.dtype
     if is_alike and mine.tobytes() == yours.tobytes():
       continue
-    distances[key] = float("inf")
+    distances[name] = float("inf")
     if is_alike and mine.dtype.kind in "fiu":
       apart = np.abs(mine.astype(float) - yours.astype(float))
-      distances[key] = float(np.max(apart))
-  weights = checkpoint.weight_keys(one) | checkpoint.weight_keys(other)
+      distances[name] = float(np.max(apart))
+  weights = {
+    _name(key) for path in (one, other) for key in checkpoint.weight_keys(path)
+  }
 
-  def kind_of(key: str) -> str:
-    if key in weights:
+  def kind_of(name: str) -> str:
+    if name in weights:
       return "weights"
     # Keras's new optimizers keep their slots in a list.
     slot = r".*\.OPTIMIZER_SLOT.*|optimizer/.*_variables/\d+"
-    return "slots" if re.fullmatch(slot, key.removesuffix(_SUFFIX)) else "rest"
+    return "slots" if re.fullmatch(slot, name) else "rest"
 
-  most = sorted(distances, key=lambda key: (-distances[key], key))
+  most = sorted(distances, key=lambda name: (-distances[name], name))
   parts = []
   for kind in KINDS:
-    keys = {key for key in ours | theirs if kind_of(key) == kind}
-    differ = [key for key in most if key in keys]
-    only = sorted(keys & (ours ^ theirs))
+    names = {name for name in ours | theirs if kind_of(name) == kind}
+    differ = tuple(name for name in most if name in names)
     parts.append(
       Part(
         kind=kind,
-        count=len(keys & ours & theirs),
-        differ=tuple(key.removesuffix(_SUFFIX) for key in differ),
-        largest=max((distances[key] for key in differ), default=0.0),
-        only=tuple(key.removesuffix(_SUFFIX) for key in only),
+        count=len(names & ours.keys() & theirs.keys()),
+        differ=differ,
+        largest=max((distances[name] for name in differ), default=0.0),
+        only=tuple(sorted(names & (ours.keys() ^ theirs.keys()))),
       )
     )
   return tuple(parts)

@@ -26,7 +26,8 @@ class Record:
   """What a comparison needs to know of a run.
 
   Attributes:
-    final_loss: The validation loss after the last step; infinity if it failed.
+    final_loss: The validation loss after the last step; infinity if it
+      diverged.
     phases: Pairs of a number of steps and the FLOPs per step, first to last.
     curve: Pairs of step and validation loss; empty if they were not kept.
   """
@@ -166,10 +167,21 @@ def judge(outcomes: Mapping[str, Outcome], arms: Sequence[str]) -> Verdict:
   if not pairs:
     why = "no run that shares has finished with a seed that chose no rate."
     return Verdict(statistics.CANNOT_TELL, why, "")
-  difference, best = min(pairs, key=lambda pair: pair[0].mean)
+  # NaN, if both diverged, comes last.
+  difference, best = min(
+    pairs, key=lambda pair: (math.isnan(pair[0].mean), pair[0].mean)
+  )
   word, arm, control = difference.word(), best.arm, "the baseline"
   if best.control != "baseline":
     control = f"{best.control}, a baseline with as few FLOPs"
+  if not math.isfinite(difference.mean):
+    costs = word == statistics.COSTS
+    return Verdict(
+      DO_NOT_SHARE if costs else statistics.CANNOT_TELL,
+      f"{f'even {arm}' if costs else control} has diverged with a fresh seed, "
+      "at the learning rate that was best for it.",
+      arm,
+    )
   if word == statistics.CANNOT_TELL:
     return Verdict(word, f"{arm} minus {control} is {difference}.", arm)
   pays = word == statistics.PAYS

@@ -15,6 +15,10 @@ import statistics
 _LEVEL = 0.95
 PAYS, COSTS, CANNOT_TELL = "pays", "costs", "cannot tell"
 ONE_SEED = f"{CANNOT_TELL} (one seed)"
+TOO_SHORT = (
+  "These runs are too short: they end at or above the entropy of single "
+  "tokens, so their differences say nothing."
+)
 UNEQUAL = f"{CANNOT_TELL} (unequal FLOPs)"
 # Closer than this, two arms cost the same.
 SAME_COST = 0.01
@@ -44,13 +48,16 @@ class Interval:
 
     `neutral` is neither a gain nor a loss: 0 for a difference, 1 for a ratio.
     """
-    if self.high < neutral:
+    # A baseline that diverged shows nothing: it needs a lower rate.
+    if -math.inf < self.high < neutral:
       return PAYS
     return COSTS if self.low > neutral else CANNOT_TELL
 
 
 def mean(values: Iterable[float | None]) -> Interval | None:
   """Returns the mean and its interval; None without values or if one is None.
+
+  With the loss of a run that diverged, infinity, the interval is only that.
 
   >>> print(mean([0.8, 0.9, 0.85]))
   0.850 (0.726 to 0.974)
@@ -59,11 +66,12 @@ def mean(values: Iterable[float | None]) -> Interval | None:
   numbers = [value for value in found if value is not None]
   if not found or len(numbers) < len(found):
     return None
-  center = statistics.fmean(numbers)
-  n, half = len(numbers), math.inf
-  if n > 1 and math.isfinite(center):
-    half = quantile(n) * statistics.stdev(numbers)
-    half /= math.sqrt(n)
+  n, center = len(numbers), sum(numbers) / len(numbers)
+  if not math.isfinite(center):  # `fmean` refuses infinities of both signs.
+    return Interval(center, center, center, n)
+  center, half = statistics.fmean(numbers), math.inf
+  if n > 1:
+    half = quantile(n) * statistics.stdev(numbers) / math.sqrt(n)
   return Interval(center, center - half, center + half, n)
 
 
@@ -102,6 +110,17 @@ def verdict(
   # its end. If it needs fewer all the same, the arm costs; otherwise only a
   # baseline that is scheduled for as many FLOPs would tell.
   return COSTS if equal_loss and equal_loss.low > 1 else UNEQUAL
+
+
+def too_short(entropy: float | None, *losses: Interval | None) -> bool:
+  """Whether losses show only that some tokens are more frequent than others.
+
+  >>> too_short(3.0, Interval(3.1, 3.0, 3.2, 3), Interval(2.9, 2.8, 3.0, 3))
+  False
+  """
+  if entropy is None:
+    return False
+  return all(loss is not None and loss.mean >= entropy for loss in losses)
 
 
 def quantile(n: int) -> float:

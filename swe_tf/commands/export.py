@@ -32,8 +32,8 @@ class Options:
     "YAML file with task.model.encoder; by default beside the checkpoint.", None
   )
   vocab: str | None = opt.flag(
-    "Vocabulary; by default vocab.txt beside the checkpoint, or for a "
-    "fine-tuned model that beside its data.",
+    "Vocabulary; by default vocab.txt beside the checkpoint, or that of the "
+    "data that its config names.",
     None,
   )
 

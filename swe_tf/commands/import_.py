@@ -7,8 +7,10 @@ Then fine-tune with `--config_file=DIR/encoder.yaml` and
 """
 
 import dataclasses
+import time
 
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.convert import huggingface_config
 
@@ -28,13 +30,21 @@ def run(options: Options) -> None:
   files.refuse_existing([options.output_dir])
   files.check_output_dir(options.output_dir, "output_dir")
   huggingface_config.read(options.input_dir)
-  # TensorFlow takes seconds to import.
-  from swe_tf.convert import huggingface
+  begin = time.monotonic()
+  with messages.during(f"importing {options.input_dir}"):
+    # TensorFlow takes seconds to import.
+    from swe_tf.convert import huggingface
 
-  params = huggingface.import_huggingface(
-    options.input_dir, options.output_dir
-  ).encoder.params
-  print(
-    f"{options.output_dir}: {params['num_layers']} layers of width "
-    f"{params['hidden_size']}, {params['vocab_size']:,} tokens"
+    params = huggingface.import_huggingface(
+      options.input_dir, options.output_dir
+    ).encoder.params
+  messages.say(
+    f"{params['num_layers']} layers of width {params['hidden_size']}, "
+    f"{params['vocab_size']:,} tokens in {time.monotonic() - begin:.0f} s: "
+    f"{options.output_dir}"
+  )
+  messages.say_next(
+    "swe finetune --task=SST-2 --data_dir=DIR",
+    checkpoint=options.output_dir,
+    output_dir=f"{options.output_dir.rstrip('/')}_finetuned",
   )

@@ -24,6 +24,7 @@ import yaml
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import library
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.doctor import hours
@@ -159,15 +160,18 @@ def _check_reachable(config: Any) -> None:
       "--config_file=experiments/tpu.yaml."
     )
   task = config.task.as_dict()
-  paths = {"init_checkpoint": task["init_checkpoint"]} | {
-    f"{data}.input_path": task[data]["input_path"]
+  given = {"init_checkpoint": task["init_checkpoint"]} | {
+    f"{data}.{name}": task[data].get(name)
     for data in ("train_data", "validation_data")
+    for name in ("input_path", "vocab_file_path")
   }
-  for name, path in paths.items():
-    if path and not files.is_url(path):
-      raise errors.UsageError(
-        f"task.{name} ({path}) must be a URL: the TPU VM has no such file."
-      )
+  for name, paths in given.items():
+    for path in files.split(paths or ""):
+      # A vocabulary of this package is in the VM's clone too.
+      if not files.is_url(path) and not library.has(path):
+        raise errors.UsageError(
+          f"task.{name} ({path}) must be a URL: the TPU VM has no such file."
+        )
 
 
 def render(values: dict[str, Any]) -> dict[str, str]:

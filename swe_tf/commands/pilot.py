@@ -25,6 +25,7 @@ from swe_tf import files
 from swe_tf import messages
 from swe_tf import plugins
 from swe_tf.analysis import outcome as outcome_lib
+from swe_tf.analysis import statistics
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.studies import executors
@@ -72,12 +73,14 @@ def run(options: Options) -> int:
   options.check_files()
   path = files.as_path(options.output_dir) / "pilot.json"
   begun = files.read_json(path) if path.exists() else {}
-  if begun and begun["seeds"] != options.seeds:
-    raise errors.UsageError(
-      f"--seeds={options.seeds}: the pilot in {options.output_dir} was begun "
-      f"with {begun['seeds']}, and more seeds after a look at the result would "
-      "make its 95% interval wrong; use another --output_dir for a new pilot."
-    )
+  # More seeds after a look at the result would make its interval wrong.
+  for flag in ("steps", "seeds"):
+    asked = getattr(options, flag)
+    if begun and asked not in (None, begun[flag]):
+      raise errors.UsageError(
+        f"--{flag}={asked}: the pilot in {options.output_dir} was begun with "
+        f"{begun[flag]}; use another --output_dir for a new pilot."
+      )
   console = messages.console()
   say = functools.partial(console.print, soft_wrap=True)
   config = stock_options.read_config(options)
@@ -104,7 +107,9 @@ def run(options: Options) -> int:
   if options.dry_run:
     return 0
   plan = {"steps": steps, "seeds": options.seeds, "arms": list(tuning.arms)}
-  files.write_json(path, plan)
+  # Refuses another pilot's runs before anything of it is overwritten.
+  sweep_lib.make_runs(study, configs, options.output_dir)
+  files.write_json(path, begun | plan)
   _, failures = sweep_lib.run_study(
     study, configs, options.output_dir, executors.Local(options.jobs), console
   )
@@ -134,6 +139,10 @@ def run(options: Options) -> int:
   say(f"verdict: [bold]{verdict.word}[/bold]")
   say(verdict.reason)
   shallow = next(iter(tuning.kept), "")
+  study_json = files.read_json(path.with_name("study.json"))
+  ends = [outcomes[a].loss for a in ("baseline", verdict.arm) if a in outcomes]
+  if statistics.too_short(study_json["unigram_entropy"], *ends):
+    say(statistics.TOO_SHORT)
   for note in _notes(outcomes, at_edge, verdict, shallow):
     say(note)
   result = {

@@ -14,6 +14,7 @@ each run; when they are done, call `swe sweep` again to collect the results.
 from collections.abc import Sequence
 import dataclasses
 import math
+import os
 import shlex
 
 from rich import console as rich_console
@@ -23,6 +24,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
 from swe_tf import messages
+from swe_tf import plugins
 from swe_tf.commands import options as opt
 from swe_tf.studies import executors
 from swe_tf.studies import study_file
@@ -59,10 +61,16 @@ def _print_plan(runs: Sequence[executors.SweepRun], console) -> None:
     if run.name in results:
       step, state = steps, "finished"
     left += run.cost * (1 - step / steps)
-    numbers = f"{steps:,}", f"{cost.tokens(run.config):,}", f"{run.cost:.2e}"
+    numbers = f"{steps:,}", f"{cost.tokens(run.config):,}", _flops(run)
     table.add_row(run.name, state, *numbers)
   console.print(table)
-  console.print(f"left: {left:.2e} FLOPs")
+  if all(run.cost > 1 for run in runs):
+    console.print(f"left: {left:.2e} FLOPs")
+
+
+def _flops(run: executors.SweepRun) -> str:
+  # Without a formula, as for GLUE, the cost of a run is 1.
+  return f"{run.cost:.2e}" if run.cost > 1 else "?"
 
 
 def run(options: Options) -> int:
@@ -103,6 +111,8 @@ def run(options: Options) -> int:
           "model_dir": each.directory.path,
           "config_file": each.directory.config_file,
         }
+        if loaded := os.environ.get(plugins.VARIABLE):
+          flags["plugins"] = loaded
         words = [f"--{name}={value}" for name, value in flags.items()]
         print(shlex.join(["swe", "train", *words]))
     return 0
@@ -125,11 +135,12 @@ def run(options: Options) -> int:
       f"{result['metrics'].get(metric, math.nan):.4f}"
       for metric in study.metrics
     ]
-    # Without a formula, as for GLUE, the cost of a run is 1.
-    cost = f"{run.cost:.2e}" if run.cost > 1 else "?"
-    spent = f"{result['steps']:,}", cost, f"{result['seconds']:.0f}"
+    spent = f"{result['steps']:,}", _flops(run), f"{result['seconds']:.0f}"
     table.add_row(run.name, *values, *spent)
   console.print(table)
+  diverged = [r for r in results.values() if r.get("status") == "diverged"]
+  if diverged:
+    console.print(f"{len(diverged)} of {len(runs)} runs diverged")
   report = f"{options.output_dir.rstrip('/')}_report"
   messages.say_next("swe report", runs=options.output_dir, output_dir=report)
   return int(bool(failures))

@@ -4,14 +4,12 @@ Three epochs; the learning rate rises linearly for the first 10% of the steps
 and then falls linearly to 0. Only `task.data_dir` and `task.init_checkpoint`
 have to be set: steps, lengths, classes and the architecture follow from them.
 
-The architecture and the vocabulary are found beside the checkpoint: a
-pre-training run writes `params.yaml` there and `swe import` writes
-`encoder.yaml`, so nobody has to retype an architecture, or fine-tunes on token
-ids that mean other tokens.
+The architecture and the vocabulary are found with the checkpoint
+(`modeling.checkpoint_files`), so nobody has to retype an architecture, or
+fine-tunes on token ids that mean other tokens.
 """
 
 import dataclasses
-from typing import NamedTuple
 
 from official.core import config_definitions as cfg
 from official.core import exp_factory
@@ -20,8 +18,6 @@ from official.nlp.data import sentence_prediction_dataloader
 from official.nlp.tasks import question_answering
 from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
-from swe_tf import files
-from swe_tf import library
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
 from swe_tf.data.prepare import prepared_data
@@ -38,36 +34,8 @@ _SHUFFLE_BUFFER = 100_000
 _PASSES_PER_BATCH = 100
 
 
-class EncoderSource(NamedTuple):
-  """An encoder, and the vocabulary that it was trained with, if it exists."""
-
-  checkpoint: str
-  encoder: registry.Encoder
-  vocab_file: files.Path | None
-
-
-def find_encoder(
-  checkpoint: files.PathLike, config_file: files.PathLike | None = None
-) -> EncoderSource:
-  """Finds the encoder of a checkpoint, or of the latest in a directory."""
-  path, config_file = checkpoint_files.find_with_config(checkpoint, config_file)
-  encoder = checkpoint_files.read_config(config_file)
-  checkpoint_files.check_grown(path, encoder)
-  places = [config_file.parent / "vocab.txt"]
-  train_data = encoder.task.get("train_data") or {}
-  if train_data.get("vocab_file_path"):
-    places.append(files.as_path(library.find(train_data["vocab_file_path"])))
-  input_path = train_data.get("input_path")
-  if isinstance(input_path, str) and input_path:
-    # `swe prepare` writes the vocabulary beside the records.
-    first = files.as_path(input_path.split(",")[0].strip())
-    places.append(first.parent / "vocab.txt")
-  vocab_file = next((place for place in places if place.exists()), None)
-  return EncoderSource(path, encoder, vocab_file)
-
-
 def check_vocabulary(
-  source: EncoderSource, data: prepared_data.PreparedData
+  source: checkpoint_files.EncoderSource, data: prepared_data.PreparedData
 ) -> None:
   """Raises `UsageError` unless data and encoder have the same vocabulary."""
   if source.vocab_file:
@@ -125,7 +93,7 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
       limits.check(self, follows_data=True)
     data = prepared_data.read_prepared_data(task.data_dir)
     if task.init_checkpoint:
-      source = find_encoder(task.init_checkpoint)
+      source = checkpoint_files.find_encoder(task.init_checkpoint)
       # The encoder of the config counts, if it was set.
       if task.model.encoder.as_dict() == finetuning.default_encoder().as_dict():
         task.model.encoder = source.encoder.config

@@ -11,7 +11,6 @@ import tf_keras
 from official.core import task_factory
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.configs import finetuning as configs
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab as vocab_lib
@@ -36,7 +35,7 @@ def read(
   vocab_file: files.PathLike | None = None,
 ) -> FineTuned | None:
   """Returns the fine-tuned model of a run; None if it is of another kind."""
-  source = configs.find_encoder(checkpoint, config_file)
+  source = checkpoint_files.find_encoder(checkpoint, config_file)
   params, path = source.encoder.task, source.checkpoint
   # Fields that no other task has.
   if "n_best_size" in params:

@@ -205,6 +205,11 @@ def write_huggingface(
         f"the first token of {loaded.vocab_file} is {vocabulary.tokens[0]!r}, "
         "but Hugging Face's BERT uses it for padding."
       )
+    if vocabulary.is_of_characters and not isinstance(
+      head, finetuned.FineTuned
+    ):
+      logging.warning("BertTokenizer cannot use characters: no vocabulary.")
+      loaded, vocabulary = loaded._replace(vocab_file=None), None
   lower_case = vocabulary is not None and vocabulary.is_lower_case
   if isinstance(head, finetuned.FineTuned):
     lower_case = head.lower_case

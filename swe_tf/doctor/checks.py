@@ -28,6 +28,7 @@ from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
 from swe_tf.data import checks as data_checks
+from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
 from swe_tf.doctor import findings
 from swe_tf.modeling import registry
@@ -40,6 +41,8 @@ _PACKAGES = ("tensorflow", "tf-keras", "tf-models-official", "tensorflow-text")
 _SERIES = "2.20"
 # The most files to look into, evenly spaced if there are more.
 _SAMPLE = 64
+# How often masks that never change may be seen; Model Garden has 10 copies.
+_MOST_PASSES = 10
 
 _Config: TypeAlias = cfg.ExperimentConfig
 
@@ -103,6 +106,8 @@ def check_data(config: _Config, *_) -> str:
       some = [paths[i * len(paths) // _SAMPLE] for i in range(_SAMPLE)]
     for path in filter(tf.io.gfile.exists, some):
       if isinstance(data, pretrain_dataloader.BertPretrainDataConfig):
+        if path == some[0] and name == "train_data":
+          warnings += _repeated_masks(config, paths)
         vocab_size = encoder.vocab_size if encoder else None
         data_checks.check_record(data, path, vocab_size)
       elif not path.endswith(".json"):  # The answers of SQuAD.
@@ -114,6 +119,23 @@ def check_data(config: _Config, *_) -> str:
   length = getattr(data, "seq_length", None)
   shape = f"sequences of {length} tokens" if length else "examples"
   return ", ".join([*lines, f"batches of {data.global_batch_size} {shape}"])
+
+
+def _repeated_masks(config: _Config, paths: Sequence[str]) -> list[str]:
+  """Returns a warning if prepared masks are seen often enough to be learned."""
+  sizes = [*map(manifest.counter(), paths)]
+  known = sum(size or 0 for size in sizes)
+  if None in sizes or not known:
+    return []
+  data, steps = config.task.train_data, config.trainer.train_steps
+  passes = steps * data.global_batch_size / known
+  if passes <= _MOST_PASSES:
+    return []
+  return [
+    f"task.train_data has {known:,} masked examples, so each is seen "
+    f"{passes:,.0f} times with the same masks; prepare it with --fresh_masks "
+    "and train swe/bert_pretraining_text."
+  ]
 
 
 def _describe_model(config: _Config, *_) -> str:

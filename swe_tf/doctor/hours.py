@@ -51,4 +51,6 @@ class Machine:
       f"{self.chips} {self.name} at {self.utilization:.0%} of their "
       f"{CHIPS[self.name].flops / 1e12:.0f} TFLOP/s, "
       f"${self.price:.2f} per chip and hour"
+      + " (list price of 2025)"
+      * (self.asked is None)
     )

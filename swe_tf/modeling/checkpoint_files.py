@@ -15,6 +15,7 @@ import yaml
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import library
 from swe_tf import yaml_files
 from swe_tf.modeling import registry
 
@@ -100,6 +101,38 @@ def find_with_config(
   return path, config_path
 
 
+class EncoderSource(NamedTuple):
+  """An encoder, and the vocabulary that it was trained with, if it exists."""
+
+  checkpoint: str
+  encoder: registry.Encoder
+  vocab_file: files.PathLike | None
+
+
+def find_encoder(
+  checkpoint: files.PathLike, config_file: files.PathLike | None = None
+) -> EncoderSource:
+  """Finds the encoder of a checkpoint; see `find_with_config`.
+
+  Its vocabulary lies beside the checkpoint or the config, or the config names
+  it or the shards that it lies beside.
+  """
+  path, config_path = find_with_config(checkpoint, config_file)
+  encoder = read_config(config_path)
+  check_grown(path, encoder)
+  places = [files.as_path(each).parent for each in (path, config_path)]
+  data = encoder.task.get("train_data") or {}
+  # `swe prepare` writes the vocabulary beside the records.
+  paths = data.get("input_path")  # A mapping is a mixture.
+  shards = files.split(paths) if isinstance(paths, (str, list)) else []
+  places += [files.as_path(each).parent for each in shards[:1]]
+  found = [place / "vocab.txt" for place in places]
+  if data.get("vocab_file_path"):
+    found.insert(2, files.as_path(library.find(data["vocab_file_path"])))
+  vocab_file = next((each for each in found if each.exists()), None)
+  return EncoderSource(path, encoder, vocab_file)
+
+
 class LoadedEncoder(NamedTuple):
   """An encoder with its weights, and the vocabulary if there is one."""
 
@@ -111,15 +144,11 @@ class LoadedEncoder(NamedTuple):
 def load_encoder(
   checkpoint: files.PathLike, config_file: files.PathLike | None = None
 ) -> LoadedEncoder:
-  """Reads the encoder of a checkpoint; see `find_with_config`."""
-  path, config_path = find_with_config(checkpoint, config_file)
-  encoder = read_config(config_path)
-  check_grown(path, encoder)
+  """Reads the encoder of a checkpoint; see `find_encoder`."""
+  path, encoder, vocab_file = find_encoder(checkpoint, config_file)
   network = encoder.build()
-  read_into(path, f"the encoder of {config_path}", encoder=network)
-  vocab_file = files.as_path(path).parent / "vocab.txt"
-  found = vocab_file if vocab_file.exists() else None
-  return LoadedEncoder(network, encoder, found)
+  read_into(path, "the encoder of its config", encoder=network)
+  return LoadedEncoder(network, encoder, vocab_file)
 
 
 def check_grown(path: str, encoder: registry.Encoder) -> None:

@@ -43,10 +43,18 @@ def make_runner(
 
 
 def train(job: worker.Job) -> dict[str, Any]:
-  """Trains and evaluates the run described in the job's directory."""
+  """Trains and evaluates the run described in the job's directory.
+
+  That it diverged is a result too: a run is not repeated to see it again.
+  """
   config = read_config(job)
   runner = make_runner(job, config)
-  runner.run()
+  try:
+    runner.run()
+  except recovery.Diverged as error:
+    steps = int(runner.trainer.global_step.numpy())
+    found = {"reason": error.problem, "steps": steps, "metrics": {}}
+    return job.finish({"status": "diverged"} | found)
   log_dir = str(job.path / config.trainer.validation_summary_subdir)
   curves = scalars.read_scalars(log_dir)
   steps = config.trainer.train_steps

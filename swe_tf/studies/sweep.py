@@ -8,6 +8,7 @@ have a `result.json` are not repeated, and interrupted ones resume from their
 checkpoints.
 """
 
+from collections.abc import Mapping
 import contextlib
 import math
 import os
@@ -88,6 +89,13 @@ def write_study(
   files.write_json(files.as_path(output_dir) / "study.json", content)
 
 
+def _summarize(result: Mapping[str, Any]) -> str:
+  if result.get("status") == "diverged":
+    return f"diverged: {result['reason']}"
+  metrics = result["metrics"].items()
+  return ", ".join(f"{name} {value:.4f}" for name, value in metrics)
+
+
 def run_study(
   study: study_file.Study,
   configs: experiments.Configs,
@@ -109,17 +117,10 @@ def run_study(
   new = runs
   while new:
     write_study(study, output_dir, unigram_entropy=entropy)
-    failures |= executors.execute(
-      new,
-      executor,
-      console,
-      lambda result: ", ".join(
-        f"{name} {value:.4f}" for name, value in result["metrics"].items()
-      ),
-    )
+    failures |= executors.execute(new, executor, console, _summarize)
     losses = dict.fromkeys(failures, math.inf)
     for name, result in executors.results_of(runs).items():
-      loss = result["metrics"][study.metrics[0]]
+      loss = result["metrics"].get(study.metrics[0], math.inf)
       losses[name] = loss if math.isfinite(loss) else math.inf
     more = study.with_next_runs(losses)
     if more is None:

@@ -10,6 +10,7 @@ from matplotlib import figure
 import numpy as np
 
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.theory import algorithm1
 from swe_tf.theory import claims as claims_lib
 
@@ -72,7 +73,10 @@ def run(
   for name in names:
     start = time.perf_counter()
     # A run that diverges on purpose overflows; its claims report that.
-    with np.errstate(over="ignore", invalid="ignore"):
+    with (
+      np.errstate(over="ignore", invalid="ignore"),
+      messages.during(name, announce=False),
+    ):
       outcome = pkgutil.resolve_name(EXPERIMENTS[name])(options)
     if outcome.drawing is not None:
       png = io.BytesIO()

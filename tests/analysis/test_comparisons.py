@@ -1,5 +1,7 @@
 """Which runs are averaged, what comes out, by hand, and what may be said."""
 
+import json
+
 import pytest
 from scipy import stats
 
@@ -102,6 +104,8 @@ def test_runs_that_do_not_count(tmp_path):
   found = fake_runs.summarize(tmp_path).loc["baseline"]
   assert (found.seeds, found.validation_loss.mean) == (1, 2.0)
   assert "2 diverged" in found.left_out and "1 repeated seed" in found.left_out
+  write_run(tmp_path / "swe", config(sharing=swe()), 2.5)
+  assert "Left out of baseline: 2 diverged, 1" in _say(tmp_path)[0]
 
 
 def test_the_best_rate_is_of_those_with_the_most_seeds(tmp_path):
@@ -215,6 +219,16 @@ def test_it_is_about_the_paper_s_method_and_names_a_lower_one(tmp_path):
   (line,) = _say(tmp_path)
   assert line.startswith("swe 1x24 (untied after 10) costs")
   assert "The lowest of 3 methods is stacking: -1.0000 nats per token" in line
+
+
+@pytest.mark.parametrize("entropy, is_said", [(2.75, True), (3.05, False)])
+def test_runs_on_the_plateau_say_nothing(tmp_path, entropy, is_said):
+  write_seeds(tmp_path, "base", _BASE)
+  write_seeds(tmp_path, "swe", (3.1, 3.22, 2.99), sharing=swe())
+  study = {"unigram_entropy": entropy}
+  (tmp_path / "study.json").write_text(json.dumps(study))
+  (line,) = _say(tmp_path)
+  assert line.startswith(statistics.TOO_SHORT) == is_said
 
 
 def test_an_unequal_number_of_rates_is_said(tmp_path):

@@ -16,7 +16,13 @@ _NEW = tf_keras.optimizers.Adam
 
 
 def _write_run(
-  path, seed=0, losses=(3.0, 2.0, 1.0), weight=0.0, slot=0.0, optimizer=_LEGACY
+  path,
+  seed=0,
+  losses=(3.0, 2.0, 1.0),
+  weight=0.0,
+  slot=0.0,
+  optimizer=_LEGACY,
+  is_wrapped=False,
 ):
   """Writes a run of 30 steps; weight is added to a weight from 20 on."""
   path.mkdir(parents=True)
@@ -31,7 +37,11 @@ def _write_run(
   model.build([None, 3])
   inner = optimizer(0.1)
   step = tf.Variable(0, dtype=tf.int64)
-  saved = tf.train.Checkpoint(model=model, optimizer=inner, global_step=step)
+  outer = inner
+  if is_wrapped:  # As by `SharedWeightsOptimizer`.
+    outer = tf.Module()
+    outer._inner_optimizer = inner
+  saved = tf.train.Checkpoint(model=model, optimizer=outer, global_step=step)
   for number in steps:
     gradients = [tf.ones_like(v) for v in model.trainable_variables]
     inner.apply_gradients(zip(gradients, model.trainable_variables))
@@ -65,6 +75,7 @@ def test_what_was_changed_is_what_is_found(tmp_path, optimizer):
     "rest": _parts(found)["rest"].count,
   }
   assert found.compared_curves == 1, "speed is the machine's"
+  assert difference.compare(base, make("wrapped", is_wrapped=True)).is_equal
 
   found = difference.compare(base, make("weights", weight=0.5))
   parts = _parts(found)

@@ -104,6 +104,21 @@ def test_the_verdict_needs_an_interval_that_excludes_zero(losses, word, reason):
   assert verdict.word == word and reason in verdict.reason
 
 
+@pytest.mark.parametrize(
+  "cheap, base, word, reason",
+  [
+    ([math.inf, 1.9, 1.7], [2.0, 2.1], "do not share", "even cheap has diverg"),
+    ([1.8, 1.9], [2.0, math.inf], "cannot tell", "the baseline has diverged"),
+    ([1.8, math.inf], [math.inf, 2.0], "cannot tell", "the baseline has div"),
+  ],
+)
+def test_a_run_that_diverged_counts(cheap, base, word, reason):
+  outcomes = outcome_lib.compare(_runs(cheap, base))
+  verdict = outcome_lib.judge(outcomes, ["cheap"])
+  assert verdict.word == word and reason in verdict.reason
+  assert outcomes["cheap"].difference.word() in ("costs", "cannot tell")
+
+
 def test_a_cheaper_arm_is_judged_by_a_baseline_with_as_few_flops():
   runs = _runs([2.02, 2.12, 1.921])  # Above the baseline.
   runs += [

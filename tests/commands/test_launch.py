@@ -16,6 +16,16 @@ from tests import tiny
 
 _DATA = "task.train_data.input_path=gs://b/t*,task.validation_data.input_path=gs://b/v*"
 
+_TEXT = {"experiment": "swe/bert_pretraining_text"}
+
+
+def _text(train, vocab=""):
+  data = {"input_path": train} | ({"vocab_file_path": vocab} if vocab else {})
+  validation = {"input_path": "gs://b/v"}
+  return yaml.safe_dump(
+    {"task": {"train_data": data, "validation_data": validation}}
+  )
+
 
 @pytest.fixture(name="write")
 def fixture_write(tmp_path):
@@ -63,6 +73,13 @@ def test_the_scripts_are_complete_and_quoted(write, tmp_path, capsys):
     write()  # Nothing is overwritten.
 
 
+def test_the_vm_has_a_vocabulary_of_the_package(write):
+  vocab = "experiments/small/characters.txt"
+  folder = write(_text(["gs://b/t", "gs://b/u"], vocab), **_TEXT)
+  config = yaml.safe_load((folder / "run.yaml").read_text())
+  assert config["task"]["train_data"]["vocab_file_path"] == vocab
+
+
 def test_a_run_is_started_again_after_75_only(write, tmp_path):
   train = str(write(spot=False) / "train.sh")
   assert "--spot" not in (tmp_path / "launch" / "create.sh").read_text()
@@ -103,6 +120,9 @@ def test_a_run_is_started_again_after_75_only(write, tmp_path):
       {"override": _DATA.replace("gs://b/v", "v")},
       "validation_data.input_path",
     ),
+    ({"override": _text("gs://b/t,u.txt")}, r"train_data.input_path .u.txt."),
+    ({"override": _text(["gs://b/t", "u.txt"])}, r"input_path .u.txt. must be"),
+    (_TEXT | {"override": _text("gs://b/t", "v.txt")}, r"vocab_file_path .v.t"),
     ({"override": _DATA + ",task.train_data.global_batch_size=9"}, "divided"),
     ({"override": _DATA.replace("gs://b/t*", "''")}, "train_data.* is not set"),
   ],

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+import yaml
 
 from official.core import exp_factory
 from official.core import task_factory
@@ -83,6 +84,19 @@ def test_model_garden(tmp_path, kind):
     np.testing.assert_array_equal(
       samples.output(loaded), samples.output(encoder)
     )
+
+
+def test_the_vocabulary_beside_the_shards_of_a_run_is_found(tmp_path):
+  encoder = samples.encoder(tmp_path, num_layers=1)
+  run = tmp_path / "run"
+  with files.new_directory(run) as scratch:
+    checkpoint_files.write_encoder(scratch, encoder)
+  vocab = (run / "vocab.txt").rename(tmp_path / "vocab.txt")
+  content = yaml.safe_load((run / "encoder.yaml").read_text())
+  for paths in (f"{tmp_path}/a.tfrecord, b", [f"{tmp_path}/*.tfrecord", "b"]):
+    content["task"]["train_data"] = {"input_path": paths}
+    (run / "encoder.yaml").write_text(yaml.safe_dump(content))
+    assert checkpoint_files.load_encoder(run).vocab_file == vocab
 
 
 def test_saved_model(tmp_path):

@@ -9,6 +9,7 @@ import yaml
 from official.core import exp_factory
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.analysis import statistics
 from swe_tf.commands import pilot as command
 from swe_tf.configs import cost
 from swe_tf.studies import executors
@@ -147,6 +148,8 @@ def test_a_pilot_says_whether_to_share(
   options, tmp_path, monkeypatch, capsys, added, verdict, note
 ):
   at_edge = added.get("swe", 0) < 0
+  # With 50 tokens, the entropy of single ones is below 4.
+  base = 4.0 if verdict == "cannot tell" else 2.0
 
   def loss(arm, learning_rate, seed):
     # The tuning seed, which never counts, is far off.
@@ -155,7 +158,7 @@ def test_a_pilot_says_whether_to_share(
       shift -= 0.2 * (-1) ** seed
     best = 0.02 if arm == "swe" and at_edge else 0.01
     shift += (_ADDED | added).get(arm, 0.0)
-    return 2.0 + shift + abs(learning_rate - best)
+    return base + shift + abs(learning_rate - best)
 
   monkeypatch.setattr(executors, "Local", lambda jobs: _Pretended(loss))
   for _ in range(2):  # The second call has all runs.
@@ -163,13 +166,20 @@ def test_a_pilot_says_whether_to_share(
     printed = capsys.readouterr().out
     assert f"verdict: {verdict}\n" in printed
     assert (_SHALLOW in printed) == bool(note)
+    assert (statistics.TOO_SHORT in printed) == (base == 4.0)
     assert ("of swe is at the edge" in printed) == at_edge
   assert printed.count("(finished before)") > 18
   content = json.loads((tmp_path / "out" / "pilot.json").read_text())
   assert content["verdict"] == verdict
   assert ("swe" in content["dropped"]) == ("swe" not in added)
-  with pytest.raises(errors.UsageError, match="more seeds after a look"):
-    command.run(dataclasses.replace(options, seeds=4))
+  for changes in (
+    {"seeds": 4},
+    {"steps": 80},
+    {"params_override": "task.train_data.global_batch_size=4"},
+  ):
+    with pytest.raises(errors.UsageError, match="another .*output_dir"):
+      command.run(dataclasses.replace(options, **changes))
+  assert json.loads((tmp_path / "out" / "pilot.json").read_text()) == content
 
 
 def test_a_pilot_without_a_baseline_has_no_verdict(options, monkeypatch):

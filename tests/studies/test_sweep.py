@@ -2,14 +2,18 @@
 
 import dataclasses
 import json
+from unittest import mock
 
 import numpy as np
 import pytest
 import yaml
 
 from swe_tf import errors
+from swe_tf import plugins
 from swe_tf.analysis import outcome
+from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import scalars as curves
+from swe_tf.commands import sweep as command
 from swe_tf.configs import cost
 from swe_tf.studies import experiments
 from swe_tf.studies import jobs
@@ -105,6 +109,42 @@ def test_a_metric_that_is_not_measured_is_told_before_the_first_run(study):
   best += "trainer.best_checkpoint_eval_metric=los"
   with pytest.raises(errors.UsageError, match="eval_metric: validation has no"):
     experiments.make_configs(study, best)
+
+
+def test_a_run_that_diverged_is_a_result_that_is_not_repeated(tmp_path, capsys):
+  axes = {"method": ["swe"], "seed": [1]}
+  path = programs.write_study(tmp_path, axes, loss_upper_bound=0.1)
+  study, output_dir = study_file.read_study(str(path)), tmp_path / "runs"
+  configs = experiments.make_configs(study)
+  (run,) = sweep.make_runs(study, configs, output_dir)
+  run.begin()
+  result = jobs.train(worker.Job(run.directory.path))
+  assert (result["status"], result["steps"]) == ("diverged", 5)
+  options = command.Options(study=str(path), output_dir=str(output_dir))
+  assert command.run(options) == 0
+  printed = capsys.readouterr().out
+  assert "diverged: the loss is" in printed and "(finished before)" in printed
+  assert "1 of 1 runs diverged" in printed
+  found, _ = runs_lib.read([output_dir])
+  assert list(found.status) == ["diverged"] and found.seconds[0] > 0
+
+
+def test_commands_have_the_plugins_and_an_unknown_cost_is_not_shown(
+  tmp_path, capsys, monkeypatch
+):
+  path = programs.write_study(tmp_path, {"method": ["swe"], "seed": [1]})
+  options = command.Options(
+    study=str(path), output_dir=str(tmp_path / "runs"), print_commands=True
+  )
+  monkeypatch.setenv(plugins.VARIABLE, "tests.methods.outside")
+  command.run(options)
+  assert " --plugins=tests.methods.outside" in capsys.readouterr().out
+  options = dataclasses.replace(options, print_commands=False, dry_run=True)
+  for shown, error in ((True, None), (False, errors.UsageError("no formula"))):
+    if error:
+      monkeypatch.setattr(cost, "training_flops", mock.Mock(side_effect=error))
+    command.run(options)
+    assert ("left: " in capsys.readouterr().out) == shown
 
 
 def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):

@@ -33,7 +33,6 @@ class Options(manifest.Settings):
   input: str
   output_dir: str
   vocab: str | None = None
-  learn_vocab: int | None = None  # Written to vocab.txt, and to `vocab`.
   jobs: int | None = None
 
   def path(self, name: str) -> str:

@@ -40,6 +40,7 @@ class Settings:
   fresh_masks: bool = False  # Whether masks are drawn while training instead.
   num_shards: int | None = None  # One per 16 MB of text.
   seed: int = 0  # Of the masks and the order in a shard.
+  learn_vocab: int | None = None  # Written to vocab.txt, and to `vocab`.
 
   def shard_name(self, index: int) -> str:
     return f"pretrain-{index:05d}-of-{self.num_shards:05d}.tfrecord"

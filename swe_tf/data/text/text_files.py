@@ -62,16 +62,9 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
 
 def match(patterns: str | Sequence[str]) -> list[str]:
   """Returns the files that match paths or globs, also with commas; sorted."""
-  sources = [patterns] if isinstance(patterns, str) else patterns
-  if not isinstance(sources, Sequence) or not all(
-    isinstance(each, str) for each in sources
-  ):
-    raise errors.UsageError(
-      f"{patterns!r:.60} is neither a pattern nor a list of patterns."
-    )
-  parts = [part.strip() for each in sources for part in each.split(",")]
+  parts = files.split(patterns)
   paths = set()
-  for pattern in filter(None, parts):
+  for pattern in parts:
     if not files.is_url(pattern):
       # A file's own name may have brackets.
       found = [pattern] if os.path.exists(pattern) else glob.glob(pattern)
@@ -90,7 +83,7 @@ def match(patterns: str | Sequence[str]) -> list[str]:
       what = f"{pattern} does not match any files; check the path."
       raise errors.UsageError(what)
     paths.update(found)
-  if not any(parts):
+  if not parts:
     raise errors.UsageError("no input is given; name a file or a pattern.")
   return sorted(paths)
 

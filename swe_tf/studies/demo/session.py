@@ -149,11 +149,13 @@ def verdict(arms: pd.DataFrame) -> str:
   spent = ""
   if abs(ratio - 1) >= statistics.SAME_COST:
     spent = f", for {ratio:.2f} of the baseline's FLOPs,"
+  who = "the shared model" if model.untie_step else f"the {model.label} model"
   told = (
-    f"After the same {steps} the shared model ended at {loss:.3f} nats "
+    f"After the same {steps} {who} ended at {loss:.3f} nats "
     f"per token{spent} and the baseline at {baseline.validation_loss:.3f}, a "
     f"difference of {apart:+.3f}: one seed {statistics.CANNOT_TELL} "
-    "whether sharing pays; docs/map.md has more of them."
+    f"whether {'sharing' if model.untie_step else model.label} pays; "
+    "docs/map.md has more of them."
   )
   if reached := comparisons.steps_until(baseline.curve, loss):
     told += (
@@ -212,7 +214,9 @@ def _draw_layers(model: Any, curves: pd.DataFrame) -> list[figures.Figure]:
     if len(found):
       drawing, panel = figures.new_panel()
       panel.plot(found.step, found.value, color=figures.BLUE, linewidth=2)
-      panel.axvline(model.untie_step, color=figures.BLUE, linestyle="--", lw=1)
+      if model.untie_step:
+        at = {"color": figures.BLUE, "linestyle": "--", "lw": 1}
+        panel.axvline(model.untie_step, **at)
       panel.set_ylim(bottom=0.0)
       figures.finish(panel, "step", y)
       drawn.append(figures.save(drawing, name, caption))

@@ -23,6 +23,7 @@ from swe_tf import messages
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import finetuning
 from swe_tf.data.prepare import prepared_data
+from swe_tf.modeling import checkpoint_files
 from swe_tf.studies import executors
 from swe_tf.studies import experiments
 from swe_tf.studies import study_file
@@ -48,7 +49,7 @@ class FineTuning:
     if plan.ax_data_dir:
       ax_data = prepared_data.read_prepared_data(plan.ax_data_dir)
       self._fingerprints[plan.ax_data_dir] = ax_data.fingerprint
-    source = finetuning.find_encoder(
+    source = checkpoint_files.find_encoder(
       self._earlier_checkpoint() or settings.checkpoint
     )
     finetuning.check_vocabulary(source, data)
@@ -175,12 +176,12 @@ class FineTuning:
           f"{name} is selected now, but its checkpoint was deleted when "
           f"another run was; delete {run.directory.path} to train it again."
         )
-      console.print(f"{name}: predicting the test set ...")
       run = dataclasses.replace(run, function=PREDICT, arguments=arguments)
-      for _, error in executor.run([run], lambda: None):
-        if error:
-          console.print(f"{name}: no predictions: {error}", soft_wrap=True)
-          return False
+      with messages.during(f"{name}: predicting the test set", console):
+        ended = dict(executor.run([run], lambda: None))
+      if error := ended.get(name):
+        console.print(f"{name}: no predictions: {error}", soft_wrap=True)
+        return False
       content = files.read_json(path)
     for split, scores in content["scores"].items():
       shown = (f"{n} {table_lib.show_score(v)}" for n, v in scores.items())

@@ -1,5 +1,6 @@
 """`swe prepare pretraining`: the same bytes always, whole or not at all."""
 
+import contextlib
 import gzip
 import re
 
@@ -18,6 +19,8 @@ from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
+from swe_tf.doctor import checks as doctor
+from swe_tf.doctor import findings
 from swe_tf.modeling import registry
 from tests import tiny
 from tests.data import corpus
@@ -99,6 +102,11 @@ def test_what_it_writes_is_all_that_training_needs(
   for data in (config.task.train_data, config.task.validation_data):
     batch = next(iter(task.build_inputs(data)))
     assert batch["masked_lm_ids"].shape == (8, 10)
+  long = config.replace(trainer={"train_steps": 1000})
+  seen = pytest.raises(findings.Warned, match="times with the same masks")
+  with contextlib.nullcontext() if fresh else seen:
+    doctor.check_data(long)
+  assert doctor.check_data(config)
   trainer = tiny.train(config, tmp_path / "run", 2)
   assert trainer.phase == "unshared"
   assert len(registry.blocks_of(trainer.model)) == blocks
@@ -233,6 +241,8 @@ def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
   vocab.unlink()  # As if the job had been killed before it was written.
   made = _prepare(learning)
   assert vocab.read_bytes() == learned
+  with pytest.raises(errors.UsageError, match="a finished job"):
+    _prepare(learning | {"learn_vocab": 140})
   size = len(vocab_lib.Vocabulary.load(vocab))
   assert made["vocab_size"] == size and 50 < size <= 150
 

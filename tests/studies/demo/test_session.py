@@ -201,6 +201,13 @@ def test_the_page_tells_all_of_it_and_needs_nothing_else(tmp_path):
   assert "swe export --checkpoint=runs/demo/model" in page
 
 
+def test_a_method_that_never_shares_is_not_called_shared(tmp_path):
+  method = {"mode": "equal_init", "unit_size": 1}
+  page = _page(_write(tmp_path, 2.2, 2.0, method))
+  assert "the equal_init model ended at 2.200" in page
+  assert "whether equal_init pays" in page and "untying" not in page
+
+
 def test_what_comes_from_outside_is_escaped(tmp_path):
   override = "task.x=<script>alert(1)</script>"
   text = _page(_write(tmp_path, 2.2, 2.0), "runs/<b>", override)
