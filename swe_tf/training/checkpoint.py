@@ -308,7 +308,10 @@ def check_optimizer(path: str, optimizer: Any) -> None:
   with readable(path):
     view = tf.train.CheckpointView(path)
     shapes = checkpoint_files.reader(path).get_variable_to_shape_map()
-  saved = _variables_below(view, view.children(0).get("optimizer", 0))
+  root = view.children(0).get("optimizer")
+  if root is None:
+    return  # Weights alone, as some start a run from.
+  saved = _variables_below(view, root)
   found = {
     id(each): shapes[saved[node][1]]
     for node, each in view.match(
