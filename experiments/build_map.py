@@ -621,7 +621,11 @@ def build() -> None:
     if name.startswith("long")
   }
   draw_map.draw_costs(
-    {title: c for title, c in costs.items() if c["baseline"].loss.n > 2},
+    {
+      title: found
+      for title, found in costs.items()
+      if "half" in found and found["half"].difference.n > 2
+    },
     _COST_LABELS,
     _SHARING,
     COST_FIGURE,

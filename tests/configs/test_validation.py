@@ -64,7 +64,7 @@ BAD = {
   "task.sharing.recipe=few_loop": "did you mean few_loops?",
   "task.growth.method=stackin": "did you mean stacking?",
   "task.sharing.recipe=one_loop,task.sharing.untie_step=3": "untie_step",
-  "task.seed=-1": "task.seed (-1) must be at least 0.",
+  "task.seed=-1": "task.seed (-1) must be at least 0 and below 4294967296.",
   "task.seed=1e20": "task.seed (1e+20) is too large for an integer.",
   f"trainer.train_steps={'9' * 400}": "is too large for an integer.",
   f"{_LR}.polynomial.initial_learning_rate={'9' * 400}": "is too large for a n",
