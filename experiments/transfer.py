@@ -97,8 +97,8 @@ def scores(output_dir: str) -> pd.DataFrame:
   for path in sorted(pathlib.Path(output_dir).glob("*/*/result.json")):
     arm, seed = path.parts[-3].rsplit("-seed", 1)
     peak, repeat = path.parent.name.removeprefix("lr").split("-seed")
-    metrics = files.read_json(path)["metrics"]
-    rows.append((arm, int(seed), float(peak), int(repeat), metrics["accuracy"]))
+    accuracy = files.read_json(path)["scores"]["dev"]["accuracy"]  # In percent.
+    rows.append((arm, int(seed), float(peak), int(repeat), accuracy))
   columns = ["arm", "seed", "peak", "repeat", "accuracy"]
   return pd.DataFrame(rows, columns=columns)
 
@@ -140,7 +140,7 @@ def table_of(found: pd.DataFrame) -> str:
   best = best_peaks(found)
   at_best = found[found.peak == found.arm.map(best)]
   fresh = at_best[at_best.seed != TUNING_SEED]
-  means = fresh.groupby(["arm", "seed"]).accuracy.mean() * 100
+  means = fresh.groupby(["arm", "seed"]).accuracy.mean()
   by_arm = {arm: means.get(arm, pd.Series(dtype=float)) for arm in ARMS}
   common = set.intersection(*(set(each.index) for each in by_arm.values()))
   for arm, label in ARMS.items():
