@@ -18,7 +18,7 @@ import sys
 from absl import app
 from absl import flags
 
-from swe_tf.doctor import findings
+from swe_tf import messages
 
 _TOPOLOGY = flags.DEFINE_string("topology", "v5e:4x4", "The TPU.")
 _MICRO_BATCHES = flags.DEFINE_list(
@@ -62,7 +62,7 @@ def _print_table(figures: dict[str, dict]) -> None:
     print("|---" * (len(kinds) + 1) + "|")
     for count, found in figures.items():
       sizes = (
-        findings.size(found["full_depth"][kind][name]["value"])
+        messages.size(found["full_depth"][kind][name]["value"])
         for kind in kinds
       )
       print(f"| {count} | {' | '.join(sizes)} |")

@@ -18,9 +18,9 @@ from absl import app
 from absl import flags
 
 from benchmarks import common
+from swe_tf import messages
 from swe_tf.commands import doctor_tpu
 from swe_tf.commands import stock_options
-from swe_tf.doctor import findings
 from swe_tf.doctor.tpu import depths as depths_lib
 from swe_tf.doctor.tpu import programs
 from swe_tf.doctor.tpu import topologies
@@ -138,9 +138,9 @@ def _print_table(results: dict[str, dict]) -> None:
       ]
       if figures:
         cells += [
-          findings.size(figures["peak"]),
+          messages.size(figures["peak"]),
           f"{figures['flops'] / 1e12:.4g} T",
-          findings.size(figures["all_reduce"]),
+          messages.size(figures["all_reduce"]),
         ]
       else:  # The results say what the compiler says.
         cells += ["more", "", ""]

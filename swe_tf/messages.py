@@ -18,6 +18,7 @@ from typing import Any
 
 from absl import logging
 from rich import console as rich_console
+from rich import filesize
 
 _PAUSE_SECONDS = 5.0
 
@@ -42,6 +43,15 @@ def say_next(command: str, **flags: Any) -> None:
   """Prints the command that users most likely want now."""
   words = [f"--{name}={value}" for name, value in flags.items()]
   say(f"next: {command} {shlex.join(words)}")
+
+
+def size(count: float) -> str:
+  """Formats a number of bytes.
+
+  >>> size(1_345_000_000)
+  '1.34 GB'
+  """
+  return filesize.decimal(round(count), precision=2)
 
 
 @functools.cache

@@ -13,9 +13,9 @@ from rich import console as rich_console
 from rich import table as rich_table
 
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
-from swe_tf.doctor import findings
 from swe_tf.doctor import hours
 
 
@@ -58,9 +58,9 @@ def run(options: Options) -> None:
     ("steps", "steps", "{:,}".format),
     ("parameters", "parameters", "{:,}".format),
     ("FLOPs, all replicas", "flops_per_step", "{:.3g}".format),
-    ("all-reduce", "all_reduce_bytes", findings.size),
-    ("weights", "weight_bytes", findings.size),
-    ("optimizer slots", "optimizer_bytes", findings.size),
+    ("all-reduce", "all_reduce_bytes", messages.size),
+    ("weights", "weight_bytes", messages.size),
+    ("optimizer slots", "optimizer_bytes", messages.size),
   ):
     by_phase.add_row(name, *(render(getattr(each, field)) for each in phases))
   console.print(by_phase)

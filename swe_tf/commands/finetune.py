@@ -24,7 +24,6 @@ from swe_tf import files
 from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.data.prepare import prepared_data
-from swe_tf.doctor import findings
 from swe_tf.modeling import checkpoint_files
 from swe_tf.scoring import column
 from swe_tf.studies import executors
@@ -181,8 +180,8 @@ def _print_room(options: Options, tasks: Sequence[Any], console) -> None:
     for i in range(len(tasks))
   )
   console.print(
-    f"checkpoints will take up to {findings.size(most)}, and "
-    f"{findings.size(sum(checkpoints))} at the end: the best of each task",
+    f"checkpoints will take up to {messages.size(most)}, and "
+    f"{messages.size(sum(checkpoints))} at the end: the best of each task",
     soft_wrap=True,
   )
 

@@ -1,7 +1,7 @@
 """The checks of `swe doctor`: each returns a line about what a run would do.
 
 A check raises `UsageError` for a fault, which keeps the run from starting or
-from doing what was intended, and `findings.Warned` for what may be intended.
+from doing what was intended, and `Warned` for what may be intended.
 `swe train` prints what the cheap ones find as warnings and continues.
 """
 
@@ -22,6 +22,7 @@ from official.core import task_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf import sameness
 from swe_tf.configs import cluster
 from swe_tf.configs import cost as cost_lib
@@ -30,7 +31,6 @@ from swe_tf.configs import limits
 from swe_tf.data import checks as data_checks
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import pretrain_text
-from swe_tf.doctor import findings
 from swe_tf.modeling import registry
 from swe_tf.training import checkpoint
 from swe_tf.training import devices
@@ -45,6 +45,10 @@ _SAMPLE = 64
 _MOST_PASSES = 10
 
 _Config: TypeAlias = cfg.ExperimentConfig
+
+
+class Warned(errors.UsageError):
+  """The run would start, but look at this first."""
 
 
 def check_versions(*_) -> str:
@@ -79,8 +83,8 @@ def check_devices(config: _Config, *_) -> str:
     weights = cost_lib.weight_bytes(config)
   if weights > memory:
     raise errors.UsageError(
-      f"the weights take {findings.size(weights)}, but this machine has "
-      f"{findings.size(memory)}; make the encoder smaller."
+      f"the weights take {messages.size(weights)}, but this machine has "
+      f"{messages.size(memory)}; make the encoder smaller."
     )
   limits.check_replicas(config, cluster.num_workers(runtime))
   replicas = max(1, runtime.num_gpus)
@@ -114,7 +118,7 @@ def check_data(config: _Config, *_) -> str:
         data_checks.check_parses(data, path)
     lines.append(f"a record of {len(some)} read")
   if warnings:
-    raise findings.Warned(" ".join(warnings))
+    raise Warned(" ".join(warnings))
   data = config.task.train_data
   length = getattr(data, "seq_length", None)
   shape = f"sequences of {length} tokens" if length else "examples"
@@ -145,7 +149,7 @@ def _describe_model(config: _Config, *_) -> str:
     return f"cost not known, because {error}"
   phases = ", then ".join(
     f"{phase.steps:,} steps {name} (all-reduce "
-    f"{findings.size(phase.all_reduce_bytes)} per step)"
+    f"{messages.size(phase.all_reduce_bytes)} per step)"
     for name, phase in cost.phases.items()
   )
   return (
@@ -185,10 +189,10 @@ def check_schedule(config: _Config, *_) -> str:
       raise errors.UsageError(
         f"{text}: leave decay_steps unset to make it follow train_steps."
       )
-    raise findings.Warned(f"{text}; set decay_steps to what you mean.")
+    raise Warned(f"{text}; set decay_steps to what you mean.")
   warmup_steps = getattr(warmup, "warmup_steps", 0) or 0
   if warmup_steps >= steps:
-    raise findings.Warned(
+    raise Warned(
       f"the warm-up takes {warmup_steps:,} steps and the run has {steps:,}: "
       "the learning rate never reaches its peak; lower warmup_steps, or leave "
       "it unset."
@@ -206,7 +210,7 @@ def check_precision(config: _Config, *_) -> str:
   if precision != "float16":
     if scale is None:
       return f"{precision}, no loss scaling"
-    raise findings.Warned(
+    raise Warned(
       f"runtime.loss_scale ({scale}) is not used with {precision}; unset it, "
       "or set runtime.mixed_precision_dtype=float16."
     )
@@ -221,7 +225,7 @@ def check_precision(config: _Config, *_) -> str:
       f"runtime.loss_scale ({scale!r}) must be 'dynamic' or a number above 0."
     )
   if not runtime.num_gpus:
-    raise findings.Warned(
+    raise Warned(
       "runtime.mixed_precision_dtype is float16, which on a CPU is slower than "
       "float32; unset it, or set runtime.num_gpus."
     )
@@ -244,7 +248,7 @@ def check_model_dir(config: _Config, model_dir: str | None) -> str:
       pass
   changed = sameness.describe_accepted(model_dir)
   if changed:
-    raise findings.Warned(
+    raise Warned(
       f"{model_dir}: would resume from {os.path.basename(latest)}; its run was "
       f"changed on the way: {changed}."
     )
@@ -263,7 +267,7 @@ def check_room(config: _Config, model_dir: str | None) -> str:
   count = config.trainer.max_to_keep + 1  # The next is written before one goes.
   need = count * one
   text = (
-    f"{count} checkpoints of {findings.size(one)} (trainer.max_to_keep and the "
+    f"{count} checkpoints of {messages.size(one)} (trainer.max_to_keep and the "
     "one being written)"
   )
   if not model_dir or files.is_url(model_dir):
@@ -275,11 +279,11 @@ def check_room(config: _Config, model_dir: str | None) -> str:
   free = shutil.disk_usage(place).free
   if need - held > free:
     raise errors.UsageError(
-      f"{text} take {findings.size(need)}, but {place} has room for "
-      f"{findings.size(free)}; free some space, lower trainer.max_to_keep or "
+      f"{text} take {messages.size(need)}, but {place} has room for "
+      f"{messages.size(free)}; free some space, lower trainer.max_to_keep or "
       "choose another model_dir."
     )
-  return f"{text} take {findings.size(need)} of {findings.size(free)}"
+  return f"{text} take {messages.size(need)} of {messages.size(free)}"
 
 
 _CHECKS: dict[str, Callable[[_Config, str | None], str]] = {
@@ -316,7 +320,7 @@ def run(
       text = _CHECKS[name](config, model_dir)
     for error in found:
       if str(error) not in said:
-        is_warning = isinstance(error, findings.Warned)
+        is_warning = isinstance(error, Warned)
         yield name, "warn" if is_warning else "fault", str(error)
         said.add(str(error))
     if text and not found:

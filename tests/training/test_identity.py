@@ -20,7 +20,6 @@ from swe_tf import sameness
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.commands import train as our_driver
 from swe_tf.doctor import checks as doctor
-from swe_tf.doctor import findings
 from swe_tf.methods import gin_bindings
 from swe_tf.training import checkpoint
 from swe_tf.training import identity
@@ -314,7 +313,7 @@ def test_an_accepted_change_is_recorded_and_shown(trained, tmp_path, capsys):
   (entry,) = sameness.accepted(copy)
   assert entry["checkpoint"] == "ckpt-12"
   assert [each[0] for each in entry["changes"]][0] == "task.seed"
-  with pytest.raises(findings.Warned, match="task.seed was 0 and became 3"):
+  with pytest.raises(doctor.Warned, match="task.seed was 0 and became 3"):
     doctor.check_model_dir(tiny.config_of(base), str(copy))
   config = tiny.config_of(base, _merged({_SHARING + "mode": "none"}))
   with pytest.raises(errors.UsageError, match="task.sharing.mode was 'swe'"):

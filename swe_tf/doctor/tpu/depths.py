@@ -13,7 +13,7 @@ from rich import table as rich_table
 
 from official.core import config_definitions as cfg
 from swe_tf import errors
-from swe_tf.doctor import findings
+from swe_tf import messages
 from swe_tf.doctor.tpu import step_kinds
 from swe_tf.doctor.tpu import topologies
 from swe_tf.methods import catalog
@@ -25,12 +25,12 @@ _MEMORY = ("arguments", "outputs", "temporaries", "code")
 QUANTITIES = (*_MEMORY, "peak", "flops", "bytes", "all_reduce")
 _TOLERANCE = 0.05
 _ROWS = {
-  "peak": ("peak memory", findings.size),
-  "arguments": ("arguments", findings.size),
-  "temporaries": ("temporaries", findings.size),
+  "peak": ("peak memory", messages.size),
+  "arguments": ("arguments", messages.size),
+  "temporaries": ("temporaries", messages.size),
   "flops": ("flops", lambda count: f"{count / 1e12:.4g} TFLOP"),
-  "bytes": ("bytes", findings.size),
-  "all_reduce": ("all-reduce", findings.size),
+  "bytes": ("bytes", messages.size),
+  "all_reduce": ("all-reduce", messages.size),
 }
 _UNKNOWN = "?"
 

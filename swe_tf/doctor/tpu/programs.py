@@ -22,7 +22,7 @@ from official.core import config_definitions as cfg
 from official.modeling import performance
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.doctor import findings
+from swe_tf import messages
 from swe_tf.doctor.tpu import depths as depths_lib
 from swe_tf.doctor.tpu import one_replica
 from swe_tf.doctor.tpu import step_kinds
@@ -194,10 +194,10 @@ def fewest_micro_batches(
       reports |= dict.fromkeys(equal, real)
       peaks[most] = _peak(real, layers)
     peak = peaks[most]
-    needs = findings.size(peak) if math.isfinite(peak) else "more"
+    needs = messages.size(peak) if math.isfinite(peak) else "more"
     verdict = f"the {most} step is too large" if peak > hbm else "fits"
     say(
-      f"task.micro_batches={count} needs {needs} of {findings.size(hbm)}: "
+      f"task.micro_batches={count} needs {needs} of {messages.size(hbm)}: "
       f"{verdict} ({', '.join(map(str, reports[most]))} layers compiled)"
     )
     if peak <= hbm:

@@ -20,7 +20,6 @@ from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.doctor import checks as doctor
-from swe_tf.doctor import findings
 from swe_tf.modeling import registry
 from tests import tiny
 from tests.data import corpus
@@ -103,7 +102,7 @@ def test_what_it_writes_is_all_that_training_needs(
     batch = next(iter(task.build_inputs(data)))
     assert batch["masked_lm_ids"].shape == (8, 10)
   long = config.replace(trainer={"train_steps": 1000})
-  seen = pytest.raises(findings.Warned, match="times with the same masks")
+  seen = pytest.raises(doctor.Warned, match="times with the same masks")
   with contextlib.nullcontext() if fresh else seen:
     doctor.check_data(long)
   assert doctor.check_data(config)

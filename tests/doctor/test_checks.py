@@ -14,7 +14,6 @@ from official.core import train_utils
 from swe_tf import errors
 from swe_tf.configs import cost as cost_lib
 from swe_tf.doctor import checks
-from swe_tf.doctor import findings
 from swe_tf.doctor.tpu import depths as depths_lib
 from swe_tf.doctor.tpu import programs
 from swe_tf.doctor.tpu import topologies
@@ -59,7 +58,7 @@ def test_a_warm_up_that_outlasts_the_run(records):
   warmup = {"warmup": {"polynomial": {"warmup_steps": 50}}}
   decay = {"learning_rate": {"polynomial": {"decay_steps": tiny.STEPS}}}
   layer = {"trainer": {"optimizer_config": {**warmup, **decay}}}
-  with pytest.raises(findings.Warned, match="never reaches its peak"):
+  with pytest.raises(checks.Warned, match="never reaches its peak"):
     checks.check_schedule(_config(records, layer))
 
 
