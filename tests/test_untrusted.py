@@ -14,7 +14,6 @@ from swe_tf import yaml_files
 from swe_tf.analysis import report as report_lib
 from swe_tf.analysis import scalars
 from swe_tf.data.prepare import manifest
-from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import text_files
 from swe_tf.studies import study_file
 from swe_tf.studies import worker
@@ -50,7 +49,7 @@ def test_a_split_stays_in_its_directory(field, tmp_path):
   content = manifest.make(manifest.GLUE, task="SST-2", splits={name: split})
   (data_dir / manifest.FILE_NAME).write_text(json.dumps(content))
   with pytest.raises(errors.UsageError, match="is not the name of"):
-    prepared_data.read_prepared_data(data_dir)
+    manifest.read(data_dir)
 
 
 def test_a_report_escapes_what_it_shows(tmp_path):

@@ -23,7 +23,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import messages
 from swe_tf.commands import options as opt
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.modeling import checkpoint_files
 from swe_tf.scoring import column
 from swe_tf.studies import executors
@@ -81,7 +81,7 @@ def _plan(
   options: Options, task: str, data_dir: str, output_dir: str, ax_data_dir: str
 ) -> protocol.Plan:
   """Checks the flags and the data of one task and returns its plan."""
-  data = prepared_data.read_prepared_data(data_dir)
+  data = manifest.read(data_dir)
   try:
     protocol.check_task(task, data)
     protocol.check_ax(data, ax_data_dir)

@@ -20,7 +20,8 @@ from official.nlp.tasks import sentence_prediction
 from swe_tf import errors
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.glue import tasks as glue_tasks
+from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.modeling import checkpoint_files
 from swe_tf.modeling import registry
@@ -35,7 +36,7 @@ _PASSES_PER_BATCH = 100
 
 
 def check_vocabulary(
-  source: checkpoint_files.EncoderSource, data: prepared_data.PreparedData
+  source: checkpoint_files.EncoderSource, data: manifest.PreparedData
 ) -> None:
   """Raises `UsageError` unless data and encoder have the same vocabulary."""
   if source.vocab_file:
@@ -52,7 +53,7 @@ def check_vocabulary(
 
 def _check_fits_data(
   encoder: registry.Encoder,
-  data: prepared_data.PreparedData,
+  data: manifest.PreparedData,
   exact_vocab: bool = False,
 ) -> None:
   """Raises `UsageError` unless the data's ids and positions fit an encoder.
@@ -91,7 +92,7 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
       )
     with errors.part():
       limits.check(self, follows_data=True)
-    data = prepared_data.read_prepared_data(task.data_dir)
+    data = manifest.read(task.data_dir)
     if task.init_checkpoint:
       source = checkpoint_files.find_encoder(task.init_checkpoint)
       # The encoder of the config counts, if it was set.
@@ -121,7 +122,7 @@ class FineTuningConfig(experiment.CheckedExperimentConfig):
 
 
 def _follow_glue_data(
-  task: finetuning.GlueConfig, data: prepared_data.PreparedData
+  task: finetuning.GlueConfig, data: manifest.PreparedData
 ) -> None:
   """Sets classes, metric, lengths and files from the GLUE manifest."""
   if data.is_squad:
@@ -130,7 +131,7 @@ def _follow_glue_data(
     )
   meta = data.meta
   task.model.num_classes = meta["num_labels"]
-  task.metric_type = meta["metric_type"]
+  task.metric_type = glue_tasks.find_task(data.task).model_garden_metric
   for params in (task.train_data, task.validation_data):
     params.seq_length = meta["max_seq_length"]
     params.label_type = meta["label_type"]
@@ -147,7 +148,7 @@ def _follow_glue_data(
 
 
 def _follow_squad_data(
-  task: finetuning.SquadConfig, data: prepared_data.PreparedData
+  task: finetuning.SquadConfig, data: manifest.PreparedData
 ) -> None:
   """Sets lengths, vocabulary and files from the SQuAD manifest."""
   if not data.is_squad or "eval" not in data.splits:

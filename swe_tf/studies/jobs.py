@@ -13,7 +13,7 @@ from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.analysis import scalars
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.studies import experiments
 from swe_tf.studies import progress
 from swe_tf.studies import worker
@@ -83,7 +83,7 @@ def finetune(job: worker.Job) -> dict[str, Any]:
   The split that selects comes first in the scores.
   """
   config = read_config(job)
-  data = prepared_data.read_prepared_data(config.task.data_dir)
+  data = manifest.read(config.task.data_dir)
   steps = config.trainer.train_steps
   result = {"status": "finished", "task": data.task, "train_steps": steps}
   scores: dict[str, Any] = {}
@@ -117,10 +117,10 @@ def predict(job: worker.Job, ax_data_dir: str) -> dict[str, Any]:
   """
   config = read_config(job)
   runner = make_runner(job, config, mode="train")
-  data = prepared_data.read_prepared_data(config.task.data_dir)
+  data = manifest.read(config.task.data_dir)
   splits = [(data.task, split) for split in data.splits_of("test")]
   if ax_data_dir:
-    ax_data = prepared_data.read_prepared_data(ax_data_dir)
+    ax_data = manifest.read(ax_data_dir)
     found = ax_data.splits_of("test", "diagnostic")
     splits += [(ax_data.task, split) for split in found]
   scores = {}

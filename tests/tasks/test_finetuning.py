@@ -13,7 +13,7 @@ from official.core import train_utils
 from official.modeling import hyperparams
 from swe_tf import errors
 from swe_tf import registry  # noqa: F401 (registers)
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from tests import tiny
 from tests.studies.finetune import samples
 
@@ -179,7 +179,7 @@ def test_every_yaml_is_a_whole_experiment(path, tmp_path):
     name, tmp_path, count=8, max_seq_length=64
   )
   config.validate()
-  data = prepared_data.read_prepared_data(config.task.data_dir)
+  data = manifest.read(config.task.data_dir)
   assert data.task == name
   if not is_squad:
     assert config.task.model.num_classes == (len(data.meta["labels"]) or 1)

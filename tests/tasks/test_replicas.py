@@ -12,7 +12,7 @@ import tf_keras
 
 from swe_tf import errors
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.studies.finetune import predictions
 from tests import tiny
 from tests.sharing import toy
@@ -62,7 +62,7 @@ def _run(config, folder, replicas):
   runner = tiny.make_runner(
     config, str(folder / f"{replicas}"), "train_and_eval", strategy
   )
-  data = prepared_data.read_prepared_data(config.task.data_dir)
+  data = manifest.read(config.task.data_dir)
   task, model = runner.trainer.task, runner.trainer.model
   for layer in model.submodules:
     if isinstance(layer, tf_keras.layers.Dropout):
@@ -111,7 +111,7 @@ def test_glue(make, tmp_path):
 def test_all_numbers_of_replicas(name, make, tmp_path):
   config = make(name)
   if name.startswith("squad"):
-    data = prepared_data.read_prepared_data(config.task.data_dir)
+    data = manifest.read(config.task.data_dir)
     assert data.splits["eval"].size > _COUNT, "windows"
   _check(config, tmp_path, (2, 4))
 

@@ -3,14 +3,16 @@
 `swe prepare` writes `manifest.json` last, so records that have one are
 complete. All kinds of data have `kind`, `format_version`, `vocab_size`,
 `vocab_sha256`, `do_lower_case`, `max_seq_length`, and `splits: {name: {file,
-size, ...}}`; `docs/scoring.md` lists the other keys. Imports no TensorFlow.
+size, ...}}`; `docs/scoring.md` lists the other keys. `read` gives what was
+prepared for fine-tuning. Imports no TensorFlow.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import os
+import re
 from typing import Any
 
 from swe_tf import errors
@@ -22,7 +24,6 @@ FILE_NAME = "manifest.json"
 # The same content for the shards that are done, until all of them are.
 JOURNAL_NAME = "prepare.journal"
 PRETRAINING, GLUE, SQUAD = "pretraining", "glue", "squad"
-SQUAD_TASKS = {"squad_v1.1": "1.1", "squad_v2.0": "2.0"}
 
 _FORMAT_VERSION = 2
 
@@ -138,3 +139,84 @@ def check_unchanged(facts: Mapping[str, Any], *paths: files.PathLike) -> None:
       f"{' or '.join(map(str, paths))} is cut or has changed since it was "
       "prepared; remove it and prepare the data again."
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+  """A file of records; for SQuAD, `size` counts windows, not questions."""
+
+  name: str
+  path: str
+  size: int
+  labelled: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedData:
+  """A directory of records; `meta` is the content of its manifest."""
+
+  directory: files.Path
+  meta: Mapping[str, Any]
+  splits: Mapping[str, Split]
+
+  @property
+  def path(self) -> files.Path:
+    return self.directory / FILE_NAME
+
+  @property
+  def task(self) -> str:
+    """`squad_v1.1`, `squad_v2.0`, or the name of a GLUE task."""
+    return str(self.meta.get("task"))
+
+  @property
+  def is_squad(self) -> bool:
+    return self.meta["kind"] == SQUAD
+
+  @property
+  def train(self) -> Split | None:
+    return self.splits.get("train")
+
+  @property
+  def fingerprint(self) -> str:
+    """The identity of the data; see `swe_tf.data.fingerprint`."""
+    names = [split.path for split in self.splits.values()]
+    answers = self.directory / "eval.json"
+    some = [answers] if answers.exists() else []
+    return fingerprint.fingerprint([self.path, *names, *some])
+
+  def splits_of(self, *roles: str) -> Sequence[Split]:
+    """Returns the splits whose names start with one of `roles`, in order."""
+    return [self.splits[key] for key in self.splits if key.startswith(roles)]
+
+
+def read(data_dir: files.PathLike) -> PreparedData:
+  """Reads a directory's manifest and checks that its files are as it says."""
+  directory = files.as_path(data_dir)
+  path = directory / FILE_NAME
+  meta = load(directory) or {}
+  if meta.get("kind") not in (GLUE, SQUAD):
+    raise errors.UsageError(
+      f"{data_dir or 'data_dir'} has no {FILE_NAME} of GLUE or SQuAD; "
+      "name a directory that `swe prepare squad` or `swe prepare glue` wrote."
+    )
+  splits = {}
+  for name, split in meta["splits"].items():
+    # Neither may lead out of its directory: predictions are written to a file
+    # with the name of the split.
+    for given in (name, split["file"]):
+      if not re.fullmatch(r"\w[\w.-]*", str(given)):
+        raise errors.UsageError(
+          f"{path}: {given!r} is not the name of a split or of a file beside "
+          "it; prepare the data again."
+        )
+    file = directory / split["file"]
+    if not file.exists():
+      raise errors.UsageError(
+        f"{file} is not there, but {path} lists it; prepare the data again."
+      )
+    files.check_regular(file)
+    answers = [directory / "eval.json"] if name == "eval" else []
+    check_unchanged(split, file, *answers)
+    labelled = split.get("labelled", True)  # SQuAD's always are.
+    splits[name] = Split(name, str(file), split["size"], labelled)
+  return PreparedData(directory, meta, splits)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from official.nlp.tasks import utils
 from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.scoring import glue
 
 Scores = dict[str, float | None]
@@ -23,7 +23,7 @@ class Diverged(Exception):
 def evaluate_glue(
   task,
   model,
-  split: prepared_data.Split,
+  split: manifest.Split,
   definition: glue_tasks.GlueTask,
   path: files.Path,
 ) -> Scores | None:

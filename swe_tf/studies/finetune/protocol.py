@@ -9,7 +9,7 @@ import dataclasses
 
 from swe_tf import errors
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.studies import study_file
 
 LEARNING_RATES = (1e-5, 1.5e-5, 2e-5, 3e-5, 4e-5, 5e-5, 7.5e-5, 10e-5, 12e-5)
@@ -41,12 +41,12 @@ class Plan:
   settings: Settings
   runs: Sequence[study_file.PlannedRun]
   output_dir: str
-  data: prepared_data.PreparedData
+  data: manifest.PreparedData
   ax_data_dir: str = ""
 
 
 def plan_runs(
-  data: prepared_data.PreparedData,
+  data: manifest.PreparedData,
   learning_rates: Sequence[float] = (),
   seeds: int | None = None,
 ) -> Sequence[study_file.PlannedRun]:
@@ -65,7 +65,7 @@ def plan_runs(
   )
 
 
-def check_task(name: str, data: prepared_data.PreparedData) -> None:
+def check_task(name: str, data: manifest.PreparedData) -> None:
   """Raises `UsageError` unless the named task can be trained on the data."""
   wanted = name.lower()
   if not wanted.startswith("squad"):
@@ -85,11 +85,11 @@ def check_task(name: str, data: prepared_data.PreparedData) -> None:
     )
 
 
-def check_ax(data: prepared_data.PreparedData, ax_data_dir: str) -> None:
+def check_ax(data: manifest.PreparedData, ax_data_dir: str) -> None:
   """Raises `UsageError` unless AX can be answered by a model for `data`."""
   if not ax_data_dir:
     return
-  ax_data = prepared_data.read_prepared_data(ax_data_dir)
+  ax_data = manifest.read(ax_data_dir)
   for task, holder in (("MNLI", data), ("AX", ax_data)):
     if holder.task != task:
       raise errors.UsageError(
@@ -104,7 +104,7 @@ def check_ax(data: prepared_data.PreparedData, ax_data_dir: str) -> None:
       )
 
 
-def selecting_metric(data: prepared_data.PreparedData) -> str:
+def selecting_metric(data: manifest.PreparedData) -> str:
   """Returns the metric that selects a learning rate."""
   if data.is_squad:
     return "best_f1" if data.meta["version_2_with_negative"] else "f1"

@@ -22,7 +22,7 @@ from swe_tf import files
 from swe_tf import messages
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import finetuning
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.modeling import checkpoint_files
 from swe_tf.studies import executors
 from swe_tf.studies import experiments
@@ -47,7 +47,7 @@ class FineTuning:
     settings, data = plan.settings, plan.data
     self._fingerprints = {str(data.directory): data.fingerprint}
     if plan.ax_data_dir:
-      ax_data = prepared_data.read_prepared_data(plan.ax_data_dir)
+      ax_data = manifest.read(plan.ax_data_dir)
       self._fingerprints[plan.ax_data_dir] = ax_data.fingerprint
     source = checkpoint_files.find_encoder(
       self._earlier_checkpoint() or settings.checkpoint

@@ -17,7 +17,6 @@ from swe_tf.commands import stock_options
 from swe_tf.data import checks
 from swe_tf.data.prepare import job as prepare_job
 from swe_tf.data.prepare import manifest
-from swe_tf.data.prepare import prepared_data
 from swe_tf.data.text import vocab as vocab_lib
 from swe_tf.doctor import checks as doctor
 from swe_tf.modeling import registry
@@ -307,12 +306,12 @@ def test_splits(tmp_path, scheme):
   files.write_json(directory / manifest.FILE_NAME, content)
   files.write_text(directory / "train.tf_record", "")
   with pytest.raises(errors.UsageError, match="dev.tf_record is not there"):
-    prepared_data.read_prepared_data(directory)
+    manifest.read(directory)
   files.write_text(directory / "dev.tf_record", "")
-  data = prepared_data.read_prepared_data(str(directory))
+  data = manifest.read(str(directory))
   assert data.meta == content and not data.is_squad
   assert data.path == directory / manifest.FILE_NAME
-  assert data.train == prepared_data.Split(
+  assert data.train == manifest.Split(
     "train", str(directory / "train.tf_record"), 7, True
   )
   assert [split.labelled for split in data.splits_of("dev")] == [False]
@@ -333,5 +332,5 @@ def test_what_is_not_glue_or_squad(tmp_path, content, message):
   if content is not None:
     files.write_json(tmp_path / manifest.FILE_NAME, content)
   with pytest.raises(errors.UsageError, match=message) as caught:
-    prepared_data.read_prepared_data(tmp_path)
+    manifest.read(tmp_path)
   assert "\n" not in str(caught.value)

@@ -11,7 +11,7 @@ from official.nlp.data import question_answering_dataloader as dataloader
 from official.nlp.tools import tokenization
 from swe_tf import errors
 from swe_tf.commands import prepare_squad
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import tokenizers
@@ -202,12 +202,12 @@ def test_splits_share_a_directory(tmp_path, prepare):
   ).read_text()
   with pytest.raises(errors.UsageError, match="eval.tf_record is already"):
     prepare("eval")
-  prepared_data.read_prepared_data(out)
+  manifest.read(out)
   for name in ("train.tf_record", "eval.json"):
     content = (out / name).read_bytes()
     (out / name).write_bytes(content[:-1])
     with pytest.raises(errors.UsageError, match=f"{name} is cut or has"):
-      prepared_data.read_prepared_data(out)
+      manifest.read(out)
     (out / name).write_bytes(content)
   vocab = tmp_path / "cased.txt"
   vocab.write_text("\n".join([*_TOKENS[:5], *map(str.upper, _TOKENS[5:])]))

@@ -11,7 +11,7 @@ from official.nlp.tools import tokenization
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import records as glue_records
 from swe_tf.data.glue import tasks as glue_tasks
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.squad import records as squad_records
 from swe_tf.data.text import tokenizers
@@ -166,7 +166,7 @@ def make_run(
   **settings,
 ) -> executors.SweepRun:
   """Returns a run with seed 0, as `swe finetune` makes it, ready to train."""
-  data = prepared_data.read_prepared_data(data_dir)
+  data = manifest.read(data_dir)
   plan = protocol.Plan(
     settings=protocol.Settings(
       data_dir=data_dir, checkpoint=checkpoint, **settings

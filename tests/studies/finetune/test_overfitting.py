@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.scoring import squad as squad_scores
 from swe_tf.studies import jobs
@@ -38,7 +38,7 @@ def test_learns_64_examples_by_heart(name, tmp_path):
     params_override="task.train_data.global_batch_size=16",
   )
   result = jobs.finetune(worker.Job(run.directory.path))
-  metric = protocol.selecting_metric(prepared_data.read_prepared_data(data_dir))
+  metric = protocol.selecting_metric(manifest.read(data_dir))
   scores = next(iter(result["scores"].values()))
   assert scores[metric] >= 95.0, result
   if name.startswith("squad"):

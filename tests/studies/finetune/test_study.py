@@ -11,7 +11,7 @@ from swe_tf import errors
 from swe_tf.analysis import report
 from swe_tf.commands import finetune
 from swe_tf.commands import train
-from swe_tf.data.prepare import prepared_data
+from swe_tf.data.prepare import manifest
 from swe_tf.scoring import column
 from swe_tf.studies.finetune import protocol
 from swe_tf.studies.finetune import table as table_lib
@@ -284,7 +284,8 @@ def test_selection_by_mean_of_complete_rates():
 
 
 def _data(task, **meta):
-  return prepared_data.PreparedData("data", {"task": task, **meta}, {})
+  meta["kind"] = manifest.SQUAD if "squad" in task else manifest.GLUE
+  return manifest.PreparedData("data", {"task": task, **meta}, {})
 
 
 def test_the_protocol_of_the_paper():
