@@ -103,8 +103,6 @@ def finetune(job: worker.Job) -> dict[str, Any]:
           scores[split.name] = predictions.evaluate_glue(
             task, model, split, definition, path
           )
-  except predictions.Diverged as error:
-    result |= {"status": "diverged", "reason": str(error)}
   except recovery.Diverged as error:
     result |= {"status": "diverged", "reason": error.problem}
   return job.finish(result | {"scores": scores})

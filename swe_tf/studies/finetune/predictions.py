@@ -12,12 +12,9 @@ from swe_tf import files
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import manifest
 from swe_tf.scoring import glue
+from swe_tf.training import recovery
 
 Scores = dict[str, float | None]
-
-
-class Diverged(Exception):
-  """A model's outputs are no longer finite: a result, not a fault."""
 
 
 def evaluate_glue(
@@ -57,7 +54,7 @@ def evaluate_glue(
   )
   rows, labels, outputs = (x[is_real > 0] for x in (rows, labels, outputs))
   if not np.all(np.isfinite(outputs)):
-    raise Diverged(f"outputs on {split.name} that are not numbers")
+    raise recovery.Diverged(f"outputs on {split.name} that are not numbers")
   is_regression = task.task_config.model.num_classes == 1
   values = outputs[:, 0] if is_regression else np.argmax(outputs, axis=-1)
   predictions = dict(zip(rows.tolist(), values.tolist()))
@@ -83,7 +80,7 @@ def evaluate_squad(task, model, directory: files.Path) -> Scores:
     task.aggregate_logs,
   )
   if not all(np.all(np.isfinite(result.start_logits)) for result in results):
-    raise Diverged("logits that are not numbers")
+    raise recovery.Diverged("logits that are not numbers")
   answers = task.answers(results)
   scores = task.score(answers)
   threshold = scores.get("best_f1_thresh", 0.0)
