@@ -135,7 +135,7 @@ _TRAIN_CALLS = {
   "--gin_file=gin/swee.gin": "did you mean gin/swe.gin?",
   "--gin_file=bad.gin": "did you mean unit_size?",
   "--gin_params='sharng.mode = 1'": "matching 'sharng'",
-  "--gin_params=SharedWeightsTrainer.untie_rul=1": "untie_rule?",
+  "--gin_params=SharedWeightsTrainer.untie_rul=1": "'untie_rul'",
   "--gin_params='sharing.mode = swe'": "with text in quotes",
   "--gin_params='sharing.unit_size = 3'": "(3) must divide",
   "--model_dir=a_file/model": "a_file is a file",

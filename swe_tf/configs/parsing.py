@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 import contextlib
-import inspect
 from typing import Any
 
 import gin
@@ -18,7 +17,6 @@ from swe_tf import fields
 from swe_tf import yaml_files
 from swe_tf.configs import limits
 from swe_tf.methods import gin_bindings
-from swe_tf.training import trainer as trainer_lib
 
 # Gin itself reads local files only.
 gin.config.register_file_reader(tf.io.gfile.GFile, tf.io.gfile.exists)
@@ -158,17 +156,3 @@ def parse_gin(options: Any) -> None:
       f"gin: {reason}; a binding is NAME.PARAMETER = VALUE, with text in "
       "quotes."
     ) from error
-  # The trainer passes keywords on to its bases, so gin accepts any name.
-  trainer = trainer_lib.SharedWeightsTrainer
-  known = {
-    name
-    for cls in trainer.__mro__
-    if "__init__" in vars(cls)
-    for name in inspect.signature(cls.__init__).parameters
-  }
-  for name in gin.get_bindings(trainer, resolve_references=False):
-    if name not in known:
-      hint = errors.nearest(name, known, "see swe_tf/training/trainer.py.")
-      raise errors.UsageError(
-        f"gin: {trainer.__name__} has no parameter {name!r}; {hint}"
-      )

@@ -83,13 +83,16 @@ class SharedWeightsTrainer(base_trainer.Trainer):
     train: bool = True,
     evaluate: bool = True,
     train_dataset=None,
+    validation_dataset=None,
+    checkpoint_exporter=None,
     untie_rule: schedule.UntieRule | None = None,
     method: Callable[[phases_lib.Ingredients], phases_lib.Training]
     | None = None,
     accept_changes: bool = False,
-    **kwargs,
   ):
     """Initializes the trainer; see the base class for the other arguments.
+
+    All are named, so that gin refuses any other.
 
     Args:
       optimizer: The bare optimizer that the task made.
@@ -141,9 +144,17 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       self._unit_size = sharing.get("unit_size", 1)
     if train:
       messages.say(_what_is_shared(config, optimizer, phases, sharing))
-    roles: dict[str, Any] = dict(train=train, evaluate=evaluate)
-    kwargs |= dict(train_dataset=train_dataset, **roles)
-    super().__init__(config, task, model, optimizer, **kwargs)
+    super().__init__(
+      config,
+      task,
+      model,
+      optimizer,
+      train=train,
+      evaluate=evaluate,
+      train_dataset=train_dataset,
+      validation_dataset=validation_dataset,
+      checkpoint_exporter=checkpoint_exporter,
+    )
     self._phases = phases
     self._loop_fn: Callable[..., Any] | None = None
     self._evaluated_model = lambda: None

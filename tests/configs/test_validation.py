@@ -187,7 +187,7 @@ def test_a_wrong_file(tmp_path, content, message):
     ),
     (
       (RECORDS, [], "", [], "SharedWeightsTrainer.untie_rul = 1"),
-      "has no parameter 'untie_rul'; did you mean untie_rule?",
+      "doesn't have a parameter named 'untie_rul'",
     ),
   ],
 )
