@@ -135,11 +135,17 @@ def read_json(path: PathLike) -> Any:
   return parse_json(read_text(path), path)
 
 
-def read_object(path: PathLike, **kinds: type) -> dict[str, Any]:
+def read_object(
+  path: PathLike, missing_ok: bool = False, **kinds: type
+) -> dict[str, Any]:
   """Returns a JSON object that has values of these types by these names."""
+  if missing_ok and not as_path(path).exists():
+    return {}
   content = read_json(path)
+  if not isinstance(content, dict):
+    raise errors.UsageError(f"{path}:1: not a JSON object.")
   for name, kind in kinds.items():
-    value = content.get(name) if isinstance(content, dict) else None
+    value = content.get(name)
     if not isinstance(value, kind):
       raise errors.UsageError(
         f"{path}: {name!r} is {value!r:.60}, not {_JSON_NAMES[kind]}; was it "
@@ -199,11 +205,6 @@ def split(patterns: str | Sequence[str]) -> list[str]:
     )
   parts = [part.strip() for each in sources for part in each.split(",")]
   return [part for part in parts if part]
-
-
-def directories_with(root: PathLike, name: str) -> list[Path]:
-  """Returns the directories under `root` that hold a file `name`, in order."""
-  return sorted(at for at, _, names in as_path(root).walk() if name in names)
 
 
 def refuse_existing(paths: Iterable[PathLike]) -> None:

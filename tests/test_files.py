@@ -77,12 +77,8 @@ def test_new_directory(root):
       pass
 
 
-def test_directories_are_found_and_files_are_lent(root):
-  for name in ("b/run", "a", "b"):
-    files.write_text(root / name / "x.txt", name)
-  files.write_text(root / "c" / "y.txt", "")
-  found = [str(path) for path in files.directories_with(root, "x.txt")]
-  assert found == [str(root / name) for name in ("a", "b", "b/run")]
+def test_files_are_lent(root):
+  files.write_text(root / "a" / "x.txt", "a")
   with files.local_copy(root / "a" / "x.txt") as copy:
     assert pathlib.Path(copy).read_text() == "a"
   assert os.path.exists(copy) == (not files.is_url(root))
@@ -146,7 +142,7 @@ _BOMB = "\n".join(["b0: &b0 x", *_NINES]).encode()
     (yaml_files.read, b"a: \x07", r"file:1: not YAML \("),
     (yaml_files.read, b"a: 1\nb: 2\na: 3", "file:3: .*'a' is there twice"),
     (yaml_files.read, b"a: &a [*a]", "alias stands for what it is part of"),
-    (yaml_files.read, b"a: " + b"[" * 200, "nested more than 100 levels"),
+    (yaml_files.read, b"a: " + b"[" * 10**4, "not YAML .*recursion"),
     (yaml_files.read, _BOMB, "aliases make more than 100,000 values"),
     (yaml_files.read, b"a: !!bool x", r"file: not YAML \("),
     (files.read_json, b'{"a": 1, "a": 2}', "the key 'a' occurs twice"),

@@ -54,7 +54,7 @@ def directories_with(
   """Yields the name for readers and the path of directories, each once."""
   seen = set()
   for root in map(files.as_path, roots):
-    for path in files.directories_with(root, name):
+    for path in sorted(at for at, _, names in root.walk() if name in names):
       if path.resolve() not in seen:
         seen.add(path.resolve())
         yield str(pathlib.PurePath(root.name) / path.relative_to(root)), path
@@ -72,7 +72,8 @@ def read(roots: Sequence[files.PathLike]) -> tuple[pd.DataFrame, pd.DataFrame]:
   points: list[tuple[str, str, int, float]] = []
   for name, path in directories_with(roots, "params.yaml"):
     content = yaml_files.read(path / "params.yaml")
-    axes = _json(path / "run.json").get("axes") or {}
+    about = files.read_object(path / "run.json", missing_ok=True)
+    axes = about.get("axes") or {}
     try:
       task = content.get("task", ())
       if "model" not in task or "data_dir" in task:
@@ -99,7 +100,10 @@ def _outcome(
   path: files.Path, row: dict[str, Any], curves: dict[str, scalars.Curve]
 ) -> dict[str, Any]:
   """Returns how far a run came, and what it measured."""
-  result, study = _json(path / "result.json"), _json(path.parent / "study.json")
+  result, study = (
+    files.read_object(each, missing_ok=True)
+    for each in (path / "result.json", path.parent / "study.json")
+  )
   steps, phases, tau = row["steps"], row["phases"], row["untie_step"]
   step = max((curve[-1][0] for curve in curves.values() if curve), default=0)
   losses = curves.get("validation/validation_loss", [])
@@ -132,11 +136,6 @@ def _outcome(
     LOSS: loss if is_good else None,
     ACCURACY: 100 * accuracy if is_good and accuracy is not None else None,
   }
-
-
-def _json(path: files.Path) -> dict[str, Any]:
-  content = files.read_json(path) if path.exists() else {}
-  return content if isinstance(content, dict) else {}
 
 
 def _number(value: Any) -> float | None:

@@ -63,7 +63,7 @@ def read(
   config.override(dict(params), is_strict=False)
   config.validation_data = None  # It need not be there any more.
   folder = files.as_path(path).parent
-  finished = _read_object(folder / "result.json")
+  finished = files.read_object(folder / "result.json", missing_ok=True)
   glue, threshold, lower_case = None, 0.0, vocabulary.is_lower_case
   if isinstance(config, finetuning.SquadConfig):
     threshold = config.null_score_diff_threshold
@@ -72,7 +72,8 @@ def read(
       # That of predictions.json. It is the odds of a question itself, which
       # rounding can change; half way to the next it decides alike, and safely.
       threshold = scores["best_f1_thresh"]
-      odds = _read_object(folder / "null_odds.json").values()
+      path_of_odds = folder / "null_odds.json"
+      odds = files.read_object(path_of_odds, missing_ok=True).values()
       above = min(
         (each for each in odds if each > threshold), default=threshold
       )
@@ -92,11 +93,3 @@ def read(
   for place in (params.get("train_data") or {}, data):
     lower_case = place.get("do_lower_case", lower_case)
   return FineTuned(config, model, vocab_file, lower_case, glue, threshold)
-
-
-def _read_object(path: files.Path) -> dict[str, Any]:
-  """Returns the content of a JSON file; empty if there is no such file."""
-  content = files.read_json(path) if path.exists() else {}
-  if not isinstance(content, dict):
-    raise errors.UsageError(f"{path}:1: not a JSON object.")
-  return content

@@ -221,9 +221,7 @@ def read(input_dir: files.PathLike) -> dict[str, Any]:
 
 def encoder_params(path: files.PathLike) -> dict[str, Any]:
   """Returns the `BertEncoderConfig` that a `config.json` describes."""
-  config = files.read_json(path)
-  if not isinstance(config, dict):
-    raise errors.UsageError(f"{path}:1: not a JSON object.")
+  config = files.read_object(path)
 
   def insist(key, allowed, default=None):
     value = config.get(key, default)

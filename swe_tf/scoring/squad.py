@@ -156,9 +156,7 @@ def read_na_probs(path: files.PathLike) -> dict[str, float]:
 
 
 def _read_object(path, kind, kind_name):
-  content = files.read_json(path)
-  if not isinstance(content, dict):
-    raise errors.UsageError(f"{path}:1: not a JSON object by question id.")
+  content = files.read_object(path)
   for name, value in content.items():
     is_nan = isinstance(value, float) and not math.isfinite(value)
     if not isinstance(value, kind) or isinstance(value, bool) or is_nan:
