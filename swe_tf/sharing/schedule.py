@@ -10,8 +10,8 @@ from typing import Any
 import gin
 import tensorflow as tf
 
+from swe_tf import errors
 from swe_tf.sharing import plan
-from swe_tf.sharing import untie_step as untie_step_lib
 
 # A rule returns this instead of groups to end the shared phase.
 UNTIED: plan.Groups = ()
@@ -117,7 +117,19 @@ class UntieInStages(UntieAtStep):
   def __init__(self, untie_step: int, stages: Sequence[tuple[int, int]]):
     super().__init__(untie_step)
     self.stages = sorted((step, units) for step, units in stages)
-    untie_step_lib.check_stages(untie_step, self.stages)
+    factor = 1
+    for step, units in self.stages:
+      if not 0 < step < untie_step:
+        raise errors.UsageError(
+          f"A stage begins at step {step}, which is not between 0 and the "
+          f"untie step ({untie_step})."
+        )
+      if units % factor or units == factor:
+        raise errors.UsageError(
+          f"The stage at step {step} has units of {units}, after units of "
+          f"{factor}: each must be a multiple of the one before."
+        )
+      factor = units
 
   def next_decision(self, step: int) -> int | None:
     coming = [begin for begin, _ in self.stages if begin > step]
@@ -149,7 +161,13 @@ class UntieByCorrelation(UntieRule, tf.train.experimental.PythonState):
 
   def __init__(self, interval: int = 1000, rho: float = 0.5, patience: int = 3):
     super().__init__()
-    untie_step_lib.check_correlation(interval, rho, patience)
+    for name, value in (("interval", interval), ("patience", patience)):
+      if value < 1:
+        raise errors.UsageError(f"{name} ({value}) must be at least 1.")
+    if not -1.0 <= rho <= 1.0:
+      raise errors.UsageError(
+        f"rho ({rho}) must be a cosine, between -1.0 and 1.0."
+      )
     self.interval = interval
     self.rho = rho
     self.patience = patience

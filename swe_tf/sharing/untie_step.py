@@ -65,34 +65,6 @@ def check_untie_step(untie_step: Any) -> int | None:
   return int(untie_step)
 
 
-def check_correlation(interval: int, rho: float, patience: int) -> None:
-  """Raises unless these are valid for `schedule.UntieByCorrelation`."""
-  for name, value in (("interval", interval), ("patience", patience)):
-    if value < 1:
-      raise errors.UsageError(f"{name} ({value}) must be at least 1.")
-  if not -1.0 <= rho <= 1.0:
-    raise errors.UsageError(
-      f"rho ({rho}) must be a cosine, between -1.0 and 1.0."
-    )
-
-
-def check_stages(untie_step: int, stages: Sequence[tuple[int, int]]) -> None:
-  """Raises unless units grow from stage to stage, before tau."""
-  factor = 1
-  for step, units in stages:
-    if not 0 < step < untie_step:
-      raise errors.UsageError(
-        f"A stage begins at step {step}, which is not between 0 and the "
-        f"untie step ({untie_step})."
-      )
-    if units % factor or units == factor:
-      raise errors.UsageError(
-        f"The stage at step {step} has units of {units}, after units of "
-        f"{factor}: each must be a multiple of the one before."
-      )
-    factor = units
-
-
 def check_unit_size(unit_size: int, num_layers: int) -> None:
   """Raises unless `num_layers` layers divide into units of `unit_size`."""
   if not isinstance(unit_size, int) or isinstance(unit_size, bool):
