@@ -8,11 +8,11 @@ import yaml
 from swe_tf import errors
 from swe_tf import files
 
-_MOST_NODES, _MOST_LEVELS = 100_000, 100
+_MOST_NODES = 100_000
 
 
 class _Loader(yaml.SafeLoader):
-  """Refuses double keys, cycles, bombs and depth; makes no Python objects.
+  """Refuses double keys, cycles and bombs; makes no Python objects.
 
   Model Garden writes tuples in `params.yaml` with tags of Python: tagged
   objects are loaded as the plain values that they hold.
@@ -20,20 +20,15 @@ class _Loader(yaml.SafeLoader):
 
   def __init__(self, stream: Any):
     super().__init__(stream)
-    self._depth = self._size = 0
+    self._size = 0
     self._sizes: dict[yaml.Node, int] = {}
 
   def compose_node(self, parent: Any, index: Any) -> yaml.Node:
     """See base class; `_size` counts nodes as if no alias were used."""
     is_alias = self.check_event(yaml.AliasEvent)
     mark, before = self.peek_event().start_mark, self._size
-    self._depth += 1
-    if self._depth > _MOST_LEVELS:
-      problem = f"it is nested more than {_MOST_LEVELS} levels deep"
-      raise yaml.MarkedYAMLError(None, None, problem, mark)
     node = super().compose_node(parent, index)
     assert node is not None
-    self._depth -= 1
     problem = ""
     if not is_alias:
       self._size += 1
@@ -94,7 +89,7 @@ def parse(text: str, name: files.PathLike) -> Any:
     raise errors.UsageError(
       f"{name}:{mark.line + 1 if mark else 1}: not YAML ({problem})."
     ) from error
-  # Such as a date with a 13th month, or `!!bool x`.
-  except (AttributeError, LookupError, ValueError) as error:
+  # Such as a date with a 13th month, `!!bool x`, or endless brackets.
+  except (AttributeError, LookupError, RecursionError, ValueError) as error:
     reason = errors.first_line(error)
     raise errors.UsageError(f"{name}: not YAML ({reason}).") from error
