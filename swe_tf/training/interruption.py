@@ -4,10 +4,10 @@ The same happens if nobody reads the output any more, or its disk is full.
 A program that trains uses `watch`, and the trainer calls `exit_if_requested`
 after every loop. A second signal ends the program at once. Several workers have
 to agree on a step first, if `trainer.preemption_on_demand_checkpoint` is set:
-that is `SaveAndExit`.
+that is `save_and_exit`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 import os
 import signal
@@ -119,28 +119,26 @@ def exit_if_requested(trainer) -> None:
   raise SystemExit(STATUS)
 
 
-class SaveAndExit:
-  """A train action: if any worker got a SIGTERM, all save and exit.
+def save_and_exit(
+  cluster_resolver, checkpoint_manager, global_step: tf.Variable
+) -> Callable[[Any], None]:
+  """Returns a train action: if any worker got a SIGTERM, all save and exit.
 
   TensorFlow has the workers agree on the step. Model Garden's own action keeps
   training after that checkpoint, until the machine is gone.
   """
 
-  def __init__(self, cluster_resolver, checkpoint_manager, global_step):
-    self._global_step = global_step
-    distribute = tf.distribute.experimental
-    ending = distribute.TerminationConfig(exit_fn=self._exit)
-    self._handler = distribute.PreemptionCheckpointHandler(
-      cluster_resolver, checkpoint_manager, termination_config=ending
-    )
-
-  def __call__(self, logs: Any) -> None:
-    del logs
-    self._handler.save_checkpoint_if_preempted(
-      checkpoint_number=self._global_step, check_interval=False
-    )
-
-  def _exit(self) -> None:
-    step = int(self._global_step.numpy())
+  def leave() -> None:
+    step = int(global_step.numpy())
     messages.say(f"SIGTERM: all workers saved a checkpoint at step {step}")
     sys.exit(STATUS)
+
+  distribute = tf.distribute.experimental
+  handler = distribute.PreemptionCheckpointHandler(
+    cluster_resolver,
+    checkpoint_manager,
+    termination_config=distribute.TerminationConfig(exit_fn=leave),
+  )
+  return lambda logs: handler.save_checkpoint_if_preempted(
+    checkpoint_number=global_step, check_interval=False
+  )

@@ -80,7 +80,8 @@ class _Runner(train_lib.OrbitExperimentRunner):
     train_actions = list(train_actions)
     resolver, manager = self.strategy.cluster_resolver, self.checkpoint_manager
     if trainer and self._exits and resolver:
-      save = interruption.SaveAndExit(resolver, manager, trainer.global_step)
+      step = trainer.global_step
+      save = interruption.save_and_exit(resolver, manager, step)
       train_actions.append(save)
     return super()._build_controller(
       trainer, *args, train_actions=train_actions, **kwargs
