@@ -63,12 +63,12 @@ def run(options: Options) -> None:
   with messages.during("starting TensorFlow"):
     from official.common import registry_imports  # noqa: F401 (registers)
     from swe_tf import registry  # noqa: F401 (registers)
-    from swe_tf.configs import cluster
     from swe_tf.configs import cost
     from swe_tf.configs import experiment
     from swe_tf.configs import parsing
     from swe_tf.doctor import checks
     from swe_tf.studies import experiments
+    from swe_tf.training import devices
     from swe_tf.training import runner
     from swe_tf.training import trackers
 
@@ -106,10 +106,10 @@ def run(options: Options) -> None:
     shown.step(_NAME, status)
 
   locked: Any = contextlib.nullcontext()
-  if "train" in options.mode and cluster.is_chief():
+  if "train" in options.mode and devices.is_chief():
     locked = files.lock(options.model_dir)
   tracked: Any = contextlib.nullcontext()
-  if options.tracker and cluster.is_chief():
+  if options.tracker and devices.is_chief():
     kept = options.tracker, options.model_dir, config.as_dict()
     tracked = trackers.Tracker(*kept)
 
@@ -134,7 +134,7 @@ def run(options: Options) -> None:
       verbose=options.verbose,
       **accepted,
     )
-  if not cluster.is_chief():
+  if not devices.is_chief():
     return
   done, flops = "evaluated", ""
   if "train" in options.mode:

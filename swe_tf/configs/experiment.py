@@ -21,7 +21,6 @@ from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import fields
 from swe_tf import messages
-from swe_tf.configs import cluster
 from swe_tf.configs import limits
 from swe_tf.data import checks
 from swe_tf.data.text import pretrain_text
@@ -30,6 +29,7 @@ from swe_tf.methods import gin_bindings
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
 from swe_tf.tasks import masked_lm
+from swe_tf.training import devices
 
 RESTRICTIONS = (
   "task.train_data.is_training != None",
@@ -63,7 +63,7 @@ class CheckedExperimentConfig(cfg.ExperimentConfig):
     """
     super().validate()
     if gin.config_is_locked():  # By the stock driver; our commands do not.
-      limits.check_replicas(self, cluster.num_workers(self.runtime))
+      limits.check_replicas(self, devices.num_workers(self.runtime))
       if type(self.task) is masked_lm.SharedMaskedLMConfig:  # Not a plug-in's.
         checks.check_exists(self.task.train_data, self.task.validation_data)
 

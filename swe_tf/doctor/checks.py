@@ -24,7 +24,6 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import messages
 from swe_tf import sameness
-from swe_tf.configs import cluster
 from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
@@ -86,7 +85,7 @@ def check_devices(config: _Config, *_) -> str:
       f"the weights take {messages.size(weights)}, but this machine has "
       f"{messages.size(memory)}; make the encoder smaller."
     )
-  limits.check_replicas(config, cluster.num_workers(runtime))
+  limits.check_replicas(config, devices.num_workers(runtime))
   replicas = max(1, runtime.num_gpus)
   return f"{kind}, {replicas} {'GPU' if runtime.num_gpus else 'CPU'}"
 

@@ -1,7 +1,8 @@
-"""Where a run trains: the TPU, the GPUs or the CPU of its config.
+"""Where a run trains: the TPU, the GPUs or the CPU of its config, the workers.
 
 A config that names no device takes the TPU of the machine that it runs on, if
-there is one: on a TPU VM nobody wants to train on its CPU.
+there is one: on a TPU VM nobody wants to train on its CPU. The cluster that
+`TF_CONFIG` describes is checked before anything connects.
 """
 
 from collections.abc import Sequence
@@ -44,6 +45,47 @@ def resolve(runtime: cfg.RuntimeConfig) -> tuple[str, str | None]:
       "no libtpu; set runtime.tpu or TPU_NAME to the name of one."
     )
   return kind, address
+
+
+def num_workers(runtime: cfg.RuntimeConfig) -> int:
+  """Returns the number of workers; raises `UsageError` for a wrong cluster."""
+  if runtime.worker_hosts:
+    return len(runtime.worker_hosts.split(","))
+  text = os.environ.get("TF_CONFIG", "").strip()
+  if not text:
+    os.environ.pop("TF_CONFIG", None)  # TensorFlow would parse "" as JSON.
+  kind = runtime.distribution_strategy
+  if not text or kind == "tpu":  # A TPU's hosts find each other.
+    return 1
+  try:
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    jobs = resolver.cluster_spec().as_dict()
+    if not jobs.keys() <= {"chief", "worker"}:
+      raise ValueError(f"the jobs are {', '.join(jobs)}")
+    if jobs:  # Raises unless this worker is one of them.
+      resolver.cluster_spec().task_address(resolver.task_type, resolver.task_id)
+  except (LookupError, TypeError, ValueError) as error:
+    raise errors.UsageError(
+      f"TF_CONFIG ({text}) is not a worker and its cluster of chief and worker "
+      f"hosts ({errors.first_line(error)}); docs/tpu.md has an example."
+    ) from error
+  count = sum(map(len, jobs.values())) or 1
+  if count > 1 and kind != "multi_worker_mirrored":
+    raise errors.UsageError(
+      f"TF_CONFIG has {count} workers, but runtime.distribution_strategy is "
+      f"{kind!r}, so each would train alone; set it to "
+      "'multi_worker_mirrored', or unset TF_CONFIG."
+    )
+  return count
+
+
+def is_chief() -> bool:
+  """Whether this process saves; `TF_CONFIG` was checked."""
+  resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+  has_chief = "chief" in resolver.cluster_spec().as_dict()
+  first = "chief" if has_chief else "worker"
+  task = resolver.task_type or first, resolver.task_id or 0
+  return task == (first, 0)
 
 
 def make_strategy(runtime: cfg.RuntimeConfig) -> tf.distribute.Strategy:

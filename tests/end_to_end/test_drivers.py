@@ -263,7 +263,7 @@ _ABSENT = {"task.train_data.input_path": "absent/*.tfrecord"}
   [
     (OURS, "", {"task.sharing.unit_size": 3}, "unit_size (3) must divide"),
     (OURS, "", _ABSENT, "absent/*.tfrecord"),
-    (STOCK, "[]", {}, 'TF_CONFIG ([]) has no table "cluster"'),
+    (STOCK, "3", {}, "TF_CONFIG (3) is not a worker"),
     (STOCK, "", _ABSENT, "absent/*.tfrecord does not match any"),
   ],
 )
