@@ -30,7 +30,6 @@ from official.nlp.data import pretrain_text_dataloader
 from swe_tf.data import loaders
 from swe_tf.data.prepare import job
 from swe_tf.data.text import budget
-from swe_tf.data.text import pretrain_text
 
 _TEXT = flags.DEFINE_string("text", None, "Text file.", required=True)
 _VOCAB = flags.DEFINE_string("vocab", None, "WordPieces.", required=True)
@@ -70,7 +69,7 @@ def _prepare(folder: str, fresh_masks: bool) -> str:
 
 def _ours(source: str):
   return loaders.build_dataset(
-    pretrain_text.PretrainTextDataConfig(
+    loaders.PretrainTextDataConfig(
       input_path=source,
       vocab_file_path=_VOCAB.value,
       seq_length=_SEQ_LENGTH.value,

@@ -23,7 +23,7 @@ from swe_tf import fields
 from swe_tf import messages
 from swe_tf.configs import limits
 from swe_tf.data import checks
-from swe_tf.data.text import pretrain_text
+from swe_tf.data import loaders
 from swe_tf.methods import catalog
 from swe_tf.methods import gin_bindings
 from swe_tf.modeling import registry
@@ -171,5 +171,5 @@ def bert_pretraining() -> cfg.ExperimentConfig:
 @exp_factory.register_config_factory("swe/bert_pretraining_text")
 def bert_pretraining_text() -> cfg.ExperimentConfig:
   """Pre-trains on raw text: tokenized, packed and masked in the graph."""
-  make = pretrain_text.PretrainTextDataConfig
+  make = loaders.PretrainTextDataConfig
   return _experiment(make(is_training=True), make(is_training=False))

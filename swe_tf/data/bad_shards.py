@@ -18,7 +18,7 @@ from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import files
 from swe_tf.data import checks
-from swe_tf.data.text import pretrain_text
+from swe_tf.data import loaders
 from swe_tf.data.text import text_files
 
 # What a missing or broken file raises, but not what running out of memory does.
@@ -96,7 +96,7 @@ class Shards:
     if not tf.io.gfile.exists(path):
       return "it no longer exists"
     params = self.params
-    is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
+    is_text = isinstance(params, loaders.PretrainTextDataConfig)
     try:
       if path.endswith(".json"):
         files.read_json(path)

@@ -18,9 +18,9 @@ from official.nlp.data import data_loader_factory
 from official.nlp.data import pretrain_dataloader
 from swe_tf import errors
 from swe_tf import files
+from swe_tf.data import loaders
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import coverage
-from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import text_files
 
 _SAMPLE = 16  # Records of a shard.
@@ -41,7 +41,7 @@ def check_input(
   warnings: list[str] = []
   trained_on: set[str] = set()
   for params in configs:
-    is_text = isinstance(params, pretrain_text.PretrainTextDataConfig)
+    is_text = isinstance(params, loaders.PretrainTextDataConfig)
     if not params.input_path or params.input_path == "dummy":
       continue
     name = "train_data" if params.is_training else "validation_data"
@@ -101,7 +101,7 @@ def _check_text(params, paths, vocab_size) -> tuple[dict[str, str], list[str]]:
   Returns the input by its vocabulary, and warnings.
   """
   # Its constructor checks the values, such as lengths and the tokenizer.
-  loader = pretrain_text.PretrainTextDataLoader(params)
+  loader = loaders.PretrainTextDataLoader(params)
   vocabulary = loader.tokenizer.vocabulary
   _check_size(params.vocab_file_path, len(vocabulary), vocab_size)
   if loader.folder:
@@ -179,7 +179,7 @@ def _check_prepared(params, folder, found, shards) -> None:
       "again with its own vocabulary."
     )
   made_with = {"seq_length": found["max_seq_length"]}
-  if not isinstance(params, pretrain_text.PretrainTextDataConfig):
+  if not isinstance(params, loaders.PretrainTextDataConfig):
     if found["fresh_masks"]:
       raise errors.UsageError(
         f"the shards in {folder} have no masks (fresh_masks); train with the "

@@ -28,8 +28,8 @@ from swe_tf.configs import cost as cost_lib
 from swe_tf.configs import experiment
 from swe_tf.configs import limits
 from swe_tf.data import checks as data_checks
+from swe_tf.data import loaders
 from swe_tf.data.prepare import manifest
-from swe_tf.data.text import pretrain_text
 from swe_tf.modeling import registry
 from swe_tf.training import checkpoint
 from swe_tf.training import devices
@@ -102,7 +102,7 @@ def check_data(config: _Config, *_) -> str:
       continue
     paths = input_reader.match_files(data.input_path)
     lines.append(f"{name}: {len(paths)} file(s)")
-    if isinstance(data, pretrain_text.PretrainTextDataConfig):
+    if isinstance(data, loaders.PretrainTextDataConfig):
       continue  # The task has read their beginnings.
     some = paths
     if len(paths) > _SAMPLE:

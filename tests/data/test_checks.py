@@ -9,8 +9,8 @@ from official.nlp.data import sentence_prediction_dataloader
 from swe_tf import errors
 from swe_tf.data import bad_shards
 from swe_tf.data import checks
+from swe_tf.data import loaders
 from swe_tf.data.prepare import manifest
-from swe_tf.data.text import pretrain_text
 from tests.data import corpus
 
 _VOCAB_SIZE = len(corpus.tokens())
@@ -76,7 +76,7 @@ def _text(folder, **changes):
     seq_length=32,
     global_batch_size=4,
   )
-  return pretrain_text.PretrainTextDataConfig(**(fields | changes))
+  return loaders.PretrainTextDataConfig(**(fields | changes))
 
 
 def test_sound_input(folder):
@@ -202,7 +202,7 @@ def test_text_that_is_cut(tmp_path):
   sound, cut = tmp_path / "a.txt.gz", tmp_path / "b.txt.gz"
   for path in (sound, cut):
     path.write_bytes(gzip.compress(b"A line.\n" * 10_000))
-  shards = _shards(pretrain_text.PretrainTextDataConfig, sound, cut)
+  shards = _shards(loaders.PretrainTextDataConfig, sound, cut)
   cut.write_bytes(cut.read_bytes()[:-40])
   with pytest.raises(bad_shards.BadShards) as e, shards.named():
     raise _LOST

@@ -10,7 +10,6 @@ from swe_tf import errors
 from swe_tf.data import checks
 from swe_tf.data import loaders
 from swe_tf.data.prepare import manifest
-from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import token_records
 from swe_tf.data.text import vocab as vocab_lib
 from tests.data import corpus
@@ -49,7 +48,7 @@ def _config(shards, **changes):
     masking=masking,
     seed=3,
   )
-  return pretrain_text.PretrainTextDataConfig(**(fields | changes))
+  return loaders.PretrainTextDataConfig(**(fields | changes))
 
 
 def _masked(shards, **changes):

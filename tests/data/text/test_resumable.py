@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf.data import loaders
-from swe_tf.data.text import pretrain_text
 from swe_tf.data.text import segments
 from tests.data import corpus
 
@@ -85,7 +84,7 @@ def _text(tmp_path):
   for index in range(3):
     (tmp_path / f"{index}.txt").write_text(_TEXT * (index + 1))
   (tmp_path / "vocab").write_text("\n".join(_WORDS.split()))
-  return pretrain_text.PretrainTextDataConfig(
+  return loaders.PretrainTextDataConfig(
     input_path=f"{tmp_path}/*.txt",
     vocab_file_path=f"{tmp_path}/vocab",
     seq_length=16,
