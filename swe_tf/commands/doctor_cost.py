@@ -16,17 +16,17 @@ from swe_tf import files
 from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
-from swe_tf.doctor import hours
+from swe_tf.doctor.tpu import topologies
 
 
 @dataclasses.dataclass(frozen=True)
 class Options(stock_options.StockOptions):
   output: str | None = opt.flag("A JSON file for the figures.", None)
-  chip: str = opt.flag("A TPU.", "v5e", choices=tuple(hours.CHIPS))
+  chip: str = opt.flag("A TPU.", "v5e", choices=topologies.PRICED)
   chips: int = opt.flag("How many of them.", 8, least=1)
   utilization: float = opt.flag(
     "The fraction of the chips' peak that is used.",
-    hours.UTILIZATION,
+    topologies.UTILIZATION,
     least=0.01,
     most=1.0,
   )
@@ -64,7 +64,7 @@ def run(options: Options) -> None:
   ):
     by_phase.add_row(name, *(render(getattr(each, field)) for each in phases))
   console.print(by_phase)
-  machine = hours.Machine(
+  machine = topologies.Machine(
     options.chip, options.chips, options.utilization, options.price
   )
   flops = {"this run": cost.flops} | cost_lib.of_methods(config)

@@ -27,7 +27,6 @@ from swe_tf import files
 from swe_tf import library
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
-from swe_tf.doctor import hours
 from swe_tf.doctor.tpu import topologies
 
 SCRIPTS = ("create.sh", "startup.sh", "train.sh", "keep.sh", "teardown.sh")
@@ -135,7 +134,7 @@ def run(options: Options) -> None:
     (folder / "run.yaml").write_text(text, encoding="utf-8")
     for name, text in render(dataclasses.asdict(options) | values).items():
       (folder / name).write_text(text, encoding="utf-8")
-  price = hours.Machine(generation, chips)
+  price = topologies.Machine(generation, chips)
   flops = cost.estimate(config).flops
   print(
     f"wrote {options.output_dir}: {values['accelerator']} in {options.zone}, "
