@@ -6,7 +6,6 @@ every time. Matplotlib takes a second to import, so it is imported only to draw.
 
 from collections.abc import Iterable
 import io
-import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,46 +85,25 @@ def save(drawing: Any, name: str, caption: str) -> Figure:
   return Figure(name, caption, png.getvalue(), svg.getvalue())
 
 
-def draw_differences(arms: pd.DataFrame) -> Figure:
+def draw_differences(name: str, arms: pd.DataFrame) -> Figure:
   """Draws how far each arm ends from the baseline, seed by seed."""
-  settings = arms.groupby("setting", sort=False)
-  has_headings = settings.ngroups > 1
-  height = 1.1 + 0.3 * (len(arms) + has_headings * settings.ngroups)
-  drawing, panel = new_panel(height)
+  drawing, panel = new_panel(height=1.1 + 0.3 * len(arms))
   panel.axvline(0.0, color="black", linewidth=1.2)
-  place, ticks = 0, {}
-  for setting, found in settings:
-    if has_headings:
-      panel.axhline(place - 0.5, color="gray", linewidth=0.5)
-      panel.text(
-        0.01,
-        place,
-        textwrap.shorten(setting, 70, placeholder=" …"),
-        transform=panel.get_yaxis_transform(),
-        va="center",
-        fontsize=8,
-        fontweight="bold",
-        backgroundcolor="white",
-        in_layout=False,  # A long one must not squeeze the panel.
-      )
-      place += 1
-    for arm in found.itertuples():
-      colour = WORD_COLOURS.get(arm.verdict, UNDECIDED)
-      values, mean = arm.differences, arm.loss_difference
-      if mean.n > 1:
-        ends = mean.low, mean.high
-        panel.plot(ends, (place, place), color=colour, linewidth=2.5, alpha=0.6)
-      panel.plot(values, [place] * len(values), "o", color=colour)
-      ticks[place] = arm.arm
-      place += 1
+  for place, arm in enumerate(arms.itertuples()):
+    colour = WORD_COLOURS.get(arm.verdict, UNDECIDED)
+    values, mean = arm.differences, arm.loss_difference
+    if mean.n > 1:
+      ends = mean.low, mean.high
+      panel.plot(ends, (place, place), color=colour, linewidth=2.5, alpha=0.6)
+    panel.plot(values, [place] * len(values), "o", color=colour)
   finish(panel, "nats per token from the baseline; left is better", "")
-  panel.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
-  panel.set_ylim(place - 0.5, -0.5)
+  panel.set_yticks(range(len(arms)), arms.arm, fontsize=8)
+  panel.set_ylim(len(arms) - 0.5, -0.5)
   return save(
     drawing,
-    "differences",
-    "Final validation loss minus the baseline's. Each dot is a seed, each line "
-    "the 95% interval of the mean over seeds: "
+    name,
+    f"Final validation loss minus the baseline's: {arms.setting.iloc[0]}. Each "
+    "dot is a seed, each line the 95% interval of the mean over seeds: "
     "blue pays, orange costs, gray cannot tell.",
   )
 

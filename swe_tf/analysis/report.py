@@ -70,13 +70,18 @@ def make(roots: Sequence[files.PathLike], price: float | None = None) -> Report:
     figures_lib.draw_losses(f"loss_{number}", found, curves)
     for number, (_, found) in enumerate(shown, start=1)
   ]
+  differences = [
+    figures_lib.draw_differences(f"differences_{number}", found)
+    for number, (_, found) in enumerate(
+      compared.groupby("setting", sort=False), start=1
+    )
+  ]
   return Report(
     first,
     settings,
     f"{len(runs)} runs, {len(comparisons.finished_runs(runs))} of them "
     f"finished, in {count} {'setting' if count == 1 else 'settings'}.",
-    sum(losses[:1], [])
-    + ([figures_lib.draw_differences(compared)] if len(compared) else []),
+    [*sum(losses[:1], []), *differences],
     _sections(runs, arms, sum(losses[1:], []), column_section, notes),
   )
 

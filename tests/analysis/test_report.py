@@ -97,7 +97,7 @@ def test_the_report_opens_with_the_user_s_own_runs(report):
   assert [section.name for section in report.sections] == names
   contents = report_lib.to_files(report)
   for name, parts in (
-    ("report.md", ("loss_1.png", "differences.png", "| method |")),
+    ("report.md", ("loss_1.png", "differences_1.png", "| method |")),
     ("report.html", ("<img", "<table>")),
   ):
     text = contents[name].decode()
@@ -222,7 +222,7 @@ def test_a_column_in_the_rows_of_the_paper(tmp_path):
 
 def test_figures(drawn):
   report, drawings = drawn
-  (panel,) = drawings["differences"].axes
+  (panel,) = drawings["differences_1"].axes
   dots = [line for line in panel.lines if line.get_marker() == "o"]
   assert list(dots[0].get_xdata()) == [-1.0, -1.0]
   (validation,), (training,) = (

@@ -43,7 +43,7 @@ def test_a_report_replaces_an_earlier_one(tmp_path, capsys):
   losses = _figures("loss_1", "loss_1_steps")
   scores = ("validation_loss", "mlm_accuracy")
   figures = losses | _figures(
-    "differences", *(f"untie_step_1_{score}" for score in scores)
+    "differences_1", *(f"untie_step_1_{score}" for score in scores)
   )
   assert set(first) == pages | tables | figures
 
