@@ -5,7 +5,7 @@ GLUE's test sets, which only the benchmark's site can score, so a score on a dev
 set has a name of its own and nothing of the paper beside it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import json
 import re
 from typing import Any
@@ -49,18 +49,6 @@ def read_columns(roots: Sequence[files.PathLike]) -> pd.DataFrame:
     found.append((name, path, content["init"], content["scores"]))
   names = ["name", "checkpoint", "init", "scores"]
   return pd.DataFrame(found, columns=names, dtype=object)
-
-
-def column_frame(dev: Mapping[str, float]) -> pd.DataFrame:
-  """Returns the scores of one checkpoint in the rows of the paper's tables."""
-  rows = [{"score": row, "dev": dev.get(row)} for row in column_lib.ROWS]
-  return pd.DataFrame(rows, dtype=object)
-
-
-def score_names() -> list[str]:
-  """Returns the rows of the paper, each after that of its dev set, if any."""
-  pairs = ((column_lib.dev_name(row), row) for row in column_lib.ROWS)
-  return list(dict.fromkeys(name for pair in pairs for name in pair))
 
 
 def attach(

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from swe_tf.analysis import comparisons
-from swe_tf.analysis import finetuning
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.methods import catalog
 from swe_tf.modeling import sizes
+from swe_tf.scoring import column
 
 # Scores in percent, by the table and the run: `model` is a name of
 # `modeling.sizes`, `data` is `wikibooks` or `xlnet`.
@@ -29,6 +29,10 @@ _COLUMNS = (
   *("measured", "gain", "paper", "minus", "paper_gain"),
 )
 _VOCAB, _BATCH, _LENGTH = 30522, 512, 512
+# The rows of the paper, each after that of its dev set, if any.
+_ROWS = dict.fromkeys(
+  name for row in column.ROWS for name in (column.dev_name(row), row)
+)
 
 
 def row_of(run: Any) -> tuple[Any, ...] | None:
@@ -60,7 +64,7 @@ def scores(runs: pd.DataFrame) -> pd.DataFrame:
     first, key = group.iloc[0], row_of(group.iloc[0])
     baseline = comparisons.baseline_of(runs, first.setting)
     is_baseline = first.arm in set(baseline.arm)
-    for name in (runs_lib.ACCURACY, *finetuning.score_names()):
+    for name in (runs_lib.ACCURACY, *_ROWS):
       measured = comparisons.interval(group, name)
       if measured is None:
         continue
@@ -75,10 +79,10 @@ def scores(runs: pd.DataFrame) -> pd.DataFrame:
         "gain": None if is_baseline else gain,
       }
       if key and row["score"] in METRICS:
-        column = _SCORES[row["score"]]
-        row |= {"paper": column[key], "minus": measured.mean - column[key]}
+        paper = _SCORES[row["score"]]
+        row |= {"paper": paper[key], "minus": measured.mean - paper[key]}
         if not is_baseline:
           base = (*key[:3], catalog.BASELINE, 1)
-          row["paper_gain"] = column[key] - column[base]
+          row["paper_gain"] = paper[key] - paper[base]
       rows.append(row)
   return pd.DataFrame(rows, columns=list(_COLUMNS), dtype=object)

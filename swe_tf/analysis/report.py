@@ -20,6 +20,7 @@ from swe_tf.analysis import pages
 from swe_tf.analysis import paper
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis.pages import Section
+from swe_tf.scoring import column as column_lib
 
 TITLE = "Sharing weights, then unsharing: what your runs show"
 
@@ -50,13 +51,16 @@ def make(roots: Sequence[files.PathLike], price: float | None = None) -> Report:
   tasks = finetuning.read_tasks(roots)
   found, notes = finetuning.attach(found, tasks)
   # The scores of single checkpoints, in the rows of the paper.
-  frames = [
-    finetuning.column_frame(each.scores).assign(
-      setting=f"{each.name}: {each.checkpoint.name}, {each.init} weights"
-    )
+  rows = [
+    {
+      "score": row,
+      "dev": each.scores.get(row),
+      "setting": f"{each.name}: {each.checkpoint.name}, {each.init} weights",
+    }
     for each in columns.itertuples()
+    for row in column_lib.ROWS
   ]
-  column_section = Section("columns", pd.concat(frames or [pd.DataFrame()]))
+  column_section = Section("columns", pd.DataFrame(rows, dtype=object))
   if found.empty:
     counts = "No pre-training runs."
     return Report(comparisons.say(found)[0], [], counts, [], [column_section])

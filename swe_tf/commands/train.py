@@ -86,10 +86,9 @@ def run(options: Options) -> None:
         raise
       print(f"waiting, since {error}", flush=True)
       time.sleep(_POLL_SECONDS)
-  if is_ours:
-    experiments.check_metrics(config)
   checks.check_devices(config)
   if is_ours:
+    experiments.check_metrics(config)
     with messages.quietly():  # A schedule is built to be checked.
       found = checks.warnings(config, options.model_dir)
     for warning in found:
@@ -108,17 +107,16 @@ def run(options: Options) -> None:
   locked: Any = contextlib.nullcontext()
   if "train" in options.mode and devices.is_chief():
     locked = files.lock(options.model_dir)
-  tracked: Any = contextlib.nullcontext()
+  tracked = None
   if options.tracker and devices.is_chief():
     kept = options.tracker, options.model_dir, config.as_dict()
     tracked = trackers.Tracker(*kept)
 
   def also(part, trainer):
-    is_tracked = isinstance(tracked, trackers.Tracker)
-    return [tracked.action(part, trainer)] if is_tracked else []
+    return [tracked.action(part, trainer)] if tracked else []
 
   accepted = {"accept_changes": True} if options.accept_changes else {}
-  with locked, tracked, shown:
+  with locked, tracked or contextlib.nullcontext(), shown:
     runner.run(
       config,
       options.model_dir,
