@@ -11,7 +11,6 @@ from official.core import config_definitions as cfg
 from official.core import exp_factory
 from official.core import task_factory
 from swe_tf import errors
-from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf import yaml_files
 from swe_tf.configs import experiment as experiment_lib
@@ -99,10 +98,11 @@ def check_metrics(
       raise errors.UsageError(f"{place}: validation has no {name!r}; {hint}")
 
 
-def read_config(experiment: str, path: files.PathLike) -> cfg.ExperimentConfig:
-  """Returns the experiment of a run from its saved config, validated."""
+def get(experiment: str, *overrides: Mapping[str, Any]) -> cfg.ExperimentConfig:
+  """Returns an experiment with overrides that were checked, validated."""
   config = exp_factory.get_exp_config(experiment)
-  config.override(yaml_files.read(path), is_strict=False)
+  for each in overrides:
+    config.override(each, is_strict=False)
   config.validate()
   return config
 

@@ -10,7 +10,7 @@ from official.core import config_definitions as cfg
 from official.core import train_lib
 from swe_tf import errors
 from swe_tf import files
-from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf import yaml_files
 from swe_tf.analysis import scalars
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import manifest
@@ -25,7 +25,7 @@ from swe_tf.training import runner as runner_lib
 def read_config(job: worker.Job) -> cfg.ExperimentConfig:
   """Returns the experiment in the job's directory, locked."""
   experiment = job.read_about()["experiment"]
-  config = experiments.read_config(experiment, job.config_file)
+  config = experiments.get(experiment, yaml_files.read(job.config_file))
   config.lock()
   return config
 

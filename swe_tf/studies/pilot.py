@@ -23,13 +23,12 @@ from typing import Any
 import tensorflow as tf
 
 from official.core import config_definitions as cfg
-from official.core import exp_factory
 from swe_tf import errors
-from swe_tf import registry  # noqa: F401 (registers)
 from swe_tf.configs import cost
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry as encoders
+from swe_tf.studies import experiments
 from swe_tf.studies import study_file
 from swe_tf.training import runner as runner_lib
 
@@ -58,10 +57,7 @@ def make_study(
   controls, flops = {}, {}
   for arm, own in arms.items():
     if arm == BASELINE or own["task"]["sharing"].get("loops"):
-      made = exp_factory.get_exp_config(experiment)
-      for each in (overrides, own):
-        made.override(each, is_strict=False)
-      made.validate()
+      made = experiments.get(experiment, overrides, own)
       # Only BERT has a cost model; other models go without such a control.
       with contextlib.suppress(errors.UsageError):
         flops[arm] = cost.training_flops(made)
@@ -194,9 +190,7 @@ def time_step(
   if cores:
     os.sched_setaffinity(0, cores)
   begin = time.monotonic()
-  config = exp_factory.get_exp_config(experiment)
-  config.override(overrides, is_strict=False)
-  config.validate()
+  config = experiments.get(experiment, overrides)
   with tempfile.TemporaryDirectory() as model_dir:
     trainer = runner_lib.make_runner(config, model_dir).trainer
     trainer.train(tf.constant(1))

@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import yaml_files
 from swe_tf.configs import cost
 from swe_tf.configs import experiment as experiment_lib
 from swe_tf.methods import catalog
@@ -53,7 +54,8 @@ def make_runs(
     config = configs[run.name]
     directory = worker.RunDirectory(files.as_path(output_dir) / run.name)
     if directory.config_file.exists():
-      earlier = experiments.read_config(study.experiment, directory.config_file)
+      saved = yaml_files.read(directory.config_file)
+      earlier = experiments.get(study.experiment, saved)
       worker.refuse_other(directory.path, earlier.as_dict(), config.as_dict())
     method, flops = "", 1.0  # There is no formula for GLUE, for example.
     if isinstance(config, experiment_lib.SharingExperimentConfig):

@@ -253,12 +253,12 @@ class SquadTask(FineTuningTask, question_answering.QuestionAnsweringTask):
       windows,
     )
     folder = params.input_preprocessed_data_path
-    return f"{folder}/eval.tf_record", built.examples, built.features
+    return f"{folder}/eval.tf_record", *built
 
   def answers(self, results) -> squad_records.Answers:
     """Returns the answers from what `aggregate_logs` collected."""
     return squad_records.answers_from_logits(
-      squad_records.EvalFeatures(self._eval_examples, self._eval_features),
+      (self._eval_examples, self._eval_features),
       results,
       version=self._version,
       do_lower_case=self.task_config.validation_data.do_lower_case,

@@ -22,17 +22,13 @@ from swe_tf.data.text import coverage
 from swe_tf.data.text import tokenizers
 
 Windows = squad_questions.Windows
+# What turns logits back into answers: the questions, and their windows.
+EvalFeatures = tuple[
+  list[squad_lib.SquadExample], list[squad_lib.InputFeatures]
+]
 _WHY_DROPPED = (
   ", as Model Garden does not find their answers among words split at spaces"
 )
-
-
-@dataclasses.dataclass
-class EvalFeatures:
-  """What is needed to turn logits back into answers, of one file."""
-
-  examples: list[squad_lib.SquadExample]  # One per question.
-  features: list[squad_lib.InputFeatures]  # One per window.
 
 
 def build_eval_features(
@@ -42,13 +38,13 @@ def build_eval_features(
   tokenizer: tokenizers.CachedTokenizer,
   windows: Windows,
 ) -> EvalFeatures:
-  """Returns the windows of an evaluation file, with the same ids each time."""
+  """Returns questions and windows of a file, with the same ids each time."""
   # Not stored beside the records: a dev file takes about 7 seconds.
   features: list[squad_lib.InputFeatures] = []
   examples, _ = convert(
     path, version, tokenizer, windows, False, features.append
   )
-  return EvalFeatures(examples, features)
+  return examples, features
 
 
 def convert(path, version, tokenizer, windows, is_training, output_fn):
@@ -175,7 +171,8 @@ def answers_from_logits(
   `results` has for each window an object with `unique_id`, `start_logits` and
   `end_logits`, such as Model Garden's `RawAggregatedResult`.
   """
-  windows = {feature.unique_id for feature in built.features}
+  examples, features = built
+  windows = {feature.unique_id for feature in features}
   missing = windows - {result.unique_id for result in results}
   if missing:  # Model Garden would make up an answer.
     raise ValueError(
@@ -183,8 +180,8 @@ def answers_from_logits(
       "drop_remainder to False so that the last batch is not dropped."
     )
   texts, _, null_odds = squad_lib.postprocess_output(
-    built.examples,
-    built.features,
+    examples,
+    features,
     results,
     n_best_size=n_best_size,
     max_answer_length=max_answer_length,

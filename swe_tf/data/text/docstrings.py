@@ -75,12 +75,6 @@ def write_corpus(
     # By its own hash, so that it stays where it is when the corpus grows.
     is_validation = int.from_bytes(digest, "big") % 100 < 5
     (validation if is_validation else train).append(document)
-  if not train or not validation:
-    raise ValueError(
-      f"Found {len(train) + len(validation)} docstrings in at most "
-      f"{max_bytes} bytes: too few to train on. Raise `max_bytes`."
-    )
-
   paths = CorpusPaths(
     *(os.path.join(output_dir, f"{name}.txt") for name in CorpusPaths._fields)
   )
