@@ -24,7 +24,6 @@ from swe_tf import messages
 from swe_tf import sameness
 from swe_tf import yaml_files
 from swe_tf.data import bad_shards
-from swe_tf.data import fingerprint
 from swe_tf.modeling import checkpoint_files
 from swe_tf.sharing import untie_step as untie_step_lib
 
@@ -141,7 +140,7 @@ def read(path: str) -> dict[str, Any] | None:
 def fingerprints(shards: Mapping[str, bad_shards.Shards]) -> dict[str, str]:
   """Returns a fingerprint of the files of each data set that has some."""
   return {
-    name: fingerprint.fingerprint(each.paths)[:16]
+    name: sameness.fingerprint(each.paths)[:16]
     for name, each in shards.items()
     # What a task of one's own reads may be named there, and be no file.
     if any(map(tf.io.gfile.exists, each.paths))

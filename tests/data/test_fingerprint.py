@@ -4,7 +4,7 @@ import pytest
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.data import fingerprint
+from swe_tf import sameness
 
 
 def test_fingerprint(tmp_path):
@@ -14,8 +14,8 @@ def test_fingerprint(tmp_path):
     for name, data in content.items():
       files.write_bytes(f"{root}/{name}", data)
     paths = [f"{root}/{name}" for name in content]
-    same = fingerprint.fingerprint(reversed(paths))
-    assert fingerprint.fingerprint(map(files.as_path, paths)) == same
+    same = sameness.fingerprint(reversed(paths))
+    assert sameness.fingerprint(map(files.as_path, paths)) == same
     return same
 
   first = write(tmp_path)
@@ -31,7 +31,7 @@ def test_fingerprint(tmp_path):
       )
     )
   ]
-  fewer = fingerprint.fingerprint([tmp_path / "a", tmp_path / "b/c"])
+  fewer = sameness.fingerprint([tmp_path / "a", tmp_path / "b/c"])
   assert len({first, fewer, *changed}) == 6
   with pytest.raises(errors.UsageError, match="cannot read .*nowhere"):
-    fingerprint.fingerprint([tmp_path / "nowhere"])
+    sameness.fingerprint([tmp_path / "nowhere"])

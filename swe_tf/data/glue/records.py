@@ -11,7 +11,7 @@ from typing import Any
 
 from official.nlp.data import classifier_data_lib
 from swe_tf import files
-from swe_tf.data import fingerprint
+from swe_tf import sameness
 from swe_tf.data.glue import examples as glue_examples
 from swe_tf.data.glue import tasks as glue_tasks
 from swe_tf.data.prepare import manifest
@@ -74,7 +74,7 @@ def write_glue_directory(
       "size": len(examples),
       "dropped_rows": file.dropped,
       "labelled": file.labelled,
-      "fingerprint": fingerprint.fingerprint([output]),
+      "fingerprint": sameness.fingerprint([output]),
     }
     print(
       f"{output}: {len(examples):,} examples, {file.dropped:,} rows dropped"

@@ -17,7 +17,7 @@ from typing import Any
 
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.data import fingerprint
+from swe_tf import sameness
 from swe_tf.data.text import vocab as vocab_lib
 
 FILE_NAME = "manifest.json"
@@ -134,7 +134,7 @@ def missing_shards(
 def check_unchanged(facts: Mapping[str, Any], *paths: files.PathLike) -> None:
   """Raises unless files are as `swe prepare` wrote them, and `facts` say."""
   noted = facts.get("fingerprint")
-  if noted and noted != fingerprint.fingerprint(paths):
+  if noted and noted != sameness.fingerprint(paths):
     raise errors.UsageError(
       f"{' or '.join(map(str, paths))} is cut or has changed since it was "
       "prepared; remove it and prepare the data again."
@@ -182,7 +182,7 @@ class PreparedData:
     names = [split.path for split in self.splits.values()]
     answers = self.directory / "eval.json"
     some = [answers] if answers.exists() else []
-    return fingerprint.fingerprint([self.path, *names, *some])
+    return sameness.fingerprint([self.path, *names, *some])
 
   def splits_of(self, *roles: str) -> Sequence[Split]:
     """Returns the splits whose names start with one of `roles`, in order."""

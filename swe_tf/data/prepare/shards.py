@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from swe_tf import files
-from swe_tf.data import fingerprint
+from swe_tf import sameness
 from swe_tf.data.prepare import manifest
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
@@ -86,7 +86,7 @@ class ShardWriter:
           writer.write(record)
         counts["tokens"] += int(tokens)
         counts["predictions"] += int(predictions)
-    return {**counts, "fingerprint": fingerprint.fingerprint([path])}
+    return {**counts, "fingerprint": sameness.fingerprint([path])}
 
   def _to_tokens(self, ids):
     """Returns a batch's records, and how many tokens and predictions it has.

@@ -15,7 +15,7 @@ from typing import Any
 from official.nlp.data import squad_lib
 from swe_tf import errors
 from swe_tf import files
-from swe_tf.data import fingerprint
+from swe_tf import sameness
 from swe_tf.data.prepare import manifest
 from swe_tf.data.squad import questions as squad_questions
 from swe_tf.data.text import coverage
@@ -135,7 +135,7 @@ def write_squad_directory(
     "size": size,
     "questions": len(examples),
     "dropped_questions": dropped,
-    "fingerprint": fingerprint.fingerprint(written),
+    "fingerprint": sameness.fingerprint(written),
   }
   files.write_json(path, content)
   return content

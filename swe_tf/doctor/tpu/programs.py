@@ -23,6 +23,7 @@ from official.modeling import performance
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import messages
+from swe_tf.configs import limits
 from swe_tf.doctor.tpu import depths as depths_lib
 from swe_tf.doctor.tpu import one_replica
 from swe_tf.doctor.tpu import step_kinds
@@ -49,13 +50,8 @@ def require_compiler() -> str:
 def check_batch(
   config: cfg.ExperimentConfig, topology: topologies.Topology
 ) -> None:
-  for name in ("train_data", "validation_data"):
-    batch = getattr(config.task, name).global_batch_size
-    if batch % topology.replicas:
-      raise errors.UsageError(
-        f"task.{name}.global_batch_size ({batch}) cannot be divided among "
-        f"the {topology.replicas} replicas of {topology.name}."
-      )
+  """Raises unless the batches can be divided among the replicas of a slice."""
+  limits.check_replicas(config, topology.replicas)
   micro_batches.check(config.task, topology.replicas)
 
 
