@@ -96,7 +96,7 @@ def render(template: str, **data: Any) -> str:
     lstrip_blocks=True,
     keep_trailing_newline=True,
   )
-  environment.filters |= {"md": to_markdown, "data_uri": _data_uri}
+  environment.filters |= {"md": to_markdown, "base64": base64.b64encode}
   return environment.get_template(template).render(**data)
 
 
@@ -109,7 +109,3 @@ def to_markdown(text: Any) -> str:
   line = " ".join(str(text).split())
   line = re.sub(r"([\\`*\[\]|~])", r"\\\1", line)
   return line.replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _data_uri(svg: bytes) -> str:
-  return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}"

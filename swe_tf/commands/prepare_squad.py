@@ -44,7 +44,9 @@ def run(options: Options) -> None:
     doc_stride=options.doc_stride,
   )
   squad = questions.read_squad_file(options.input, options.version)
-  split = options.split or ("train" if squad.looks_like_training else "eval")
+  # In dev files many questions have several answers, in training files none.
+  is_dev = any(len(question.answers) > 1 for question in squad.questions)
+  split = options.split or ("eval" if is_dev else "train")
   questions.check_convertible(squad, for_training=split == "train")
   # TensorFlow takes seconds to import, so bad data is reported first.
   with messages.during("writing the records"):

@@ -173,11 +173,6 @@ def _check_prepared(params, folder, found, shards) -> None:
       f"manifest, such as {missing[0]}; re-run the same `swe prepare "
       "pretraining` to make them again."
     )
-  if not found["splits"]["train"].get("predictions"):
-    raise errors.UsageError(
-      f"the shards in {folder} have no token to predict; prepare the text "
-      "again with its own vocabulary."
-    )
   made_with = {"seq_length": found["max_seq_length"]}
   if not isinstance(params, loaders.PretrainTextDataConfig):
     if found["fresh_masks"]:

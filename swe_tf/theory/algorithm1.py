@@ -3,7 +3,7 @@
 The layers of a model lie along one axis of an array; every other axis is a
 batch of independent problems, so one call trains all seeds at once. This is
 the plain oracle of the theory. It is not for training networks: that is
-`swe_tf.sharing`, which `optimizer_check` compares with this file.
+`swe_tf.sharing`.
 """
 
 from collections.abc import Callable, Iterator

@@ -178,7 +178,7 @@ class PreparedData:
 
   @property
   def fingerprint(self) -> str:
-    """The identity of the data; see `swe_tf.data.fingerprint`."""
+    """The identity of the data; see `sameness`."""
     names = [split.path for split in self.splits.values()]
     answers = self.directory / "eval.json"
     some = [answers] if answers.exists() else []

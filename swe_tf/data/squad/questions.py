@@ -42,11 +42,6 @@ class SquadFile:
   version: str
   questions: tuple[Question, ...]
 
-  @property
-  def looks_like_training(self) -> bool:
-    """Whether no question has several answers; in dev files, many do."""
-    return all(len(question.answers) <= 1 for question in self.questions)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Windows:
