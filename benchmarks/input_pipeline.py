@@ -29,7 +29,7 @@ from official.nlp.data import pretrain_dataloader
 from official.nlp.data import pretrain_text_dataloader
 from swe_tf.data import loaders
 from swe_tf.data.prepare import job
-from swe_tf.data.text import budget
+from swe_tf.data.prepare import manifest
 
 _TEXT = flags.DEFINE_string("text", None, "Text file.", required=True)
 _VOCAB = flags.DEFINE_string("vocab", None, "WordPieces.", required=True)
@@ -97,7 +97,7 @@ def _masked(shards: str):
       input_path=shards,
       seq_length=_SEQ_LENGTH.value,
       global_batch_size=32,
-      max_predictions_per_seq=budget.max_predictions(_SEQ_LENGTH.value, 0.15),
+      max_predictions_per_seq=manifest.max_predictions(_SEQ_LENGTH.value, 0.15),
       use_next_sentence_label=False,
     )
   ).load()

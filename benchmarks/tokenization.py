@@ -26,7 +26,6 @@ from official.nlp.data import create_pretraining_data
 from official.nlp.tools import tokenization
 from swe_tf.data.prepare import manifest
 from swe_tf.data.prepare import shards
-from swe_tf.data.text import budget
 from swe_tf.data.text import docstrings
 from swe_tf.data.text import vocab as vocab_lib
 
@@ -113,7 +112,7 @@ def main(argv):
   del argv
   tf.get_logger().setLevel("ERROR")
   os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-  max_predictions = budget.max_predictions(_SEQ_LENGTH.value, _RATE)
+  max_predictions = manifest.max_predictions(_SEQ_LENGTH.value, _RATE)
   with tempfile.TemporaryDirectory() as folder:
     text, vocab = _inputs(folder)
     tokenizer = tokenization.FullTokenizer(vocab)

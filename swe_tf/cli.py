@@ -72,7 +72,6 @@ def split_command(arguments: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def load(command: str) -> ModuleType:
-  """Imports the module of a command."""
   name = command.replace(" ", "_")
   name += "_" * keyword.iskeyword(name)  # import_
   return importlib.import_module(f"swe_tf.commands.{name}")

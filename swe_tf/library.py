@@ -12,7 +12,6 @@ _PATTERNS = ("experiments/*.yaml", "experiments/*/*.yaml", "gin/*.gin")
 
 
 def names() -> list[str]:
-  """Returns the names of all configurations."""
   return sorted(
     path.relative_to(_ROOT).as_posix()
     for pattern in _PATTERNS
@@ -21,7 +20,6 @@ def names() -> list[str]:
 
 
 def read(name: str) -> str:
-  """Returns the text of a configuration."""
   return (_ROOT / name).read_text(encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ from official.core import task_factory
 from official.core import train_utils
 from swe_tf.analysis import paper
 from swe_tf.configs import cost
-from swe_tf.data.text import budget
+from swe_tf.data.prepare import manifest
 from swe_tf.data.text import vocab
 from swe_tf.modeling import sizes
 from swe_tf.studies import experiments
@@ -156,7 +156,7 @@ def test_small_is_deep_narrow_and_consistent(files, experiment):
   assert config.task.model.mlm_initializer_range == encoder.initializer_range
   for data in (config.task.train_data, config.task.validation_data):
     assert data.seq_length == encoder.max_position_embeddings
-    assert data.max_predictions_per_seq == budget.max_predictions(
+    assert data.max_predictions_per_seq == manifest.max_predictions(
       data.seq_length, 0.32
     )
     if files[1:]:

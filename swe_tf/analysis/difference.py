@@ -80,7 +80,6 @@ class Difference:
 
 
 def compare(one: files.PathLike, other: files.PathLike) -> Difference:
-  """Compares the directories of two runs."""
   configs, curves, checkpoints = [], [], []
   for directory in map(files.as_path, (one, other)):
     if not (directory / "params.yaml").exists():
@@ -130,7 +129,6 @@ def _name(key: str) -> str:
 
 
 def compare_checkpoints(one: str, other: str) -> tuple[Part, ...]:
-  """Compares two checkpoints, variable by variable."""
   import numpy as np
 
   from swe_tf.training import checkpoint

@@ -24,7 +24,7 @@ from swe_tf import files
 from swe_tf import sameness
 from swe_tf import yaml_files
 from swe_tf.analysis import scalars
-from swe_tf.data.text import budget
+from swe_tf.data.prepare import manifest
 from swe_tf.methods import catalog
 from swe_tf.modeling import registry
 from swe_tf.modeling import sizes
@@ -272,7 +272,7 @@ def _phases(
     data.get(name) for name in ("max_predictions_per_seq", "masking_rate")
   )
   if not predictions and rate and length:
-    predictions = budget.max_predictions(length, rate)
+    predictions = manifest.max_predictions(length, rate)
   if not (batch and length and predictions):
     return None
   if resolved.untie_step is None and resolved.sharing.mode == catalog.SWE:

@@ -72,7 +72,7 @@ def run(options: Options) -> int:
   files.check_output_dir(options.output_dir, "output_dir")
   options.check_files()
   path = files.as_path(options.output_dir) / "pilot.json"
-  begun = files.read_json(path) if path.exists() else {}
+  begun = files.read_object(path, missing_ok=True)
   # More seeds after a look at the result would make its interval wrong.
   for flag in ("steps", "seeds"):
     asked = getattr(options, flag)

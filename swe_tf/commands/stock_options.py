@@ -105,7 +105,6 @@ def read_config(options: StockOptions, must_share: bool = True) -> Any:
 
 
 def needed_data(options: StockOptions) -> list[str]:
-  """Returns which data the mode reads."""
   words = {"train_data": "train", "validation_data": "eval"}
   if not options.experiment.startswith("swe/"):
     return []  # The data of a plug-in's experiment may not be in files.

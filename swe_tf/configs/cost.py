@@ -16,7 +16,7 @@ from official.core import config_definitions as cfg
 from official.core import task_factory
 from official.core import train_utils
 from swe_tf import errors
-from swe_tf.data.text import budget
+from swe_tf.data.prepare import manifest
 from swe_tf.methods import catalog
 from swe_tf.methods import config as config_lib
 from swe_tf.modeling import registry
@@ -71,7 +71,7 @@ class Cost:
 
 
 def predictions_per_sequence(train_data: cfg.DataConfig) -> int:
-  return train_data.max_predictions_per_seq or budget.max_predictions(
+  return train_data.max_predictions_per_seq or manifest.max_predictions(
     train_data.seq_length, train_data.masking_rate
   )
 

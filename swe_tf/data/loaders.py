@@ -23,7 +23,6 @@ from swe_tf import errors
 from swe_tf import library
 from swe_tf import messages
 from swe_tf.data.prepare import manifest
-from swe_tf.data.text import budget
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
 from swe_tf.data.text import resumable
@@ -102,7 +101,7 @@ class PretrainTextDataLoader(data_loader.DataLoader):
       self.tokenizer,
       params.masking,
       params.masking_rate,
-      budget.max_predictions(length, params.masking_rate, asked),
+      manifest.max_predictions(length, params.masking_rate, asked),
     )
 
   def load(

@@ -189,7 +189,6 @@ def methods() -> Mapping[str, Method]:
 
 
 def rules() -> Mapping[str, Rule]:
-  """Returns all untie rules by name."""
   _load()
   return dict(_RULES)
 

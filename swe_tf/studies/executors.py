@@ -97,7 +97,6 @@ class Local:
 
 
 def _work_here(work: Any, cores: list[int], answer) -> None:
-  """Works on a run in a new process of this machine."""
   # Ctrl-C is for the parent, which then ends this process.
   signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -91,7 +91,6 @@ def most_runs(study: study_file.Study) -> int:
 
 
 def sharing_arms(study: study_file.Study) -> list[str]:
-  """Returns the arms that share weights."""
   assert study.tuning is not None
   tuning = study.tuning
   others = {BASELINE, EQUAL_INIT, *tuning.controls.values(), *tuning.kept}

@@ -95,7 +95,6 @@ class Study:
     return _make_run(dataclasses.asdict(point), {"arm": self.tuning.arms})
 
   def with_points(self, points: Sequence[tuning_lib.Point]) -> "Study":
-    """Returns the study with more runs of its arms."""
     runs = _join((*self.runs, *map(self.run_of, points)))
     return dataclasses.replace(self, runs=runs)
 

@@ -55,7 +55,7 @@ class RunDirectory:
     """Returns `progress.json`: at least step, steps and the time so far."""
     empty = {"step": 0, "steps": 0, "seconds": 0.0, "cpu_seconds": 0.0}
     path = self.path / "progress.json"
-    return empty | (files.read_json(path) if path.exists() else {})
+    return empty | files.read_object(path, missing_ok=True)
 
   def begin(self, about: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Writes `params.yaml` and `run.json`, unless the run began before."""

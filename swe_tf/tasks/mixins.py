@@ -99,7 +99,6 @@ class SharingTask(SeededTask):
         return
 
   def apply_method(self, ingredients: phases.Ingredients) -> phases.Training:
-    """Applies the method that the config chooses."""
     self._has_method = True
     return catalog.apply(ingredients)
 

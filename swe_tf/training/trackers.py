@@ -50,7 +50,6 @@ KINDS = {"wandb": _wandb, "mlflow": _mlflow}
 
 
 def load(kind: str) -> Any:
-  """Imports the package of a tracker."""
   try:
     return importlib.import_module(kind)
   except ImportError as error:

@@ -17,7 +17,6 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import messages
 from swe_tf.data.prepare import manifest
-from swe_tf.data.text import budget
 from swe_tf.data.text import text_files
 from swe_tf.data.text import token_records
 from swe_tf.data.text import vocab as vocab_lib
@@ -59,7 +58,7 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
   options = dataclasses.replace(
     options,
     num_shards=total,
-    max_predictions_per_seq=budget.max_predictions(
+    max_predictions_per_seq=manifest.max_predictions(
       options.seq_length, options.masking_rate, options.max_predictions_per_seq
     ),
   )

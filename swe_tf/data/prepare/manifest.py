@@ -11,6 +11,7 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
+import math
 import os
 import re
 from typing import Any
@@ -47,8 +48,21 @@ class Settings:
     return f"pretrain-{index:05d}-of-{self.num_shards:05d}.tfrecord"
 
 
+def max_predictions(
+  seq_length: int, rate: float, asked: int | None = None
+) -> int:
+  """Returns `asked`, or if unset `seq_length * rate`, rounded up."""
+  # In floating point, 100 * 0.07 is 7.000000000000001, which is not 8.
+  found = asked or math.ceil(round(seq_length * rate, 6))
+  if found > seq_length:
+    raise errors.UsageError(
+      f"max_predictions_per_seq ({found}) must not be more than seq_length "
+      f"({seq_length})."
+    )
+  return found
+
+
 def make(kind: str, **content: Any) -> dict[str, Any]:
-  """Returns the content of a manifest."""
   return {"kind": kind, "format_version": _FORMAT_VERSION, **content}
 
 

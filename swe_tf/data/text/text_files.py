@@ -42,7 +42,6 @@ def are_records(paths: str | Sequence[str]) -> bool:
 
 
 def read_lines(path):
-  """Returns a dataset of the lines of a file."""
   import tensorflow as tf
 
   is_gzip = tf.strings.regex_full_match(path, r".*\.gz")

@@ -44,7 +44,6 @@ class Step(NamedTuple):
 
 
 def _phases(config: cfg.ExperimentConfig) -> list[catalog.Phase]:
-  """Returns the phases of a pre-training run, first to last."""
   resolved = catalog.resolve(config)
   size = registry.require_encoder(config.task.as_dict()).size
   return catalog.find(resolved).phases(resolved, size)

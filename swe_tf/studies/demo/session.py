@@ -177,7 +177,6 @@ def make_page(
   output_dir: str,
   params_override: str | None,
 ) -> str:
-  """Returns the page."""
   model = arms.loc[MODEL]
   return pages.render(
     "demo.html.jinja",

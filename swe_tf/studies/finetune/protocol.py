@@ -105,7 +105,6 @@ def check_ax(data: manifest.PreparedData, ax_data_dir: str) -> None:
 
 
 def selecting_metric(data: manifest.PreparedData) -> str:
-  """Returns the metric that selects a learning rate."""
   if data.is_squad:
     return "best_f1" if data.meta["version_2_with_negative"] else "f1"
   return glue_tasks.find_task(data.task).metrics[0]

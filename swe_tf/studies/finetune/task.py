@@ -167,7 +167,7 @@ class FineTuning:
   def _predict(self, name: str, executor: executors.Executor, console) -> bool:
     """Predicts the test sets with a finished run, unless it has already."""
     path = self._output_dir / name / "test_result.json"
-    content: dict[str, Any] = files.read_json(path) if path.exists() else {}
+    content = files.read_object(path, missing_ok=True)
     arguments = {"ax_data_dir": self.plan.ax_data_dir}
     if content.get("ax_data_dir") != self.plan.ax_data_dir:
       (run,) = (run for run in self.runs if run.name == name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from swe_tf.data.text import budget
+from swe_tf.data.prepare import manifest
 from swe_tf.data.text import masking
 from swe_tf.data.text import packing
 from swe_tf.data.text import tokenizers
@@ -23,7 +23,7 @@ def test_whole_words_come_to_the_rate_and_unknown_ones_are_left_alone():
   lines = corpus.sentences(10_000)
   lines[7::50] = ["Zz " + line for line in lines[7::50]]  # Unknown words.
   ids = packing.Packer(_tokenizer(), 128).pack(lines).numpy()
-  most = budget.max_predictions(128, 0.15)
+  most = manifest.max_predictions(128, 0.15)
   masker = masking.Masker(_tokenizer(), "whole_word", 0.15, most)
   masked = masker.mask(ids, masking.draw(1, 0, 0, len(ids), 128))
   is_text = _VOCABULARY.is_text
