@@ -12,7 +12,6 @@ import dataclasses
 import math
 from typing import NamedTuple
 
-from swe_tf import errors
 from swe_tf import files
 from swe_tf.analysis import runs as runs_lib
 from swe_tf.analysis import statistics
@@ -48,12 +47,7 @@ class Record:
 
 def read_records(output_dir: files.PathLike) -> list[Record]:
   """Reads the finished runs of a tuned study's sweep, even while it runs."""
-  root = files.as_path(output_dir)
-  if not (root / "study.json").exists():
-    raise errors.UsageError(
-      f"{root} has no study.json: no sweep was run there."
-    )
-  found, _ = runs_lib.read([root])
+  found, _ = runs_lib.read([output_dir])
   records = []
   for run in found.itertuples():
     is_over = run.status in (runs_lib.FINISHED, runs_lib.DIVERGED)

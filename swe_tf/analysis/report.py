@@ -131,7 +131,6 @@ def _sections(
 
 
 def to_files(report: Report) -> dict[str, bytes]:
-  """Returns the files of a report by name."""
   contents = {
     name: pages.render(f"{name}.jinja", title=TITLE, report=report).encode()
     for name in ("report.html", "report.md")

@@ -19,8 +19,6 @@ from swe_tf.tasks import finetuning
 
 
 class FineTuned(NamedTuple):
-  """A model with its task."""
-
   config: Any  # Of the task.
   model: tf_keras.Model  # A `BertClassifier` or a `BertSpanLabeler`.
   vocab_file: files.PathLike

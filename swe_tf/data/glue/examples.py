@@ -16,8 +16,6 @@ from swe_tf.data.glue import tasks as glue_tasks
 
 @dataclasses.dataclass(frozen=True)
 class GlueExample:
-  """One row of a GLUE file."""
-
   index: int  # From 0 without the header, as in GLUE's prediction files.
   texts: tuple[str, ...]
   label: int | float | None  # The id of a class, or a score.
