@@ -188,21 +188,6 @@ def test_every_run_of_a_study_has_a_config(path):
     assert decay.end_learning_rate == 0.0
 
 
-def test_studies_of_the_paper_have_a_twin_that_asks_the_same():
-  names = {path.stem for path in STUDIES}
-  twins = {name for name in names if name.startswith("small_")}
-  assert len(twins) >= 6
-  # The full size of Table 1 is its rows, not a study.
-  for twin in twins - {"small_table1"}:
-    small, large = (
-      study_file.read_study(str(EXPERIMENTS / "studies" / f"{name}.yaml"))
-      for name in (twin, twin.removeprefix("small_"))
-    )
-    assert large.experiment == "swe/bert_pretraining_text"
-    (axes,) = {frozenset(run.point) - {"steps"} for run in small.runs[-1:]}
-    assert axes <= {axis for run in large.runs for axis in run.point}
-
-
 def test_wider_models_of_table_2_are_those_of_the_paper():
   path = EXPERIMENTS / "studies" / "table2_widths.yaml"
   study = study_file.read_study(str(path))

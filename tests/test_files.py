@@ -145,7 +145,6 @@ _BOMB = "\n".join(["b0: &b0 x", *_NINES]).encode()
     (yaml_files.read, b"a: " + b"[" * 10**4, "not YAML .*recursion"),
     (yaml_files.read, _BOMB, "aliases make more than 100,000 values"),
     (yaml_files.read, b"a: !!bool x", r"file: not YAML \("),
-    (files.read_json, b'{"a": 1, "a": 2}', "the key 'a' occurs twice"),
   ],
 )
 def test_faults_are_one_line(root, read, content, message):

@@ -208,18 +208,6 @@ def test_fine_tuning_belongs_to_the_run_of_its_checkpoint(tmp_path):
     assert f"ft/{name}:" in " ".join(section.text)
 
 
-def test_a_column_in_the_rows_of_the_paper(tmp_path):
-  dev = {"squad_v1.1": 80.0, "AX": 30.0, "QNLI": 90.0}
-  content = {"checkpoint": "a/ckpt-1", "init": "random", "scores": dev}
-  (tmp_path / "column.json").write_text(json.dumps(content))
-  report = report_lib.make([tmp_path])
-  ((title, _),) = report.sections[0].tables
-  assert title == f"{tmp_path.name}: ckpt-1, random weights"
-  assert "no pre-training run has finished" in report.verdict
-  scores = dict(report.sections[0].frame[["score", "dev"]].values)
-  assert {row: value for row, value in scores.items() if value} == dev
-
-
 def test_figures(drawn):
   report, drawings = drawn
   (panel,) = drawings["differences_1"].axes

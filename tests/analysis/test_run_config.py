@@ -40,13 +40,10 @@ def fixture_plug_in():
   "task, method, unit, tau",
   [
     (dict(sharing={}), "baseline", "24x1", 0),
-    (dict(sharing={"untie_fraction": 0.3}), "baseline", "24x1", 0),
     (dict(sharing=_REPARAMETERIZE | {"unit_size": 24}), "baseline", "24x1", 0),
     (dict(sharing=swe(1.0, rule="adaptive")), "swe adaptive", "1x24", None),
     (dict(sharing=swe(0.0)), "baseline", "24x1", 0),
-    (dict(sharing=swe(unit_size=24)), "baseline", "24x1", 0),
     (dict(sharing=swe()), "swe", "1x24", 10),
-    (dict(sharing=swe(untie_step=7)), "swe", "1x24", 7),
     (dict(sharing=swe(unit_size=4)), "swe", "4x6", 10),
     (dict(sharing=swe(1.0)), "albert", "1x24", 100),
     (dict(sharing=swe(rule="staged")), "swe staged", "1x24", 10),
@@ -55,7 +52,6 @@ def fixture_plug_in():
     (dict(sharing=swe(0.5, loops=_ONCE, recipe="one_loop")), *_ONE_LOOP),
     (dict(sharing=_REPARAMETERIZE), "reparameterize", "1x24", None),
     (dict(growth="net2net"), "net2net", None, None),
-    (dict(growth="stacking"), "stacking", None, None),
     # Of a plug-in.
     (dict(sharing={"mode": "frozen_mode"}), "frozen", None, None),
     (dict(sharing=_DRIFTING), "drifting", "1x24", 10),
@@ -78,7 +74,6 @@ def test_the_method_of_a_config(task, method, unit, tau, plug_in):
     ({"method": "swe"}, swe(), "swe 1x24, untied after 10"),
     ({"method": "adaptive"}, swe(rule="adaptive"), "adaptive"),
     ({"arm": "one_loop_30"}, swe(0.3, loops=[{"loops": 1}]), "one_loop_30"),
-    ({"arm": "never"}, swe(1.0), "never"),
     # The ends of a sweep over tau have names of their own.
     ({"method": "swe"}, swe(0.0), "baseline"),
     ({"method": "swe"}, swe(1.0), "albert"),
@@ -129,7 +124,6 @@ def test_what_departs_from_algorithm_1_is_named():
     (None, "not the config of a run"),
     # Its plug-in is not loaded.
     (dict(sharing={"mode": "unheard_of"}), ".*unheard_of.* plug-in"),
-    (dict(growth="unheard_of"), ".*unheard_of.* plug-in"),
   ],
 )
 def test_a_run_that_cannot_be_read_is_named(tmp_path, fields, says):
@@ -236,18 +230,12 @@ def _config(batch_size=512, seq_length=512, **fields):
     (dict(growth="net2net"), ("wikibooks", "net2net", 1)),
     (dict(sharing=_REPARAMETERIZE), ("wikibooks", "reparameterize", 1)),
     (dict(data="xlnet/*"), ("xlnet", "baseline", 1)),
-    (dict(sharing=swe(0.2)), None),
     (dict(sharing=swe(1.0)), None),
-    (dict(sharing=swe(unit_size=8)), None),
     (dict(sharing=swe(rule="adaptive")), None),
-    (dict(growth="stacking"), None),
     (dict(data="shards/*.tfrecord"), None),
     (dict(steps=400_000), None),
     (dict(width=64), None),
-    (dict(num_attention_heads=8), None),
     (dict(vocab_size=100), None),
-    (dict(batch_size=256), None),
-    (dict(seq_length=128), None),
   ],
 )
 def test_which_row_of_the_paper_a_run_is(changes, row):

@@ -114,13 +114,11 @@ def test_a_run_is_started_again_after_75_only(write, tmp_path):
     ({"name": "A b"}, "--name .'A b'. must match"),
     ({"gin_params": ("a = 1",)}, "do not reach the VM"),
     ({"topology": "v5e:4x4"}, "is not one host"),
-    ({"topology": "v3:2x2"}, "is not one host"),
     ({"override": _DATA + ",runtime.distribution_strategy=mirrored"}, "tpu.y"),
     (
       {"override": _DATA.replace("gs://b/v", "v")},
       "validation_data.input_path",
     ),
-    ({"override": _text("gs://b/t,u.txt")}, r"train_data.input_path .u.txt."),
     ({"override": _text(["gs://b/t", "u.txt"])}, r"input_path .u.txt. must be"),
     (_TEXT | {"override": _text("gs://b/t", "v.txt")}, r"vocab_file_path .v.t"),
     ({"override": _DATA + ",task.train_data.global_batch_size=9"}, "divided"),

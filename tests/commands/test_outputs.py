@@ -78,7 +78,6 @@ def test_what_no_report_wrote_is_not_touched(tmp_path):
   [
     (None, "no pre-training run"),
     ("a: [1", "not YAML"),
-    ("a: 1", "no pre-training run"),
   ],
 )
 def test_runs_that_are_none(tmp_path, content, words):

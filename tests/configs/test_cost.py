@@ -119,14 +119,6 @@ class CostTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(bytes_of["shared 2x2"] - bytes_of["shared"], block)
     self.assertEqual(bytes_of["unshared"] - bytes_of["shared"], 3 * block)
 
-  def test_predictions_are_those_of_the_data(self):
-    text = tiny.config_of(experiment="swe/bert_pretraining_text")
-    data = text.task.train_data.replace(seq_length=17, masking_rate=0.15)
-    data.max_predictions_per_seq = None
-    self.assertEqual(cost.predictions_per_sequence(data), 3)  # Of 2.55.
-    data.max_predictions_per_seq = 7
-    self.assertEqual(cost.predictions_per_sequence(data), 7)
-
 
 def test_a_method_from_outside_has_a_cost(monkeypatch):
   """Half of the layers to the middle of the run."""

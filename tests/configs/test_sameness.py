@@ -9,7 +9,6 @@ from swe_tf import sameness
   "field, training, result",
   [
     ("task.train_data.global_batch_size", True, True),
-    ("trainer.optimizer_config.learning_rate.type", True, True),
     ("runtime.mixed_precision_dtype", True, True),
     ("task.sharing.untie_step", True, True),
     # What it is scored on, and what it started from.
@@ -19,10 +18,7 @@ from swe_tf import sameness
     # How it runs, and what it keeps and shows.
     ("runtime.num_gpus", False, False),
     ("task.micro_batches", False, False),
-    ("trainer.recovery_max_trials", False, False),
-    ("trainer.validation_interval", False, False),
     ("trainer.max_to_keep", False, False),
-    ("trainer.best_checkpoint_eval_metric", False, False),
   ],
 )
 def test_what_a_field_matters_to(field, training, result):

@@ -65,10 +65,10 @@ def test_answers_are_those_of_model_garden(kind, tmp_path):
   built = squad_records.build_eval_features(
     data, version="2.0", tokenizer=tokenizer, windows=_WINDOWS
   )
-  assert len(built.features) > 2 * _COUNT
+  assert len(built[1]) > 2 * _COUNT
   results = [
     samples.squad_logits(each, *(x.numpy() for x in _logits(each.input_ids)))
-    for each in built.features
+    for each in built[1]
   ]
   wanted = squad_records.answers_from_logits(
     built, results, version="2.0", do_lower_case=lower_case, **_LIMITS

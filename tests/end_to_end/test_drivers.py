@@ -261,7 +261,6 @@ _ABSENT = {"task.train_data.input_path": "absent/*.tfrecord"}
 @pytest.mark.parametrize(
   "driver, cluster, overrides, message",
   [
-    (OURS, "", {"task.sharing.unit_size": 3}, "unit_size (3) must divide"),
     (OURS, "", _ABSENT, "absent/*.tfrecord"),
     (STOCK, "3", {}, "TF_CONFIG (3) is not a worker"),
     (STOCK, "", _ABSENT, "absent/*.tfrecord does not match any"),

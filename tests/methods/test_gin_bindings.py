@@ -78,7 +78,6 @@ _GIN = {
   "units_4": {"unit_size": 4},
   "albert": {"untie_fraction": 1.0},
   "staged": {"rule": "staged"},
-  "adaptive": {"rule": "adaptive", "check_interval": 1000},
   "adaptive units_2": {"rule": "adaptive", "unit_size": 2},
   "reparameterize": {"mode": "reparameterize"},
   "baseline": {"mode": "none"},

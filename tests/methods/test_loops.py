@@ -181,10 +181,8 @@ class LoopsTest(runs.RunsTestCase):
     ([dict(loops=5)], {}, "5 after 0"),
     ([dict(until_step=2)], {}, "without a number of loops"),
     ([dict(loops=2), dict(loops=2)], {}, "2 after 2"),
-    ([dict(loops=2, until_step=5)], {}, "end at step 5"),
     ([dict(loops=2)], {"rule": "adaptive"}, "loops need 'fixed'"),
     ([dict(loops=2)], {"mode": "none"}, "'baseline', which ties no layers"),
-    ([dict(loops=2)], {"recipe": "few_loops"}, "sets loops to .* was set to"),
   )
   def test_is_refused(self, loops, sharing, message):
     override = _override(*loops)

@@ -176,14 +176,11 @@ class CheckTest(parameterized.TestCase):
   @parameterized.parameters(
     (r"method \('wider'\) must be on", {"method": "wider"}),
     (r"\[0.1, 0.2\]\) must be 1", {"fractions": [0.1, 0.2]}),
-    (r"between 0.0 and 1.0", {"fractions": [1.5]}),
     (r"noise \(-1", {"noise": -1.0}),
     ("fractions is set, but", {"method": "none"}),
     ("ascending", {"method": "stacking", "fractions": [0.3, 0.1]}),
     (r"'swe': a model that grows", {}, {"mode": "swe"}),
     ("hidden_size .9. must be divisible by 2", {}, {}, _NINE),
-    ("num_attention_heads", {}, {}, {"num_attention_heads": 1}),
-    ("intermediate_size", {}, {}, {"intermediate_size": 15}),
     ("num_layers .6. must be divisible by 4", _STACKING, {}, {"num_layers": 6}),
     ("ema is set", {}, {}, {}, {"ema": {"average_decay": 0.9}}),
   )

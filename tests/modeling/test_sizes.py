@@ -77,12 +77,3 @@ def test_a_task_without_an_encoder(task):
   assert registry.encoder_of(task) is None
   with pytest.raises(errors.UsageError, match="no model.encoder"):
     registry.require_encoder(task)
-
-
-@pytest.mark.parametrize("kind", ["any", "bert", "bert_v2"])
-def test_the_same_config_builds_and_shares(kind):
-  size = dataclasses.asdict(sizes.Size(2, 4, 2, 6))
-  encoder = registry.bert({"vocab_size": 11, **size}, kind)
-  assert encoder.config.type == kind
-  assert encoder.config.get().num_layers == 2
-  assert len(registry.blocks_of(encoder.build())) == 2

@@ -83,9 +83,9 @@ def test_an_answer_comes_back_from_the_logits_of_its_window(tokenizer, span):
   starts = [0]
   while starts[-1] + room < sum(pieces):
     starts.append(starts[-1] + stride)
-  assert len(features) == len(built.features) == len(starts)
+  assert len(features) == len(built[1]) == len(starts)
   results, can_answer = [], False
-  for at, trained, asked in zip(starts, features, built.features):
+  for at, trained, asked in zip(starts, features, built[1]):
     inside = at <= begin and end < at + room
     offset = _QUERY + 2 - at
     found = (begin + offset, end + offset) if inside else (0, 0)

@@ -167,7 +167,8 @@ def test_the_record_of_a_run_is_that_of_its_event_files(study, tmp_path):
     "axes": {"method": "swe", "seed": 1},
     "metrics": ["validation_loss", "masked_lm_accuracy"],
   }
-  config = experiments.read_config(study.experiment, run.directory.config_file)
+  saved = yaml.safe_load(run.directory.config_file.read_text())
+  config = experiments.get(study.experiment, saved)
   assert config.task.sharing.untie_step == tiny.TAU
   job.read_about = lambda: about | {"metrics": ["perplexity"]}
   with pytest.raises(errors.Failed, match="validation has no 'perplexity"):

