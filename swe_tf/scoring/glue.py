@@ -150,6 +150,10 @@ def find_predictions(runs: files.PathLike, name: str) -> files.Path | None:
     selection = directory / "selection.json"
     if selection.exists():
       best = files.read_object(selection, best=str)["best"]
+      if not (directory / best).is_dir():
+        raise errors.UsageError(
+          f'{selection}: "best" is {best!r}, which is not a directory there.'
+        )
       directory = directory / best
     if (directory / file_name).exists():
       return directory / file_name

@@ -105,6 +105,10 @@ def flow(network, target, times, aggregate=None) -> np.ndarray:
   solution = integrate.solve_ivp(
     velocity, span, network.ravel(), "DOP853", times, **settings
   )
+  if not solution.success:
+    raise RuntimeError(
+      f"The ODE solver stopped at t = {solution.t[-1]:.3g}: {solution.message}"
+    )
   return solution.y.T.reshape(len(times), *network.shape)
 
 

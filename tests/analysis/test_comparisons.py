@@ -115,6 +115,22 @@ def test_the_best_rate_is_of_those_with_the_most_seeds(tmp_path):
   assert (found.learning_rate, found.rates_tried) == (2e-3, 3)
 
 
+def test_an_adaptive_run_has_the_untie_step_that_was_measured(tmp_path):
+  adaptive = config(sharing=swe(rule="adaptive"))
+  write_run(tmp_path / "a", adaptive, 2.0, tau=40.0)
+  write_run(tmp_path / "b", config(sharing=swe()), 2.0, tau=10.0)
+  assert set(fake_runs.summarize(tmp_path).untie_step) == {40.0, 10}
+
+
+def test_flops_are_those_of_the_phases(tmp_path):
+  write_run(tmp_path / "base", config(), 2.0)
+  one_loop = swe(0.5, loops=[{"loops": 1}])
+  write_run(tmp_path / "one", config(seed=1, sharing=one_loop), 2.0)
+  found = fake_runs.summarize(tmp_path).iloc[1]
+  # 1 layer for half of the steps, 24 for the rest; the head is small.
+  assert found.flops_ratio == pytest.approx((1 + 24) / 48, abs=0.05)
+
+
 _BASE = (3.0, 3.1, 2.9)
 
 

@@ -13,6 +13,8 @@ from official.nlp import train  # noqa: F401 (registers)
 from swe_tf import errors
 from swe_tf import files
 from swe_tf import registry  # noqa: F401 (registers)
+from swe_tf.commands import export
+from swe_tf.commands import import_
 from swe_tf.convert import serving
 from swe_tf.modeling import checkpoint_files
 from tests import tiny
@@ -107,6 +109,14 @@ def test_saved_model(tmp_path):
   )
   np.testing.assert_array_equal(outputs["default"], outputs["pooled_output"])
   assert tf.io.gfile.exists(loaded.vocab_file.asset_path.numpy())
+
+
+def test_commands_overwrite_nothing(tmp_path):
+  out = str(tmp_path)
+  for command, flags in ((import_, {"input_dir"}), (export, {"checkpoint"})):
+    options = dict.fromkeys(flags, "in") | {"format": "huggingface"}
+    with pytest.raises(errors.UsageError, match="already there and is not"):
+      command.run(command.Options(output_dir=out, **options))
 
 
 def test_checkpoint_of_another_size(tmp_path):

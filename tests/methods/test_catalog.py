@@ -72,6 +72,20 @@ def test_an_unknown_method():
     assert str(error.value) == message
 
 
+def _rule(**sharing):
+  return catalog.make_rule(_read({"sharing": sharing}))
+
+
+def test_rules_are_made_from_the_config():
+  stages = [{"unit_size": 4, "from_step": 50}]
+  rule = _rule(rule="staged", unit_size=2, untie_step=100, stages=stages)
+  assert (rule.untie_step, rule.stages) == (100, [(50, 2)])
+  assert rule.cosine_interval is None
+  assert _rule(rule="adaptive", check_interval=7, rho=0.2).cosine_interval == 7
+  with pytest.raises(errors.UsageError, match="not a multiple of"):
+    _rule(rule="staged", unit_size=3, stages=stages)
+
+
 def test_the_page_shows_the_plugin_that_is_tested():
   here = pathlib.Path(__file__).parent
   plugin = (here / "outside.py").read_text("utf-8").partition('"""\n\n')[2]

@@ -145,3 +145,15 @@ class StackingTest(tf.test.TestCase, parameterized.TestCase):
       _train(grown, optimizer, config)
     self.assertIsNone(phases.model)
     self.assertIsNone(phases.next_decision(2))
+
+  def test_decides_at_each_step_and_catches_up(self):
+    config, model = self._model()
+    optimizer = legacy_adamw.AdamWeightDecay(0.01)
+    phases = _phases(config, model, optimizer, steps=(3, 6))
+    self.assertEqual([phases.next_decision(s) for s in (0, 3, 6)], [3, 6, None])
+    self.assertIsNone(phases.change_if_due(2))
+    names = [phases.name]
+    self.assertIn("1 to 2 layers, stacked 2 to 4", phases.change_if_due(7))
+    names.append(phases.name)
+    self.assertEqual(names, ["1 of 4 layers", "4 of 4 layers"])
+    self.assertEqual(phases.logs(), {"growth/stage": 2.0, "growth/size": 4.0})

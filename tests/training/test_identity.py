@@ -103,14 +103,28 @@ _REFUSED = {
   "tau moved after it was passed": (8, {_SHARING + "untie_step": 10}, "tau"),
   "tau of a finished run": (12, {_SHARING + "untie_step": 5}, "tau"),
   "baseline": (12, {_SHARING + "mode": "none"}, _SHARING + "mode"),
+  "never tied": (4, {_SHARING + "mode": "equal_init"}, _SHARING + "mode"),
+  "units": (4, {_SHARING + "unit_size": 2}, _SHARING + "unit_size"),
   "rule": (4, {_SHARING + "rule": "adaptive"}, _SHARING + "rule"),
+  "loops": (4, {_SHARING + "loops": [{"loops": 1}]}, _SHARING + "loops"),
   "optimizer": (4, {_OPTIMIZER + "optimizer.type": "lamb"}, _OPTIMIZER),
   "EMA": (4, {_OPTIMIZER + "ema.average_decay": 0.9}, _OPTIMIZER + "ema"),
+  "schedule": (
+    4,
+    {_OPTIMIZER + "learning_rate.polynomial.initial_learning_rate": 0.1},
+    _OPTIMIZER + "learning_rate",
+  ),
   "precision": (
     4,
     {"runtime.mixed_precision_dtype": "bfloat16"},
     "runtime.mixed_precision_dtype",
   ),
+  "batch": (
+    4,
+    {"task.train_data.global_batch_size": 16},
+    "task.train_data.global_batch_size",
+  ),
+  "seed": (4, {"task.seed": 3}, "task.seed"),
   "model": (
     4,
     {"task.model.encoder.any.intermediate_size": 8},

@@ -6,6 +6,7 @@ have no header, QQP has broken rows), test files without labels, SST-2 as
 `label, content`, and MNLI and others as JSON lines. Imports no TensorFlow.
 """
 
+import collections
 import contextlib
 import dataclasses
 
@@ -48,6 +49,11 @@ def read_glue_file(
       first = 2  # After the header.
     elif task.bare_columns:
       columns = list(task.bare_columns)
+  for name, count in collections.Counter(columns or ()).items():
+    if first == 2 and count > 1:
+      raise errors.UsageError(
+        f"{path}:1: the column {name!r} occurs twice; keep one."
+      )
   rows = [
     _row(path, number, line, columns, task)
     for number, line in enumerate(lines[first - 1 :], first)

@@ -81,17 +81,26 @@ def write_glue_directory(
       f"{task.why_dropped * bool(file.dropped)} "
       f"({time.monotonic() - start:.1f} s)"
     )
+  # Sizes by Model Garden's names; for MNLI, of the matched splits.
+  sizes: dict[str, int] = {}
+  for key, role in (("train", "train"), ("eval", "dev"), ("test", "test")):
+    for name, split in splits.items():
+      # AX has only a diagnostic set, which is a test set.
+      if name.replace("diagnostic", "test").startswith(role):
+        sizes.setdefault(f"{key}_data_size", split["size"])
   # Fine-tuning compares it with the encoder's.
   files.write_bytes(vocab_path, files.read_bytes(tokenizer.vocab_file))
   content = manifest.make(
     manifest.GLUE,
     task=task.name,
+    task_type="bert_" + ("classification", "regression")[task.is_regression],
     num_labels=len(task.labels) or 1,
     labels=list(task.labels),
     label_type=label_type.__name__,
     metric_type=task.model_garden_metric,
     max_seq_length=max_seq_length,
     **tokenizer.facts(),
+    **sizes,
     splits=splits,
   )
   files.write_json(output_dir / manifest.FILE_NAME, content)

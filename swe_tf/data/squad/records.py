@@ -86,6 +86,7 @@ def write_squad_directory(
   content = manifest.make(
     manifest.SQUAD,
     task=f"squad_v{squad.version}",
+    task_type="bert_squad",
     version_2_with_negative=squad.version == "2.0",
     **dataclasses.asdict(windows),
     **tokenizer.facts(),
@@ -130,6 +131,7 @@ def write_squad_directory(
     f"{dropped:,} dropped{_WHY_DROPPED * bool(dropped)} "
     f"({time.monotonic() - start:.1f} s)"
   )
+  content[f"{split}_data_size"] = size  # As Model Garden calls it.
   content.setdefault("splits", {})[split] = {
     "file": output.name,
     "size": size,

@@ -120,7 +120,8 @@ def test_directory(tmp_path, prepare):
     [*splits, "manifest.json", "vocab.txt"]
   )
   meta = json.loads((out / "manifest.json").read_text())
-  assert [split["size"] for split in meta["splits"].values()] == [2, 1, 1]
+  names = ("train", "eval", "test")
+  assert [meta[f"{name}_data_size"] for name in names] == [2, 1, 1]
   assert (meta["num_labels"], meta["max_seq_length"]) == (2, 8)
   assert (meta["kind"], meta["vocab_size"]) == ("glue", len(_TOKENS))
   assert not meta["splits"]["test"]["labelled"]

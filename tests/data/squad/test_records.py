@@ -189,6 +189,8 @@ def test_splits_share_a_directory(tmp_path, prepare):
     for split in ("train", "eval")
   )
   assert train == dev
+  for split in ("train", "eval"):
+    assert meta[f"{split}_data_size"] == meta["splits"][split]["size"]
   assert meta == json.loads((out / "manifest.json").read_text())
   assert (out / "eval.json").read_text() == (
     tmp_path / "squad.json"
