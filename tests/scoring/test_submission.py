@@ -79,16 +79,18 @@ def test_what_is_refused(runs):
     with pytest.raises(errors.UsageError, match=message):
       glue.collect(runs)
 
-  path = runs / "RTE/predictions.tsv"
+  path, selection = runs / "RTE/predictions.tsv", runs / "QNLI/selection.json"
   text = path.read_text()
   _write(path, "RTE", rows=277)
   refused("RTE/pred.*277.*has 3000 rows")
   path.write_text(text.replace("1\tnot_", "1\tno_", 1))
   refused("tsv:3: label 'no_entailment'")
-  (runs / "QNLI/selection.json").write_text('{"best": "gone"}')
+  selection.write_text('{"best": "gone"}')
+  refused("'gone', which is not a directory")
+  selection.write_text('{"best": "lr_3e-05"}')
   (runs / "SST-2/predictions.tsv").unlink()
   (runs / "MNLI/AX.tsv").unlink()
-  refused("for AX, QNLI, SST-2; ")
+  refused("for AX, SST-2; ")
 
 
 def test_every_printed_average_is_reproduced():
@@ -99,3 +101,8 @@ def test_every_printed_average_is_reproduced():
     assert list(found) == list(column.ROWS)
     for row, value in found.items():
       assert value == pytest.approx(printed[row], abs=0.005 + 1e-9), printed
+
+
+def test_an_incomplete_average_is_left_out():
+  found = column.with_averages({"QQP": 72.0, "AX": 36.0, "squad_v1.1": 90.0})
+  assert found == {"squad_v1.1": 90.0, "AX": 36.0, "QQP": 72.0}
