@@ -111,8 +111,8 @@ def draw_costs(
   from matplotlib import figure
   from matplotlib import ticker
 
-  size = 8, 3.8 * len(panels)
-  drawing = figure.Figure(figsize=size, dpi=110, layout="constrained")
+  size = 5.2, 3.8 * len(panels)  # As wide as a phone can show.
+  drawing = figure.Figure(figsize=size, dpi=150, layout="constrained")
   axes = drawing.subplots(len(panels), 1, squeeze=False)[:, 0]
   for panel, (title, outcomes) in zip(axes, panels.items()):
     shown = {
@@ -130,31 +130,33 @@ def draw_costs(
         [each.difference.low, each.difference.mean, each.difference.high]
       )
       colour = _SHARING if arm in sharing else _OTHER
-      # The names of cheap starts stand on the left: on the right is the line.
-      x, place, left = each.flops, mean, 0.6 < each.flops < 0.9
+      x = name_at = each.flops
+      # The names of cheap arms stand on the left: on the right is the line.
+      left = 0.4 < x < 0.9 and arm != "half"
       if x > 0.9 and arm in sharing:
-        # With the baseline's FLOPs they would hide each other, and their names.
-        left, place = hidden == 1.0, high if hidden == 1.0 else mean
-        x = hidden = hidden * 1.04
+        # With the baseline's FLOPs they would hide each other.
+        x, name_at = hidden * 1.04, 1.09
+        hidden = x
       panel.plot([x, x], [low, high], color=colour, linewidth=2)
       panel.plot([x], [mean], "o", color=colour, markersize=5)
       panel.annotate(
         labels[arm],
-        (x, place),
-        xytext=(-7 if left else 7, 0),
+        (name_at, mean),
+        xytext=(-6 if left else 6, -8 if arm == "baseline" else 0),
         textcoords="offset points",
         ha="right" if left else "left",
         va="center",
-        fontsize=8,
+        fontsize=9,
       )
     panel.set_xscale("log")
-    panel.set_xlim(0.22, 1.55)
+    panel.set_xlim(0.22, 2.0)
+    panel.margins(y=0.08)
     panel.xaxis.set_major_locator(ticker.FixedLocator([0.25, 0.5, 0.75, 1.0]))
     panel.xaxis.set_major_formatter(ticker.PercentFormatter(1.0, decimals=0))
     panel.xaxis.set_minor_locator(ticker.NullLocator())
-    panel.set_title(title, fontsize=9, loc="left")
-    panel.tick_params(labelsize=8)
+    panel.set_title(title, fontsize=10, loc="left")
+    panel.tick_params(labelsize=9)
     panel.grid(alpha=0.25)
-    panel.set_ylabel("final validation loss, nats per token", fontsize=8)
-  axes[-1].set_xlabel("FLOPs of the run, of the baseline's", fontsize=8)
+    panel.set_ylabel("final validation loss, nats per token", fontsize=9)
+  axes[-1].set_xlabel("FLOPs of the run, of the baseline's", fontsize=9)
   drawing.savefig(path, metadata={"Software": None})
