@@ -70,9 +70,11 @@ def finish(panel: Any, x: str, y: str) -> None:
 
 def legend(drawing: Any, panel: Any) -> None:
   handles, labels = panel.get_legend_handles_labels()
-  columns = 1 if max(map(len, labels), default=0) > 30 else 2
-  place = "outside lower center"
-  drawing.legend(handles, labels, loc=place, ncols=columns, fontsize=8)
+  columns = 1 if max(map(len, labels), default=0) > 22 else 2
+  rows = -(-len(labels) // columns)
+  # More of them must not squeeze the panel.
+  drawing.set_figheight(drawing.get_figheight() + 0.2 * max(0, rows - 3))
+  drawing.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def save(drawing: Any, name: str, caption: str) -> Figure:
@@ -97,7 +99,7 @@ def draw_differences(name: str, arms: pd.DataFrame) -> Figure:
       panel.plot(ends, (place, place), color=colour, linewidth=2.5, alpha=0.6)
     panel.plot(values, [place] * len(values), "o", color=colour)
   finish(panel, "nats per token from the baseline; left is better", "")
-  panel.set_yticks(range(len(arms)), arms.arm, fontsize=8)
+  panel.set_yticks(range(len(arms)), arms.arm)
   panel.set_ylim(len(arms) - 0.5, -0.5)
   return save(
     drawing,
@@ -158,8 +160,10 @@ def draw_losses(
     )
     legend(drawing, panel)
     on = "FLOPs" if is_flops else "steps"
-    caption = f"{kind.capitalize()} loss against {on}: mean over seeds, with "
-    caption += f"their range. {runs.setting.iloc[0]}."
+    caption = f"{kind.capitalize()} loss against {on}"
+    if runs.groupby("arm").size().max() > 1:
+      caption += ": mean over seeds, with their range"
+    caption += f". {runs.setting.iloc[0]}."
     if (runs.method == catalog.SWE).any():
       caption += " A dashed vertical line is where the weights were untied."
     drawn.append(save(drawing, name + "_steps" * len(drawn), caption))

@@ -216,7 +216,7 @@ def _draw_layers(model: Any, curves: pd.DataFrame) -> list[figures.Figure]:
       if model.untie_step:
         at = {"color": figures.BLUE, "linestyle": "--", "lw": 1}
         panel.axvline(model.untie_step, **at)
-      panel.set_ylim(bottom=0.0)
+      panel.set_ylim(0.0, 1.05 * found.value.max())
       figures.finish(panel, "step", y)
       drawn.append(figures.save(drawing, name, caption))
   return drawn
