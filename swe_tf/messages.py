@@ -21,6 +21,7 @@ from rich import console as rich_console
 from rich import filesize
 
 _PAUSE_SECONDS = 5.0
+_BEGAN = time.monotonic()
 
 _streams: list[Any] = []
 
@@ -68,17 +69,30 @@ def warn(line: str) -> None:
   say(f"WARNING: {line}")
 
 
+def pause(spent: float) -> float:
+  """Returns how long a log may be silent, in the seconds spent so far.
+
+  After five minutes it is longer and longer, so that a day does not fill it.
+  """
+  return max(_PAUSE_SECONDS, spent / 60)
+
+
 @contextlib.contextmanager
 def during(
-  text: str, on: rich_console.Console | None = None, announce: bool = True
+  text: str,
+  on: rich_console.Console | None = None,
+  announce: bool = True,
+  again: bool = False,
 ) -> Iterator[None]:
   """Shows what takes long: a spinner; off a terminal, the seconds so far.
 
-  `announce` says so at once, and not only if it does take long.
+  `announce` says so at once, and not only if it does take long. `again` is for
+  a loop of steps, one of many: it has a bar on a terminal, and in a log its
+  lines get rarer with the time of the whole process.
   """
   shown = on or console()
   if shown.is_terminal:
-    with shown.status(text):
+    with contextlib.nullcontext() if again else shown.status(text):
       yield
     return
   done, begin = threading.Event(), time.monotonic()
@@ -86,8 +100,8 @@ def during(
     shown.print(f"{text} ...", soft_wrap=True)
 
   def tick() -> None:
-    # Rarer and rarer, so that a long wait does not fill a log.
-    while not done.wait(max(_PAUSE_SECONDS, (time.monotonic() - begin) / 10)):
+    since = _BEGAN if again else begin
+    while not done.wait(pause(time.monotonic() - since)):
       spent = time.monotonic() - begin
       shown.print(f"{text}: {spent:.0f} s", soft_wrap=True)
 

@@ -13,6 +13,7 @@ import dataclasses
 from rich import console as rich_console
 
 from swe_tf import errors
+from swe_tf import messages
 from swe_tf import sameness
 from swe_tf.analysis import difference as difference_lib
 from swe_tf.commands import options as opt
@@ -32,7 +33,8 @@ class Options:
 
 
 def run(options: Options) -> int:
-  found = difference_lib.compare(*options.runs)
+  with messages.during("comparing", announce=False):
+    found = difference_lib.compare(*options.runs)
   console = rich_console.Console(highlight=False, soft_wrap=True)
   for line in _describe(found):
     console.print(line, markup=False)

@@ -17,6 +17,7 @@ from rich import console as rich_console
 
 from swe_tf import errors
 from swe_tf import files
+from swe_tf import messages
 from swe_tf.commands import options as opt
 from swe_tf.commands import stock_options
 from swe_tf.doctor.tpu import topologies
@@ -41,9 +42,9 @@ def run(options: Options) -> None:
   topology = topologies.parse(options.topology)
   options.check_files()
   files.check_output_dir(options.output_dir, "output_dir")
-  # TensorFlow takes seconds to import.
-  from swe_tf.doctor.tpu import depths as depths_lib
-  from swe_tf.doctor.tpu import programs
+  with messages.during("starting TensorFlow", announce=False):
+    from swe_tf.doctor.tpu import depths as depths_lib
+    from swe_tf.doctor.tpu import programs
 
   versions = programs.require_compiler()
   config = stock_options.read_config(options, must_share=False)

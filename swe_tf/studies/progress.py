@@ -17,15 +17,12 @@ from rich import progress as rich_progress
 from rich import table as rich_table
 
 from swe_tf import errors
+from swe_tf import messages
 
 _SHARED = "shared"
 # The speed is measured over this window: longer than a compile, but short
 # enough to follow a change of phase.
 _WINDOW_SECONDS = 60.0
-# In a log a run has a line every few seconds, and when its phase changes; later
-# whenever another 5% of the time so far has passed.
-_LINE_SECONDS = 5.0
-_LINE_PART = 0.05
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -163,12 +160,10 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
   def tick(self) -> None:
     """Notes that time passes: a log must not be silent while runs start."""
     now = time.monotonic()
-    if not self._console.is_terminal and now - self._said >= self._pause(now):
-      spent = show_time(now - self._began)
-      self.say(f"{spent} so far, waiting for news of the runs")
-
-  def _pause(self, now: float) -> float:
-    return max(_LINE_SECONDS, _LINE_PART * (now - self._began))
+    spent = now - self._began
+    is_log = not self._console.is_terminal
+    if is_log and now - self._said >= messages.pause(spent):
+      self.say(f"{show_time(spent)} so far, waiting for news of the runs")
 
   def start(self, name: str, step: int = 0, steps: int = 0) -> None:
     """Notes that a run starts, or resumes after a step."""
@@ -196,7 +191,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     now = time.monotonic()
     then, phase = self._last_line.get(name, (self._began, status.phase))
     if not self._console.is_terminal and (
-      now - then >= self._pause(now) or phase != status.phase
+      now - then >= messages.pause(now - self._began) or phase != status.phase
     ):
       self._last_line[name] = now, status.phase
       self.say(f"{name}: {text}")

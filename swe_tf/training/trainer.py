@@ -283,7 +283,9 @@ class SharedWeightsTrainer(base_trainer.Trainer):
       )
       step += 1
     if step < end:
-      self._loop_fn(self._train_iter, tf.constant(end - step, tf.int32))
+      steps = f"{self._phases.name}: steps {step + 1:,} to {end:,}"
+      with messages.during(steps, announce=False, again=True):
+        self._loop_fn(self._train_iter, tf.constant(end - step, tf.int32))
 
   def _change_phase_if_due(self, step: int) -> None:
     start = time.time()

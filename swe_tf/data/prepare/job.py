@@ -105,13 +105,14 @@ def prepare(options: Options, console: rich_console.Console) -> dict[str, Any]:
       files.refuse_existing([path])
 
   if not done:
-    # TensorFlow takes seconds to import.
-    from swe_tf.data.text import coverage
-    from swe_tf.data.text import tokenizers
+    with messages.during("checking the vocabulary", console, announce=False):
+      # TensorFlow takes seconds to import.
+      from swe_tf.data.text import coverage
+      from swe_tf.data.text import tokenizers
 
-    tokenizer = tokenizers.WordPieceTokenizer(vocabulary, options.lower_case)
-    paths = [text.path for text in texts]
-    for warning in coverage.check_files(tokenizer, paths):
+      tokenizer = tokenizers.WordPieceTokenizer(vocabulary, options.lower_case)
+      warnings = coverage.check_files(tokenizer, [text.path for text in texts])
+    for warning in warnings:
       console.print(f"WARNING: {warning}", soft_wrap=True)
   # The journal comes first: it marks whatever follows as this job's.
   journal = options.path(manifest.JOURNAL_NAME)
