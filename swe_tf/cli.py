@@ -129,8 +129,11 @@ def _dispatch(arguments: Sequence[str]) -> None:
         "\nswe --version shows the versions that matter."
       )
     else:
-      name = " ".join(rest[: 2 if rest[0] in ("prepare", "doctor") else 1])
-      end = errors.nearest(name, COMMANDS, "swe --help lists the commands.")
+      kinds = [each for each in COMMANDS if each.startswith(f"{rest[0]} ")]
+      name = " ".join(w for w in rest[: 1 + bool(kinds)] if w not in _HELP)
+      end = f"there are {', '.join(kinds)}."
+      if name != rest[0] or not kinds:
+        end = errors.nearest(name, COMMANDS, "see swe --help.")
       raise errors.UsageError(f"swe has no command {name!r}; {end}")
     return
   # No process that a command starts may import from the working directory.

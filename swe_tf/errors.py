@@ -82,7 +82,9 @@ def nearest(
 
   `cutoff` is the similarity, from 0 to 1, below which it is `otherwise`.
   """
-  close = difflib.get_close_matches(str(name), list(known), 1, cutoff)
+  known, text = list(known), str(name)
+  close = [each for each in known if text[2:] and each.startswith(text)]
+  close = close or difflib.get_close_matches(text, known, 1, cutoff)
   return f"did you mean {close[0]}?" if close else otherwise
 
 

@@ -62,8 +62,10 @@ _SCORE = "score squad --version=1.1 --data=x"
   "line, message",
   [
     ("prepare gleu", "swe has no command 'prepare gleu'; did you mean prep"),
-    ("x", "swe has no command 'x'; swe --help lists the commands."),
+    ("prepare --help", "swe has no command 'prepare'; there are prepare pret"),
+    ("x", "swe has no command 'x'; see swe --help."),
     (f"{_SCORE} --predictons=y", "swe score has no flag --predictons; did you"),
+    (f"{_SCORE} --pred=y", "swe score has no flag --pred; did you mean --pred"),
     (f"{_SCORE} --x", "swe score has no flag --x; swe score --help lists"),
     (_SCORE, "--predictions is missing: SQuAD: a JSON object of answers"),
     (f"{_SCORE} --predictions", "Missing value for flag --predictions."),

@@ -13,6 +13,7 @@ from swe_tf import errors
 from swe_tf import files
 from swe_tf import library
 from swe_tf import messages
+from swe_tf import yaml_files
 from swe_tf.commands import options as opt
 
 MODES = (
@@ -65,7 +66,7 @@ class StockOptions:
     return hasattr(self, name)
 
   def check_files(self) -> None:
-    """Raises unless the files of the flags exist. Needs no TensorFlow."""
+    """Raises unless the flags name files, of YAML. Needs no TensorFlow."""
     for flag in ("config_file", "gin_file"):
       for path in getattr(self, flag):
         if not files.is_url(path) and not os.path.isfile(path):
@@ -73,6 +74,8 @@ class StockOptions:
           raise errors.UsageError(
             f"--{flag}: {path}: there is no such file; {hint}"
           )
+    for path in self.config_file:
+      yaml_files.read(path)
 
 
 def read_config(options: StockOptions, must_share: bool = True) -> Any:

@@ -57,8 +57,8 @@ def parse_configuration(
   parser = train_utils.ExperimentParser(options)
   params = base_experiment(options.experiment)
   for path in options.config_file or ():
+    content = yaml_files.read(path)
     with _one_line(path):
-      content = yaml_files.read(path)
       _refuse_as_optimizer(content)
       params.override(content, is_strict=True)
   params = parser.parse_data_service(parser.parse_runtime(params))

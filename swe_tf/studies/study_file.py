@@ -163,11 +163,13 @@ def plan_runs(axes: Any, path: str = "the study") -> tuple[PlannedRun, ...]:
     for axis, values in table.items():
       is_known = axis in axes_lib.KNOWN
       if not values or not isinstance(values, list if is_known else dict):
-        others = ", ".join(axes_lib.KNOWN)
-        shown = f"a table of overrides by name, as it is not one of {others}"
+        wanted, end = "a list of values", "."
+        if not is_known:
+          wanted = "a table of overrides by name"
+          end = f"only {', '.join(axes_lib.KNOWN)} take lists."
+          end = "; " + errors.nearest(axis, axes_lib.KNOWN, end, 0.75)
         raise errors.UsageError(
-          f"{path}: axes.{axis} must be "
-          f"{'a list of values' if is_known else shown}, got {values!r}."
+          f"{path}: axes.{axis} must be {wanted}, got {values!r}{end}"
         )
       for value in values if is_known else ():
         axes_lib.check_value(axis, value)

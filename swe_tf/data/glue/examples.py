@@ -65,9 +65,10 @@ def read_glue_file(
     if found:
       used.append(found[0])
     elif names is not task.label or needs_labels:
+      tip = "; tabs separate columns" if "," in "".join(columns) else ""
       raise errors.UsageError(
         f"{path}:1: no column {' or '.join(map(repr, names))}, which "
-        f"{task.name} needs; found {', '.join(map(repr, columns))}."
+        f"{task.name} needs; found {', '.join(map(repr, columns))}{tip}."
       )
   labelled = len(used) > len(task.texts)
 
