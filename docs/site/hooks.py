@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 _LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 # What is found in code comes after what is found in pages.
-_LATE = "---\nsearch: {boost: 0.2}\n---\n"
+_LATE = "---\nsearch: {boost: 0.001}\n---\n"
 # Pages that stand outside of docs/, and the front page.
 _PAGES = {
   "README.md": "index.md",
