@@ -122,8 +122,10 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     # The fraction of a run that is done, and that was done when it started.
     self._part = dict.fromkeys(costs, 0.0)
     self._part_before: dict[str, float] = {}
-    # The time and the phase of a run's last line in the log.
+    # The time and the phase of a run's last line in the log, and the time of
+    # its last news.
     self._last_line: dict[str, tuple[float, str]] = {}
+    self._last_news: dict[str, float] = {}
     # No name is cut shorter; a wide terminal has room for long bars.
     name_width = min(24, max(map(len, costs), default=0))
     self.bars = rich_progress.Progress(
@@ -190,9 +192,11 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
     self.bars.update(bar, note=text)
     now = time.monotonic()
     then, phase = self._last_line.get(name, (self._began, status.phase))
-    if not self._console.is_terminal and (
-      now - then >= messages.pause(now - self._began) or phase != status.phase
-    ):
+    # The next news will probably take as long as this took.
+    following = 2 * now - self._last_news.get(name, now)
+    self._last_news[name] = now
+    is_due = following - then >= messages.pause(now - self._began)
+    if not self._console.is_terminal and (is_due or phase != status.phase):
       self._last_line[name] = now, status.phase
       self.say(f"{name}: {text}")
     self._refresh()
