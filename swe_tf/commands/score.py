@@ -4,6 +4,8 @@ r"""Prints official scores, in percent, as one JSON line.
     swe score squad --version=2.0 --data=dev-v2.0.json --predictions=FILE.json \
       --na_probs=FILE.json
     swe score glue --task=SST-2 --data=dev.tsv --predictions=FILE.tsv
+
+docs/scoring.md has the metrics, and where other scripts differ.
 """
 
 import dataclasses

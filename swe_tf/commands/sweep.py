@@ -76,15 +76,17 @@ def _flops(run: executors.SweepRun) -> str:
 def run(options: Options) -> int:
   """Runs the study; the exit status is 1 if a run failed."""
   console = rich_console.Console()
-  study = study_file.read_study(library.find(options.study))
+  # What is printed may be only the commands.
+  told = rich_console.Console(stderr=options.print_commands)
+  # Looking up a method imports TensorFlow.
+  with messages.during("reading the study", told, announce=False):
+    study = study_file.read_study(library.find(options.study))
   if study.tuning is not None and options.print_commands:
     raise errors.UsageError(
       "--print_commands: which runs a study with `tuning` needs depends on the "
       "results; use --ray_address."
     )
   files.check_output_dir(options.output_dir, "output_dir")
-  # What is printed may be only the commands.
-  told = rich_console.Console(stderr=options.print_commands)
   many = f"{len(study.runs)} runs"
   with messages.during(f"starting TensorFlow and checking {many}", told):
     from swe_tf.studies import experiments
