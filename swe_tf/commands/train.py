@@ -75,10 +75,11 @@ def run(options: Options) -> None:
   parsing.parse_gin(options)
   while True:
     try:
-      config = parsing.parse_configuration(options)
-      is_ours = isinstance(config, experiment.CheckedExperimentConfig)
-      if is_ours:
-        stock_options.check_inputs(options, config)
+      with messages.during("checking the run", announce=False):
+        config = parsing.parse_configuration(options)
+        is_ours = isinstance(config, experiment.CheckedExperimentConfig)
+        if is_ours:
+          stock_options.check_inputs(options, config)
       break
     except checkpoint_files.NoCheckpoint as error:
       # It follows a run, which may not have saved yet.
