@@ -137,38 +137,21 @@ def read_arms(output_dir: files.PathLike) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def verdict(arms: pd.DataFrame) -> str:
   """Returns the outcome in a few sentences."""
-  model = arms.loc[MODEL]
-  steps, loss = f"{model.steps:,} steps", model.validation_loss
-  if BASELINE not in arms.index:
-    return (
-      f"Nothing was shared, so there is nothing to compare: after {steps} the "
-      f"model ended at {loss:.3f} nats per token."
-    )
-  baseline = arms.loc[BASELINE]
-  ratio, apart = model.flops / baseline.flops, loss - baseline.validation_loss
-  spent = ""
-  if abs(ratio - 1) >= statistics.SAME_COST:
-    spent = f", for {ratio:.2f} of the baseline's FLOPs,"
-  who = "the shared model" if model.untie_step else f"the {model.label} model"
-  told = (
-    f"After the same {steps} {who} ended at {loss:.3f} nats "
-    f"per token{spent} and the baseline at {baseline.validation_loss:.3f}, a "
-    f"difference of {apart:+.3f}: one seed {statistics.CANNOT_TELL} "
-    f"whether {'sharing' if model.untie_step else model.label} pays; "
-    "docs/map.md has more of them."
+  names = (MODEL, BASELINE, SHALLOW)
+  model, baseline, shallow = (
+    arms.loc[name] if name in arms.index else None for name in names
   )
-  if reached := comparisons.steps_until(baseline.curve, loss):
-    told += (
-      f" The baseline was at {loss:.3f} after {reached / baseline.steps:.2f} "
-      "of its steps and FLOPs."
-    )
-  if SHALLOW in arms.index:
-    shallow = arms.loc[SHALLOW]
-    told += (
-      f" {shallow.layers} layers, for {shallow.flops / baseline.flops:.2f} of "
-      f"the baseline's FLOPs, ended at {shallow.validation_loss:.3f}."
-    )
-  return told
+  has_own_cost, reached = False, None
+  if baseline is not None:
+    apart = abs(model.flops / baseline.flops - 1)
+    has_own_cost = apart >= statistics.SAME_COST
+    reached = comparisons.steps_until(baseline.curve, model.validation_loss)
+  text = pages.render(
+    "demo_verdict.jinja",
+    **dict(model=model, baseline=baseline, shallow=shallow),
+    **dict(has_own_cost=has_own_cost, reached=reached),
+  )
+  return " ".join(text.split())
 
 
 def make_page(
