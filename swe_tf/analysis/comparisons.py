@@ -6,7 +6,6 @@ with its best rate. Differences from the baseline are taken seed by seed; the
 words of a verdict are those of `statistics`.
 """
 
-import collections
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -223,97 +222,3 @@ def flops_until(run: Any, part: float | np.ndarray) -> Any:
   ends = np.cumsum([0, *steps])
   spent = np.cumsum([0.0, *(s * float(r) for s, r in zip(steps, rates))])
   return np.interp(np.asarray(part) * run.steps, ends, spent)
-
-
-def say(arms: pd.DataFrame) -> list[str]:
-  """Returns the verdict, then a line for each setting if there are several."""
-  said = {}
-  for setting in arms.setting.unique() if len(arms) else ():
-    found = arms[arms.setting == setting]
-    if found.loss_difference.notna().any():
-      said[setting] = _judge(found)
-  if len(said) == 1:
-    return [line for _, line in said.values()]
-  if said:
-    counts = collections.Counter(word for word, _ in said.values()).items()
-    shown = ", ".join(f"{word} in {count}" for word, count in counts)
-    return [
-      f"Against the baseline, in {len(said)} settings: {shown}.",
-      *(f"{setting}: {line}" for setting, (_, line) in said.items()),
-    ]
-  why = "no method has finished with the same seed as the baseline"
-  if not len(arms) or not any(arms.seeds):
-    why = "no pre-training run has finished"
-  elif not arms[arms.seeds > 0].is_baseline.any():
-    why = "no baseline has finished"
-  return [f"There is nothing to compare: {why}."]
-
-
-def _judge(found: pd.DataFrame) -> tuple[str, str]:
-  """Returns the verdict on the arms of a setting, and it with its caveats.
-
-  It is about Algorithm 1 with full sharing and the paper's tau, if it was run;
-  otherwise Algorithm 1; otherwise a variant of it; otherwise any method. Of
-  several, it is about the one that ended lowest.
-  """
-  compared = sorted(
-    found[found.loss_difference.notna()].itertuples(),
-    key=lambda arm: arm.loss_difference.mean,
-  )
-  lowest = compared[0]
-  swe = [arm for arm in compared if arm.is_swe]
-  fixed = [arm for arm in swe if arm.is_fixed]
-  # An encoder that nobody knows has no unit.
-  papers = [a for a in fixed if a.is_papers and str(a.unit)[:2] == "1x"]
-  judged: Any = (papers + fixed + swe + compared)[0]
-
-  def in_words(arm: str) -> str:  # "swe 1x24 (untied after 150)"
-    name, _, rest = arm.partition(", ")
-    return f"{name} ({rest})" if rest else name
-
-  def minus(arm: Any) -> str:
-    each = arm.loss_difference
-    text = f"{each.mean:+.4f} nats per token"
-    if each.n > 1:
-      text += (
-        f" (95% interval {each.low:+.4f} to {each.high:+.4f}, {each.n} seeds)"
-      )
-    ratio = arm.flops_ratio
-    if ratio is not None and abs(ratio - 1) >= statistics.SAME_COST:
-      text += f", with {ratio:.2f} of the baseline's FLOPs"
-    return text
-
-  name = in_words(judged.arm)
-  start = f"{judged.verdict.capitalize()} whether {name} pays"
-  if judged.verdict in (statistics.PAYS, statistics.COSTS):
-    start = f"{name} {judged.verdict}"
-  start += (
-    f": its final validation loss minus the baseline's is {minus(judged)}"
-  )
-  sentences = [f"{start}."]
-  if (part := judged.equal_part) and part.mean < 1:
-    sentences.append(
-      f"The baseline was there after {part.mean:.2f} of its steps and FLOPs."
-    )
-  if judged.verdict == statistics.UNEQUAL:
-    sentences.append("A baseline scheduled for as many FLOPs would tell.")
-  if lowest.loss_difference.mean < judged.loss_difference.mean:
-    sentences.append(
-      f"The lowest of {len(compared)} methods is {in_words(lowest.arm)}: "
-      f"{minus(lowest)}."
-    )
-  baseline = next(arm for arm in found.itertuples() if arm.is_baseline)
-  if statistics.too_short(
-    judged.entropy, judged.validation_loss, baseline.validation_loss
-  ):
-    sentences.insert(0, statistics.TOO_SHORT)
-  for arm in (judged, baseline):
-    if runs_lib.DIVERGED in (arm.left_out or ""):
-      sentences.append(f"Left out of {in_words(arm.arm)}: {arm.left_out}.")
-  if judged.rates_tried != baseline.rates_tried:
-    rates = "rate" if judged.rates_tried == 1 else "rates"
-    sentences.append(
-      f"It was tried with {judged.rates_tried} learning {rates}, the baseline "
-      f"with {baseline.rates_tried}: not a fair comparison."
-    )
-  return judged.verdict, " ".join(sentences)

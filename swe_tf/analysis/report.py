@@ -6,8 +6,9 @@ runs that are rows of its tables. `templates/report.html.jinja` and
 `templates/text.jinja`.
 """
 
+import collections
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -19,6 +20,7 @@ from swe_tf.analysis import finetuning
 from swe_tf.analysis import pages
 from swe_tf.analysis import paper
 from swe_tf.analysis import runs as runs_lib
+from swe_tf.analysis import statistics
 from swe_tf.analysis.pages import Section
 from swe_tf.scoring import column as column_lib
 
@@ -63,10 +65,10 @@ def make(roots: Sequence[files.PathLike], price: float | None = None) -> Report:
   column_section = Section("columns", pd.DataFrame(rows, dtype=object))
   if found.empty:
     counts = "No pre-training runs."
-    return Report(comparisons.say(found)[0], [], counts, [], [column_section])
+    return Report(say(found)[0], [], counts, [], [column_section])
   runs = comparisons.arrange(found)
   arms = comparisons.summarize(runs)
-  first, *settings = comparisons.say(arms)
+  first, *settings = say(arms)
   compared = arms[arms.loss_difference.notna()]
   count = runs.setting.nunique()
   shown = comparisons.shown_runs(runs).groupby("setting", sort=False)
@@ -88,6 +90,63 @@ def make(roots: Sequence[files.PathLike], price: float | None = None) -> Report:
     [*sum(losses[:1], []), *differences],
     _sections(runs, arms, sum(losses[1:], []), column_section, notes),
   )
+
+
+def say(arms: pd.DataFrame) -> list[str]:
+  """Returns the verdict, then a line for each setting if there are several."""
+  said = {}
+  for setting in arms.setting.unique() if len(arms) else ():
+    found = arms[arms.setting == setting]
+    if found.loss_difference.notna().any():
+      said[setting] = _judge(found)
+  if len(said) == 1:
+    return [line for _, line in said.values()]
+  if said:
+    counts = collections.Counter(word for word, _ in said.values()).items()
+    shown = ", ".join(f"{word} in {count}" for word, count in counts)
+    return [
+      f"Against the baseline, in {len(said)} settings: {shown}.",
+      *(f"{setting}: {line}" for setting, (_, line) in said.items()),
+    ]
+  why = "no method has finished with the same seed as the baseline"
+  if not len(arms) or not any(arms.seeds):
+    why = "no pre-training run has finished"
+  elif not arms[arms.seeds > 0].is_baseline.any():
+    why = "no baseline has finished"
+  return [f"There is nothing to compare: {why}."]
+
+
+def _judge(found: pd.DataFrame) -> tuple[str, str]:
+  """Returns the verdict on the arms of a setting, and it with its caveats.
+
+  It is about Algorithm 1 with full sharing and the paper's tau, if it was run;
+  otherwise Algorithm 1; otherwise a variant of it; otherwise any method. Of
+  several, it is about the one that ended lowest.
+  """
+  compared = sorted(
+    found[found.loss_difference.notna()].itertuples(),
+    key=lambda arm: arm.loss_difference.mean,
+  )
+  swe = [arm for arm in compared if arm.is_swe]
+  fixed = [arm for arm in swe if arm.is_fixed]
+  # An encoder that nobody knows has no unit.
+  papers = [a for a in fixed if a.is_papers and str(a.unit)[:2] == "1x"]
+  judged: Any = (papers + fixed + swe + compared)[0]
+  baseline = next(arm for arm in found.itertuples() if arm.is_baseline)
+  ends = judged.validation_loss, baseline.validation_loss
+  is_short = statistics.too_short(judged.entropy, *ends)
+  text = pages.render(
+    "verdict.jinja",
+    judged=judged,
+    lowest=compared[0],
+    baseline=baseline,
+    compared=len(compared),
+    too_short=statistics.TOO_SHORT if is_short else "",
+    same_cost=statistics.SAME_COST,
+    decided=(statistics.PAYS, statistics.COSTS),
+    unequal=statistics.UNEQUAL,
+  )
+  return judged.verdict, " ".join(text.split())
 
 
 def _sections(

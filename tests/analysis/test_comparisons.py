@@ -5,7 +5,7 @@ import json
 import pytest
 from scipy import stats
 
-from swe_tf.analysis import comparisons
+from swe_tf.analysis import report
 from swe_tf.analysis import statistics
 from tests.analysis import fake_runs
 from tests.analysis.fake_runs import config
@@ -135,7 +135,7 @@ _BASE = (3.0, 3.1, 2.9)
 
 
 def _say(root):
-  return comparisons.say(fake_runs.summarize(root))
+  return report.say(fake_runs.summarize(root))
 
 
 @pytest.mark.parametrize(

@@ -137,10 +137,8 @@ def read_arms(output_dir: files.PathLike) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def verdict(arms: pd.DataFrame) -> str:
   """Returns the outcome in a few sentences."""
-  names = (MODEL, BASELINE, SHALLOW)
-  model, baseline, shallow = (
-    arms.loc[name] if name in arms.index else None for name in names
-  )
+  found: dict[str, Any] = dict(arms.iterrows())
+  model, baseline = found[MODEL], found.get(BASELINE)
   has_own_cost, reached = False, None
   if baseline is not None:
     apart = abs(model.flops / baseline.flops - 1)
@@ -148,7 +146,7 @@ def verdict(arms: pd.DataFrame) -> str:
     reached = comparisons.steps_until(baseline.curve, model.validation_loss)
   text = pages.render(
     "demo_verdict.jinja",
-    **dict(model=model, baseline=baseline, shallow=shallow),
+    **dict(model=model, baseline=baseline, shallow=found.get(SHALLOW)),
     **dict(has_own_cost=has_own_cost, reached=reached),
   )
   return " ".join(text.split())
