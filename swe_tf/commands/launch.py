@@ -66,23 +66,23 @@ class Options(stock_options.StockOptions):
   )
 
   def __post_init__(self):
-    for name, pattern in (
-      ("name", r"[a-z]([-a-z0-9]*[a-z0-9])?"),
-      ("zone", r"[a-z]+-[a-z]+\d+-[a-z]"),
+    # The VM clones the repository, and is lost with all of its directories.
+    for name, pattern, example in (
+      ("name", r"[a-z]([-a-z0-9]*[a-z0-9])?", "swe-large-2"),
+      ("zone", r"[a-z]+-[a-z]+\d+-[a-z]", "us-west4-a"),
+      ("repository", r"\w+://.+|[^/]+@.+", "https://HOST/swe_tf"),
+      ("model_dir", r"\w+://[^/]*/+[^/].*", "gs://BUCKET/runs/NAME"),
     ):
       if not re.fullmatch(pattern, getattr(self, name)):
         raise errors.UsageError(
-          f"--{name} ({getattr(self, name)!r}) must match {pattern}."
+          f"--{name} ({getattr(self, name)!r}) must look like {example}."
         )
-    if not files.is_url(self.model_dir):
-      raise errors.UsageError(
-        f"--model_dir ({self.model_dir}) must be a URL, such as gs://BUCKET/"
-        "runs/NAME: a directory of the VM is lost with it."
-      )
-    if self.gin_file or self.gin_params:
-      raise errors.UsageError(
-        "--gin_file and --gin_params do not reach the VM; set fields instead."
-      )
+    for name in ("gin_file", "gin_params", "tpu"):
+      if getattr(self, name):
+        raise errors.UsageError(
+          f"--{name} does not reach the VM; set fields of a swe/ experiment "
+          "instead: swe/bert_pretraining takes the files of bert/pretraining."
+        )
 
 
 def run(options: Options) -> None:

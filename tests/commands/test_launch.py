@@ -109,10 +109,12 @@ def test_a_run_is_started_again_after_75_only(write, tmp_path):
 @pytest.mark.parametrize(
   "flags, message",
   [
-    ({"model_dir": "runs/a"}, "must be a URL"),
-    ({"zone": "us-west4"}, "--zone .'us-west4'. must match"),
-    ({"name": "A b"}, "--name .'A b'. must match"),
-    ({"gin_params": ("a = 1",)}, "do not reach the VM"),
+    ({"model_dir": "runs/a"}, "must look like gs://BUCKET/runs/NAME"),
+    ({"model_dir": "gs://b/"}, "must look like gs://BUCKET/runs/NAME"),
+    ({"zone": "us-west4"}, "--zone .'us-west4'. must look like us-west4-a"),
+    ({"name": "A b"}, "--name .'A b'. must look like"),
+    ({"repository": "/home/me/swe_tf"}, "must look like https:"),
+    ({"gin_params": ("a = 1",)}, "--gin_params does not reach the VM"),
     ({"topology": "v5e:4x4"}, "is not one host"),
     ({"override": _DATA + ",runtime.distribution_strategy=mirrored"}, "tpu.y"),
     (
