@@ -121,3 +121,16 @@ def check_inputs(options: StockOptions, config: Any) -> None:
   model_dir = files.as_path(options.model_dir or "")
   resumes = bool(options.model_dir) and (model_dir / "checkpoint").exists()
   limits.check_inputs(config, *needed_data(options), resumes=resumes)
+
+
+def check_stock(config: Any) -> None:
+  """Raises, before a model is built, unless a stock experiment can start."""
+  from swe_tf.data import checks
+  from swe_tf.methods import gin_bindings
+
+  if gin_bindings.is_shared_by_gin():
+    gin_bindings.describe(config)
+  # The data of a plug-in's task may not be in files.
+  if type(config.task).__module__.startswith("official.nlp."):
+    data = config.task.train_data, config.task.validation_data
+    checks.check_exists(*filter(None, data))

@@ -80,6 +80,8 @@ def run(options: Options) -> None:
         is_ours = isinstance(config, experiment.CheckedExperimentConfig)
         if is_ours:
           stock_options.check_inputs(options, config)
+        else:
+          stock_options.check_stock(config)
       break
     except checkpoint_files.NoCheckpoint as error:
       # It follows a run, which may not have saved yet.

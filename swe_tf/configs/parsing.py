@@ -59,17 +59,12 @@ def parse_configuration(
   for path in options.config_file or ():
     content = yaml_files.read(path)
     with _one_line(path):
-      _refuse_as_optimizer(content)
+      content = _checked(params, content)
       params.override(content, is_strict=True)
   params = parser.parse_data_service(parser.parse_runtime(params))
   params = apply_overrides(params, options.params_override)
   with _one_line():
     params.validate()
-  if params.runtime.distribution_strategy is False:  # In a stock experiment.
-    errors.fault(
-      "runtime.distribution_strategy is false, which is how YAML reads off; "
-      "put it in quotes: runtime.distribution_strategy='off'."
-    )
   if type(params) is cfg.ExperimentConfig:  # Ours follow `train_steps`.
     fields.check(params, _STOCK)
   if lock_return:
@@ -77,15 +72,26 @@ def parse_configuration(
   return params
 
 
-def _refuse_as_optimizer(overrides: Any) -> None:
+def _checked(config: cfg.ExperimentConfig, overrides: Any) -> Any:
+  """Returns overrides in the types of a stock experiment; ours check theirs."""
+  optimizer = overrides
   for name in ("trainer", "optimizer_config", "optimizer", "type"):
-    overrides = overrides.get(name) if isinstance(overrides, dict) else None
-  if overrides == "swe":
+    optimizer = optimizer.get(name) if isinstance(optimizer, dict) else None
+  if optimizer == "swe":
     raise errors.UsageError(
       "trainer.optimizer_config.optimizer.type ('swe') must be the one to wrap,"
       " such as adamw: Model Garden makes optimizers without the model. A swe/ "
       "experiment shares by task.sharing, a stock one by gin/stock.gin."
     )
+  if type(config) is not cfg.ExperimentConfig:
+    return overrides
+  task = overrides.get("task") if isinstance(overrides, dict) else None
+  if "sharing" in (task or ()) and not hasattr(config.task, "sharing"):
+    raise errors.UsageError(
+      "this task has no task.sharing; share by gin: --gin_file=gin/stock.gin "
+      "--gin_params='sharing.unit_size = 2'."
+    )
+  return fields.conform(config, overrides)
 
 
 def base_experiment(name: str) -> cfg.ExperimentConfig:
@@ -133,7 +139,7 @@ def apply_overrides(
         f"{params_override!r} is not NAME=VALUE; separate parameters by "
         "commas, and put a value that has commas in quotes."
       )
-    _refuse_as_optimizer(overrides)
+    overrides = _checked(config, overrides)
     gin_bindings.refuse_conflicts(overrides)
     config.override(overrides, is_strict=True)
   return config

@@ -34,6 +34,7 @@ from swe_tf.modeling import registry
 from swe_tf.training import checkpoint
 from swe_tf.training import devices
 from swe_tf.training import identity
+from swe_tf.training import trainer
 
 # The others are each built for one version of the first.
 _PACKAGES = ("tensorflow", "tf-keras", "tf-models-official", "tensorflow-text")
@@ -142,6 +143,8 @@ def _repeated_masks(config: _Config, paths: Sequence[str]) -> list[str]:
 
 
 def _describe_model(config: _Config, *_) -> str:
+  if not hasattr(config.task, "sharing"):
+    raise findings.Warned(f"{trainer.NO_METHOD}.")
   try:
     cost = cost_lib.estimate(config)
   except errors.UsageError as error:
@@ -310,7 +313,7 @@ def run(
   """
   said = {str(fault) for fault in faults}
   for name in names:
-    if name == "model" and not hasattr(config.task, "sharing"):
+    if name == "model" and hasattr(config.task, "data_dir"):
       continue  # Fine-tuning: one phase.
     if name == "init" and faults:
       continue  # The model is not yet the one that is meant.

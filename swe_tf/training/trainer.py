@@ -32,6 +32,12 @@ from swe_tf.training import phases as phases_lib
 from swe_tf.training import recovery as recovery_lib
 from swe_tf.training import resume
 
+NO_METHOD = (
+  "nothing is shared: this task has no task.sharing. Add "
+  "--gin_file=gin/stock.gin (docs/encoders.md), or for bert/pretraining use "
+  "swe/bert_pretraining with the same files"
+)
+
 
 def _what_is_shared(
   config: Any, optimizer: Any, phases: phases_lib.Phases, sharing: Any
@@ -52,11 +58,7 @@ def _what_is_shared(
     return f"nothing is shared: {given} tie no layers in {steps} steps"
   if sharing is not None or hasattr(config.task, "data_dir"):
     return "nothing is shared"
-  return (
-    "nothing is shared: this task has no task.sharing. Add "
-    "--gin_file=gin/stock.gin (docs/encoders.md), or for bert/pretraining use "
-    "swe/bert_pretraining with the same files"
-  )
+  return NO_METHOD
 
 
 @gin.configurable

@@ -185,25 +185,29 @@ def test_stock_pretraining_with_a_recipe_by_one_gin_file(
 
 
 def test_doctor_and_cost_take_a_stock_experiment():
-  def read(*gin_files, must_share=False, schedule=True):
+  prefix = "trainer.optimizer_config"
+  steps = {"warmup": "warmup_steps=1", "learning_rate": "decay_steps=10"}
+  schedule = [f"{prefix}.{k}.polynomial.{v}" for k, v in steps.items()]
+
+  def read(*gin_files, must_share=False, overrides=schedule):
     gin.clear_config()
-    steps = {"warmup": "warmup_steps=1", "learning_rate": "decay_steps=10"}
-    prefix = "trainer.optimizer_config"
-    overrides = [f"{prefix}.{k}.polynomial.{v}" for k, v in steps.items()]
     flags = stock_options.StockOptions(
       experiment="bert/pretraining",
       gin_file=tuple(f"gin/{name}.gin" for name in gin_files),
-      params_override=",".join(["trainer.train_steps=10", *overrides])
-      if schedule
-      else None,
+      params_override=",".join(["trainer.train_steps=10", *overrides]),
     )
     return stock_options.read_config(flags, must_share)
 
   assert not hasattr(read().task, "sharing")
   with pytest.raises(errors.UsageError, match="gin_file=gin/stock.gin"):
     read(must_share=True)
-  with pytest.raises(errors.UsageError, match="decay_steps is not set"):
-    read(schedule=False)
+  for overrides, message in (
+    ([], "decay_steps is not set"),
+    (["trainer.train_step=1"], "did you mean train_steps?"),
+    (["task.sharing.unit_size=2"], "gin_params='sharing.unit_size = 2'"),
+  ):
+    with pytest.raises(errors.UsageError, match=message):
+      read(overrides=overrides)
   config = read("stock", "one_loop", must_share=True)
   found = {
     name: (verdict, text) for name, verdict, text in checks.run(config, None)
@@ -212,9 +216,15 @@ def test_doctor_and_cost_take_a_stock_experiment():
   assert "5 steps shared, 1 loops" in found["model"][1]
   assert cost.estimate(config).shared_steps == 5
   stock = read()
-  gin.parse_config("sharing.unit_size = 5")
+  found = {name: rest for name, *rest in checks.run(stock, None)}
+  assert found["model"][0] == "warn" and "gin/stock.gin" in found["model"][1]
+  with pytest.raises(errors.UsageError, match="input_path is not set"):
+    stock_options.check_stock(stock)
+  gin.parse_config_files_and_bindings(
+    ["gin/stock.gin"], ["sharing.unit_size = 5"]
+  )
   with pytest.raises(errors.UsageError, match="unit_size"):
-    gin_bindings.describe(stock)
+    stock_options.check_stock(stock)
 
 
 def test_a_shallow_view_of_a_keras_graph_computes_with_its_layers():
