@@ -1,11 +1,13 @@
 """`--fresh_masks`: the tokens of masked shards, new masks in every pass."""
 
 import collections
+import random
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from official.nlp.data import create_pretraining_data
 from swe_tf import errors
 from swe_tf.data import checks
 from swe_tf.data import loaders
@@ -75,8 +77,24 @@ def _rows(params, count, **kwargs):
   return rows
 
 
+def _masked_by_stock(rows, vocabulary, masking):
+  """Returns the texts of rows as Model Garden's script masks them."""
+  rng, masked = random.Random(0), []
+  names = list(vocabulary.tokens)
+  for ids in (np.frombuffer(row[0], np.int32) for row in rows):
+    tokens = [names[i] for i in ids if names[i] != "[PAD]"]
+    shown, places, labels = (
+      create_pretraining_data.create_masked_lm_predictions(
+        tokens, 0.15, 10, names, rng, masking == "whole_word"
+      )
+    )
+    both = (np.take(shown, places), labels)
+    masked.append((None, None, *(list(map(names.index, b)) for b in both)))
+  return masked
+
+
 def test_tokens_are_those_of_masked_shards_and_masks_are_new(shards):
-  folder, _ = shards
+  folder, masking = shards
   counts = [
     manifest.load(f"{folder}/{kind}")["splits"]["train"]
     for kind in ("fresh", "masked")
@@ -98,13 +116,16 @@ def test_tokens_are_those_of_masked_shards_and_masks_are_new(shards):
   assert sum(row[:2] in masks for row in second) < 0.02 * size
   # Nor are those of one pass dealt out again to other sequences.
   assert len({row[1] for row in rows}) > 0.95 * len(rows)
-  # What becomes of the masked tokens is as in the shards for stock.
-  mask_id = vocab_lib.Vocabulary.load(f"{folder}/vocab.txt").id_of("[MASK]")
+  # What becomes of the masked tokens is as in the shards for stock, and as by
+  # Model Garden's own script, which masks the same texts.
+  vocabulary = vocab_lib.Vocabulary.load(f"{folder}/vocab.txt")
   table = []
-  for some in (rows, written):
+  for some in (rows, written, _masked_by_stock(rows, vocabulary, masking)):
     shown, labels = (np.concatenate(c) for c in list(zip(*some))[2:])
-    kinds = np.where(shown == mask_id, 0, np.where(shown == labels, 1, 2))
+    is_mask = shown == vocabulary.id_of("[MASK]")
+    kinds = np.where(is_mask, 0, np.where(shown == labels, 1, 2))
     table.append(np.bincount(kinds, minlength=3))
+  print(f"masked, kept, random: {[each.tolist() for each in table]}")
   assert stats.chi2_contingency(table).pvalue > 1e-4
   assert table[0].sum() / 2 == pytest.approx(table[1].sum(), rel=0.03)
 
