@@ -73,7 +73,7 @@ def _cases(module: types.ModuleType, *patches, gin_bindings=()):
           self.enter_context(mock.patch.object(target, name, value))
         gin.parse_config(gin_bindings)
         self.addCleanup(gin.clear_config)
-        # As its `main` does. Without it, stock fails too: the suite draws its
+        # As its `main` does. Without it, stock may fail: the suite draws its
         # examples in a map whose calls run in parallel, in any order.
         if "determinism" in module.__name__:
           tf.config.experimental.enable_op_determinism()
