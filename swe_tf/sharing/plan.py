@@ -9,7 +9,7 @@ stack is `B` such units (section 5.3.3). `1x24` shares all layers of
 BERT-large, `24x1` shares none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 from typing import Any
 
@@ -158,6 +158,11 @@ class SharingPlan:
     >>> str(plan), len(plan.ties), [v.shape.rank for v in plan.ties[0]]
     ('2x2', 4, [2, 2])
     """
+    if not isinstance(layers, Iterable):
+      raise TypeError(
+        "layers must be the list of the repeated layers of a model, got "
+        f"{type(layers).__name__}."
+      )
     layers = list(layers)
     if not layers:
       raise errors.UsageError(

@@ -59,6 +59,8 @@ class PlanTest(tf.test.TestCase):
         make(layers, unit_size)
     with self.assertRaisesRegex(TypeError, "one Keras only"):
       make([_dense(), keras.layers.Dense(3)])
+    with self.assertRaisesRegex(TypeError, "list of the repeated .* got Dense"):
+      make(_dense())
 
 
 class ScheduleTest(tf.test.TestCase):
