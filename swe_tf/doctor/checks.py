@@ -144,7 +144,7 @@ def _repeated_masks(config: _Config, paths: Sequence[str]) -> list[str]:
 
 def _describe_model(config: _Config, *_) -> str:
   if not hasattr(config.task, "sharing"):
-    raise findings.Warned(f"{trainer.NO_METHOD}.")
+    raise Warned(f"{trainer.NO_METHOD}.")
   try:
     cost = cost_lib.estimate(config)
   except errors.UsageError as error:

@@ -232,13 +232,15 @@ def execute(
     for run in waiting.values():
       run.begin()
     seen = {n: run.directory.read_progress() for n, run in waiting.items()}
+    fields = {each.name for each in dataclasses.fields(progress_lib.Status)}
 
     def tick() -> None:
       for name, run in waiting.items():
         now = run.directory.read_progress()
         if now != seen[name]:
           seen[name] = now
-          shown.step(name, progress_lib.status_of(now))
+          status = {key: now[key] for key in fields & now.keys()}
+          shown.step(name, progress_lib.Status(**status))
       shown.tick()
 
     try:

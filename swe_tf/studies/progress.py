@@ -64,12 +64,6 @@ class Status:
     return ", ".join([*parts, *filter(None, [self.text])])
 
 
-def status_of(table: Mapping[str, Any]) -> Status:
-  """Returns the status in a `progress.json`, which has other fields as well."""
-  names = {field.name for field in dataclasses.fields(Status)}
-  return Status(**{k: value for k, value in table.items() if k in names})
-
-
 def report_loss(
   trainer: Any, report: Callable[[Status], Any]
 ) -> Callable[[Any], None]:

@@ -37,14 +37,6 @@ def schedule(options: experiment.Options) -> algorithm1.Schedule:
   return options.schedule(STEP_SIZE, NUM_STEPS, UNTIE_STEP)
 
 
-def _ratio(numerator: np.ndarray, denominator: np.ndarray):
-  """The ratio of two means over seeds, and its standard error."""
-  ratio = numerator.mean() / denominator.mean()
-  residual = numerator - ratio * denominator
-  error = residual.std(ddof=1) / denominator.mean() / np.sqrt(residual.size)
-  return ratio, error
-
-
 def predicted_ratio(num_layers, num_samples):
   """The ratio of the expected test errors, SWE over gradient descent."""
   swe = regression.expected_error_swe(num_layers, num_samples)
@@ -110,7 +102,10 @@ def run(options: experiment.Options) -> experiment.Outcome:
     panel.grid(alpha=0.25)
     panel.legend(fontsize=8)
 
-  ratio, error = _ratio(finals["SWE"], finals["GD"])
+  mean = finals["GD"].mean()
+  ratio = finals["SWE"].mean() / mean
+  residual = finals["SWE"] - ratio * finals["GD"]
+  error = residual.std(ddof=1) / mean / np.sqrt(SEEDS)  # Of the ratio.
   # `path` is SWE's, the last of the loop.
   shared = path[UNTIE_STEP] - regression.shared_solution(problem)
   found += [

@@ -33,11 +33,6 @@ def symmetric_part(matrices: np.ndarray) -> np.ndarray:
   return (matrices + deep_linear.transpose(matrices)) / 2
 
 
-def safe_step_size(targets: np.ndarray, num_layers: int) -> np.ndarray:
-  """Half the largest step size of the lemma."""
-  return 0.5 / (num_layers * deep_linear.norm(targets, 2) ** 2)
-
-
 def draw_targets(rng, size=SIZE) -> tuple[np.ndarray, np.ndarray]:
   """Draws Phi_0 with sigma_min 1, and Phi: [distance, direction, target, d, d].
 
@@ -54,18 +49,10 @@ def draw_targets(rng, size=SIZE) -> tuple[np.ndarray, np.ndarray]:
   return center, center + DISTANCES[:, None, None, None, None] * directions
 
 
-def symmetrized(options: experiment.Options) -> experiment.Options:
-  """Forces the stem to be symmetric, as the theorem does."""
-
-  def aggregate(gradients, **axes):
-    return symmetric_part(options.aggregate(gradients, **axes))
-
-  return dataclasses.replace(options, aggregate=aggregate)
-
-
 def train(targets, untie_step, options) -> tuple[np.ndarray, np.ndarray]:
   """Returns losses [steps, ...], and the product of the layers at tau."""
-  step_size = safe_step_size(targets, NUM_LAYERS)
+  # Half the largest step size of the lemma.
+  step_size = 0.5 / (NUM_LAYERS * deep_linear.norm(targets, 2) ** 2)
   schedule = options.schedule(step_size, NUM_STEPS, untie_step)
   start = deep_linear.identity(targets, NUM_LAYERS)
   losses: list[np.ndarray] = []
@@ -80,7 +67,12 @@ def run(options: experiment.Options) -> experiment.Outcome:
   """Sweeps the distance for all directions and three methods."""
   center, targets = draw_targets(options.rng(6))
   symmetric = symmetric_part(targets)
-  swe, stem = train(targets, UNTIE_STEP, symmetrized(options))
+
+  def symmetrize(gradients, **axes):  # The theorem forces the stem to be so.
+    return symmetric_part(options.aggregate(gradients, **axes))
+
+  forced = dataclasses.replace(options, aggregate=symmetrize)
+  swe, stem = train(targets, UNTIE_STEP, forced)
   _, literal_stem = train(targets, UNTIE_STEP, options)
   plain, _ = train(targets, 0, options)
   norm = deep_linear.norm
