@@ -137,17 +137,8 @@ def _convert_plain(kind: type, value: Any, path: str) -> Any:
     return value
   if path == "runtime.distribution_strategy" and value is False:
     return "off"
-  hint = ""
-  if kind in (int, float) and isinstance(value, str):
-    try:
-      number = float(value)
-      hint = f" YAML reads this as text: write {number:.12g} without quotes."
-    except ValueError:
-      pass
-  elif kind is str and isinstance(value, (bool, int, float)):
-    hint = f" YAML reads this as {type(value).__name__}: put it in quotes."
   shown = "null" if value is None else repr(value)
-  raise errors.UsageError(f"{path} ({shown}) must be {_NAMES[kind]}.{hint}")
+  raise errors.UsageError(f"{path} ({shown}) must be {_NAMES[kind]}.")
 
 
 @dataclasses.dataclass(frozen=True)
