@@ -66,7 +66,6 @@ _SCORE = "score squad --version=1.1 --data=x"
     ("x", "swe has no command 'x'; see swe --help."),
     (f"{_SCORE} --predictons=y", "swe score has no flag --predictons; did you"),
     (f"{_SCORE} --pred=y", "swe score has no flag --pred; did you mean --pred"),
-    (f"{_SCORE} --x", "swe score has no flag --x; swe score --help lists"),
     (_SCORE, "--predictions is missing: SQuAD: a JSON object of answers"),
     (f"{_SCORE} --predictions", "Missing value for flag --predictions."),
     (f"{_SCORE} --predictions=y", "cannot read x: No such file or directory."),

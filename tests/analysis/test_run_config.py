@@ -233,9 +233,7 @@ def _config(batch_size=512, seq_length=512, **fields):
     (dict(sharing=swe(1.0)), None),
     (dict(sharing=swe(rule="adaptive")), None),
     (dict(data="shards/*.tfrecord"), None),
-    (dict(steps=400_000), None),
     (dict(width=64), None),
-    (dict(vocab_size=100), None),
   ],
 )
 def test_which_row_of_the_paper_a_run_is(changes, row):

@@ -57,7 +57,6 @@ BAD = {
   "task.sharing.recipe=one_loop,task.sharing.untie_step=3": "untie_step",
   "task.seed=-1": "task.seed (-1) must be at least 0 and below 4294967296.",
   "task.seed=1e20": "task.seed (1e+20) is too large for an integer.",
-  f"trainer.train_steps={'9' * 400}": "is too large for an integer.",
   f"{_LR}.type=stepwise,{_LR}.stepwise.values=[.inf]": "values[0] (inf) is too",
   "task.model.encoder.any.num_layers=1e9": "must be at least 1 and below",
 }

@@ -82,8 +82,6 @@ def test_rules_are_made_from_the_config():
   assert (rule.untie_step, rule.stages) == (100, [(50, 2)])
   assert rule.cosine_interval is None
   assert _rule(rule="adaptive", check_interval=7, rho=0.2).cosine_interval == 7
-  with pytest.raises(errors.UsageError, match="not a multiple of"):
-    _rule(rule="staged", unit_size=3, stages=stages)
 
 
 def test_the_page_shows_the_plugin_that_is_tested():

@@ -176,7 +176,6 @@ class CheckTest(parameterized.TestCase):
   @parameterized.parameters(
     (r"method \('wider'\) must be on", {"method": "wider"}),
     (r"\[0.1, 0.2\]\) must be 1", {"fractions": [0.1, 0.2]}),
-    (r"noise \(-1", {"noise": -1.0}),
     ("fractions is set, but", {"method": "none"}),
     ("ascending", {"method": "stacking", "fractions": [0.3, 0.1]}),
     (r"'swe': a model that grows", {}, {"mode": "swe"}),
