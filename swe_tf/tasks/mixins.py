@@ -145,6 +145,7 @@ class MicroBatchedTask(SeededTask):
   def process_loss(self, metrics, terms: Mapping[str, tf.Tensor]) -> None:
     """Updates metrics of the terms of the whole batch's loss: here, none."""
 
+  @tf.autograph.experimental.do_not_convert  # It cannot be, and would warn.
   def train_step(
     self, inputs, model: tf_keras.Model, optimizer, metrics=None
   ) -> dict[str, Any]:
