@@ -1,11 +1,12 @@
 """When is it decided how a run ends? Losses on the way against the last one.
 
-    python -m experiments.spread        # fills the table of docs/why.md
+    python -m experiments.spread        # fills two tables of docs/why.md
 
 Over the fresh seeds of an arm at its best rate, at the first horizon of the
 long regime: the correlation of the validation loss after a part of the steps
 with the final one. Seeds are common to the arms, so arms are no independent
-repetitions of each other; nothing is judged here.
+repetitions of each other; nothing is judged here. The second table is of the
+second horizon: how each single run ended.
 """
 
 import numpy as np
@@ -16,7 +17,9 @@ from swe_tf.analysis import outcome as outcome_lib
 
 REGIME, LEAST_SEEDS = "long", 8
 PARTS = (0.1, 0.15, 0.2, 0.25, 0.35, 0.45, 0.75)
+SECOND_HORIZON = ("long_300_rate", "long_300")
 _MARKS = ("<!-- spread: begin -->\n", "<!-- spread: end -->\n")
+_ENDS_MARKS = ("<!-- ends: begin -->\n", "<!-- ends: end -->\n")
 
 
 def correlations(runs: list[build_map.Record]) -> list[float]:
@@ -56,7 +59,33 @@ def table() -> str:
   return "\n".join(lines) + "\n"
 
 
+def ends_table() -> str:
+  """Returns the final loss of each run of 12 layers at the second horizon."""
+  regimes = build_map.read_regimes()
+  losses: dict[tuple[str, float], dict[int, float]] = {}
+  for regime in SECOND_HORIZON:
+    for run in regimes[regime]:
+      if not run.arm.startswith(("layers", "half")):
+        label = build_map.label_of(regime, run.arm)
+        found = losses.setdefault((label, run.learning_rate), {})
+        found[run.seed] = run.final_loss
+  seeds = sorted({seed for found in losses.values() for seed in found})
+  lines = [
+    "| arm (298 tokens per weight) | peak | "
+    + " | ".join(f"seed {seed}" for seed in seeds)
+    + " |",
+    "|---|---" + "|---" * len(seeds) + "|",
+  ]
+  for (label, peak), found in sorted(
+    losses.items(), key=lambda each: min(each[1].values())
+  ):
+    cells = [f"{found[s]:.3f}" if s in found else "" for s in seeds]
+    lines.append(f"| {label} | {peak:g} | {' | '.join(cells)} |")
+  return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
   page = build_map.WHY.read_text(encoding="utf-8")
   page = build_map.between(page, *_MARKS, table())
+  page = build_map.between(page, *_ENDS_MARKS, ends_table())
   build_map.WHY.write_text(page, encoding="utf-8")
