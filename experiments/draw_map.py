@@ -64,6 +64,7 @@ def draw(
       [f"{label}   {each.flops:.2f} of the FLOPs" for label, each in arms],
       fontsize=8,
     )
+    panel.set_ylim(-0.7, len(arms) - 0.3)
     panel.set_title(title, fontsize=9, loc="left")
     panel.tick_params(axis="x", labelsize=8)
     panel.grid(axis="x", alpha=0.25)
