@@ -134,13 +134,15 @@ def run(data_dir: str, output_dir: str) -> None:
 def table_of(found: pd.DataFrame) -> str:
   """Returns the table of the page, in Markdown."""
   lines = [
-    "| arm | peak | SST-2 accuracy | seeds | minus baseline | |",
-    "|---|---|---|---|---|---|",
+    "| arm | peak | SST-2 accuracy | seeds | minus baseline | | over all pairs "
+    "of runs |",
+    "|---|---|---|---|---|---|---|",
   ]
   best = best_peaks(found)
   at_best = found[found.peak == found.arm.map(best)]
   fresh = at_best[at_best.seed != TUNING_SEED]
   means = fresh.groupby(["arm", "seed"]).accuracy.mean()
+  runs = fresh.set_index(["arm", "seed", "repeat"]).accuracy
   by_arm = {arm: means.get(arm, pd.Series(dtype=float)) for arm in ARMS}
   common = set.intersection(*(set(each.index) for each in by_arm.values()))
   for arm, label in ARMS.items():
@@ -149,7 +151,15 @@ def table_of(found: pd.DataFrame) -> str:
     # The words are for quantities of which less is better.
     lost = statistics.paired(baseline, chosen)
     gain = statistics.paired(chosen, baseline)
-    shown = f"{gain} | {lost.word()}" if lost and arm != "baseline" else " | "
+    every = statistics.paired(
+      *(
+        {key: value for key, value in runs[name].items() if key[0] in common}
+        for name in (arm, "baseline")
+      )
+    )
+    shown = " | | "
+    if lost and arm != "baseline":
+      shown = f"{gain} | {lost.word()} | {every}"
     mean = statistics.mean(chosen.values())
     lines.append(
       f"| {label} | {best.get(arm, math.nan):g} | "
